@@ -116,7 +116,7 @@ def told(client: Client) -> str:
 def test_order_of_tokens(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The argument, then the environment variable, then the token stored by `runvitals login`."""
     assert told(Client(echo)) == "token: none"
-    login.keep(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
+    login.save(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
     assert told(Client(echo + "/")) == "token: Bearer rvt_kept"
     monkeypatch.setenv("RUNVITALS_TOKEN", "rvt_variable")
     assert told(Client(echo)) == "token: Bearer rvt_variable"

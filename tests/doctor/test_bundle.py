@@ -61,7 +61,7 @@ def contents(path: Path) -> dict[str, str]:
 
 
 def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]:
-    login.keep("http://runs.example.org", SECRETS["kept by login"], environ)
+    login.save("http://runs.example.org", SECRETS["kept by login"], environ)
     data = tmp_path / "data"
     monitor = Monitor(data, "abc")
     text = f"nvidia: failed with AWS_SECRET_ACCESS_KEY={SECRETS['in an event']}"

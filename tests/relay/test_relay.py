@@ -153,7 +153,7 @@ def test_missing_token_is_reported_and_recorded_in_the_journal(
     told = [one.value for one in read_run(folder) if one.type == frames.EVENT]
     assert [one["name"] for one in told] == ["not_delivered"]
     assert f"`runvitals login {receiver.url}`" in told[0]["text"]
-    login.keep(receiver.url, "rvt_right", environ)
+    login.save(receiver.url, "rvt_right", environ)
     eventually(lambda: receiver.runs() == 1 and receiver.run("abc").state == "finished")
 
 

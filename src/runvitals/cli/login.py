@@ -35,5 +35,5 @@ def run(arguments: argparse.Namespace) -> int:
             "the token is not valid; expected rvt_…, as printed by `runvitals token create NAME`"
         )
     login.check(url, secret)
-    print(f"token stored in {inert(login.keep(url, secret, os.environ))}")
+    print(f"token stored in {inert(login.save(url, secret, os.environ))}")
     return 0

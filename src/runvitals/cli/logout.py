@@ -17,7 +17,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     from runvitals.relay.destinations.runvitals import login
 
-    gone = login.forget(arguments.url, os.environ)
+    gone = login.delete(arguments.url, os.environ)
     if not gone:
         raise LookupError(f"no stored token for {arguments.url or 'any server'}")
     for url in gone:

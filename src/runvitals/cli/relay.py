@@ -81,7 +81,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
         address = destination.read_address(arguments.metrics)
         page = destination.acquire(address)
-        page.answer_to(destination.read_names(arguments.metrics))
+        page.add_names(destination.read_names(arguments.metrics))
         _say(f"metrics at http://{address[0]}:{page.port}{destination.PATH}")
         wanted.append(f"prometheus:{arguments.metrics}")
     relay = Foreground(folder, wanted, runs, _say, os.getcwd(), environ)

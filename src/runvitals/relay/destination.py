@@ -1,11 +1,10 @@
 """The interface that every destination of the relay implements.
 
-
 A destination is an object with a `name`, `deliver(batch)` and `close()`. It is made by a *factory*, usually
 the class itself, called as `factory(address, context)`:
 
     class PrintingDestination(Destination):
-        '''Prints how many values came.'''
+        '''Prints the number of values in each batch.'''
 
         name = "printing"
 
@@ -15,13 +14,12 @@ the class itself, called as `factory(address, context)`:
         def deliver(self, batch: Batch) -> None:
             print(self.address, batch.run.id, batch.writer.name, batch.points)
 
-Users choose destinations with the setting `destinations`, a list of `NAME` or `NAME:ADDRESS`; a plain `http://…`
-or `https://…` is a runvitals server. The names are those of `destinations.BUILT_IN` and of the entry-point
-group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). The text after the
-first colon is passed to the factory unchanged: `files:/data/out?format=csv` calls
+Users choose destinations with the setting `destinations`, a list of `NAME` or `NAME:ADDRESS`; a plain
+`http://…` or `https://…` is a runvitals server. The names are those of `destinations.BUILT_IN` and of the
+entry-point group `runvitals.destinations` (`printing = "my_package.printing:PrintingDestination"`). The text
+after the first colon is passed to the factory unchanged: `files:/data/out?format=csv` calls
 `factory("/data/out?format=csv", context)`; `NAME` alone passes "". An address must not contain a password or
 token, because it is written into the run's folder. Secrets come from the environment (`Context.environ`) or
-from files.
 from files.
 
 The relay guarantees:
@@ -150,8 +148,7 @@ class Context:
         cwd: the working directory of the training (or of `runvitals sync`), the base of relative paths.
         environ: the environment of the process that started the relay, except that variables starting with
             the destination's name (`MLFLOW_…` for `mlflow`) are those of the training. Read it when needed,
-            not
-            once: a run that is continued later brings new values.
+            not once: a run that is resumed later brings new values.
         state: the destination's own JSON values, restored after a restart. Saved together with the relay's
             position after each round of `deliver` calls, whether they returned or raised.
         save: saves the state at once, for actions that must not be repeated (the id of a run just created at

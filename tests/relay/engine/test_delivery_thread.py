@@ -107,13 +107,13 @@ def test_missing_token_is_reported_once_and_delivery_continues_with_one(
     assert cursor.error == text
     assert 2 <= len(receiver.tokens) <= 3  # in 20 minutes
 
-    login.keep(receiver.url, "rvt_wrong", environ)
+    login.save(receiver.url, "rvt_wrong", environ)
     relay.work(1)
     assert "rejected the token" in cursor.error
     asked = len(receiver.tokens)
     relay.work(60)
     assert len(receiver.tokens) == asked
-    login.keep(receiver.url, "rvt_right", environ)
+    login.save(receiver.url, "rvt_right", environ)
     relay.work(10)
     assert cursor.error == ""
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]

@@ -21,7 +21,7 @@ class UrlAddress:
         path: the path of a URL without one.
 
     Attributes:
-        web: the HTTP client of the server.
+        http: the HTTP client of the server.
         path: the path of requests, with the query.
         options: the options after `#`.
 
@@ -30,14 +30,14 @@ class UrlAddress:
 
     Example:
         >>> address = UrlAddress("remote_write", "http://host:9090#version=2", ["version"], "/api/v1/write")
-        >>> address.web.url, address.path, address.options
+        >>> address.http.url, address.path, address.options
         ('http://host:9090', '/api/v1/write', {'version': '2'})
     """
 
     def __init__(self, name: str, text: str, options: Collection[str], path: str) -> None:
         url, _, fragment = text.partition("#")
         parts = urlsplit(url)
-        self.web = HttpClient(f"{parts.scheme}://{parts.netloc}")
+        self.http = HttpClient(f"{parts.scheme}://{parts.netloc}")
         self.path = (parts.path if parts.path.strip("/") else path) + (
             f"?{parts.query}" if parts.query else ""
         )

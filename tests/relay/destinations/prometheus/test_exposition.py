@@ -20,7 +20,7 @@ from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destinations.prometheus import destination
 from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT, content_type, render
-from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LAST_LOOK_MS, LatestValues
+from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LINGER_MS, LatestValues
 from runvitals.relay.destinations.timeseries.naming import Namer
 from tests.patience import PATIENCE_S
 from tests.relay.journals import Journal, Sender
@@ -88,7 +88,7 @@ def test_run_info_and_state() -> None:
     board.add(end(batch(cpu=1.0), "crashed"), T0)
     assert state.format("crashed") in shown(board, T0 + 60_000)
     assert shown(board, T0 + ENDED_MS) == {}
-    assert board.over(T0 + ENDED_MS)
+    assert board.is_over(T0 + ENDED_MS)
 
 
 def test_logged_values_are_labelled_with_their_key() -> None:
@@ -111,7 +111,7 @@ def test_values_expire(why: str) -> None:
     else:
         board.add(end(batch(memory_percent=1.0)), now)
         assert any("process_cpu" in name for name in shown(board, now))  # short runs are seen, too
-        now += LAST_LOOK_MS
+        now += LINGER_MS
     assert not any("process_cpu" in name for name in shown(board, now))
 
 
@@ -271,7 +271,7 @@ def test_prometheus_scrapes_the_page(
         assert (meta["type"], meta["unit"]) == ("counter", "bytes")  # of OpenMetrics: it asked for that
         journal.monitor.json(frames.LIFECYCLE, {"t": now_ms(), "what": "end", "state": "failed"})
         sender.send()
-        page.board("abc")._ended["node1"] = (now_ms() - LAST_LOOK_MS, "failed")  # some time later
+        page.latest("abc")._ended["node1"] = (now_ms() - LINGER_MS, "failed")  # some time later
         eventually(
             lambda: not prometheus.ask("query", query=name)["result"]
         )  # stale at once, not after 5 min

@@ -62,7 +62,7 @@ def test_rejects_other_names(exporter: Exporter, host: str, path: str) -> None:
 def test_accepts_configured_names(exporter: Exporter) -> None:
     address = "0.0.0.0:9401#hosts=Node1.example.org, metrics.example.org"
     assert read_address(address) == ("0.0.0.0", 9401)
-    exporter.answer_to(read_names(address))
+    exporter.add_names(read_names(address))
     assert status(exporter, "node1.example.org:9401") == 200
     assert status(exporter, "metrics.example.org.") == 200
     with pytest.raises(ValueError, match="unknown option 'host'"):

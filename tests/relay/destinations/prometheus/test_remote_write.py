@@ -174,7 +174,7 @@ def test_falls_back_to_version_1(
 def test_retries_after_503_without_duplicates(
     journal: Journal, target: RecordingServer, sender: Sender, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(push_destination, "MOST_SAMPLES", 2)
+    monkeypatch.setattr(push_destination, "MAX_SAMPLES", 2)
     for second in range(6):
         journal.sample(second, cpu=float(second))
     target.responses += [(200, {}, b""), (503, {"Retry-After": "7"}, b"busy")]

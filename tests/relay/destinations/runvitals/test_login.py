@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> dict[str, str]:
 
 def test_token_variable_belongs_to_the_named_server(home: dict[str, str]) -> None:
     environ = {**home, "RUNVITALS_TOKEN": "rvt_variable", "RUNVITALS_SERVER": A}
-    login.keep(B, "rvt_b", home)
+    login.save(B, "rvt_b", home)
     assert login.token(A, environ) == "rvt_variable"
     assert login.token("HTTPS://A.example:443/", environ) == "rvt_variable"
     assert login.token(B, environ) == "rvt_b"
@@ -37,28 +37,28 @@ def test_token_variable_belongs_to_the_named_server(home: dict[str, str]) -> Non
 def test_token_variable_belongs_to_the_only_logged_in_server(home: dict[str, str]) -> None:
     environ = {**home, "RUNVITALS_TOKEN": "rvt_variable"}
     assert login.token(A, environ) is None
-    login.keep(A, "rvt_a", home)
+    login.save(A, "rvt_a", home)
     assert login.token(A, environ) == "rvt_variable"
     assert login.token(B, environ) is None
-    login.keep(B, "rvt_b", home)
+    login.save(B, "rvt_b", home)
     assert [login.token(url, environ) for url in (A, B)] == ["rvt_a", "rvt_b"]
 
 
 def test_url_spellings_share_one_entry(home: dict[str, str]) -> None:
-    login.keep("https://A.example/", "rvt_old", home)
-    login.keep(A, "rvt_new", home)
+    login.save("https://A.example/", "rvt_old", home)
+    login.save(A, "rvt_new", home)
     assert login.tokens(home) == ["rvt_new"]
-    assert login.forget("https://a.example:443", home) == [A]
+    assert login.delete("https://a.example:443", home) == [A]
     assert login.token(A, home) is None
 
 
 def test_file_version_changes_with_the_file(home: dict[str, str]) -> None:
-    assert login.stamp(home) is None
-    login.keep(A, "rvt_1", home)
-    before = login.stamp(home)
-    assert login.stamp(home) == before is not None
-    login.keep(A, "rvt_2", home)
-    assert login.stamp(home) != before
+    assert login.file_version(home) is None
+    login.save(A, "rvt_1", home)
+    before = login.file_version(home)
+    assert login.file_version(home) == before is not None
+    login.save(A, "rvt_2", home)
+    assert login.file_version(home) != before
 
 
 @pytest.mark.parametrize(

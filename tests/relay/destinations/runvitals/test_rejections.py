@@ -12,7 +12,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.model.limits import ENVELOPES
 from runvitals.relay.batch import LogRow
-from runvitals.relay.destinations.runvitals.envelopes import MAX_GAPPED_VALUES, EnvelopeTable, parts
+from runvitals.relay.destinations.runvitals.envelopes import MAX_GAPPED_VALUES, EnvelopeTable, split_batch
 from tests.relay.journals import MONITOR, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
 
@@ -127,9 +127,9 @@ def test_rows_of_many_names_are_sent_in_small_tables() -> None:
         notes: list[Any] = []
         logs = [LogRow(i, 1000 + i, i, {f"k{i}": 1.0}) for i in range(5000)]
 
-    tables, _ = parts(_Batch, 0)  # type: ignore[arg-type]
+    tables, _ = split_batch(_Batch, 0)  # type: ignore[arg-type]
     assert len(tables) < ENVELOPES
-    assert sum(len(table.every_ms) for table in tables) == 5000
+    assert sum(len(table.times_ms) for table in tables) == 5000
     for table in tables:
         assert isinstance(table, EnvelopeTable)
         assert len(table.keys) * len(table.seqs) <= MAX_GAPPED_VALUES

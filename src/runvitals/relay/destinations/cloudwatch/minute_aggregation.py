@@ -19,7 +19,7 @@ class MinuteAggregation:
         resolution_s: the time span of one datum: 60, or 1 for CloudWatch's high resolution.
 
     Attributes:
-        refused: readings that CloudWatch does not accept: NaN, infinite, too large.
+        rejected: readings that CloudWatch does not accept: NaN, infinite, too large.
 
     Example:
         >>> aggregation = MinuteAggregation()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from runvitals.relay.destinations.files.rows import NUMBER, PLACES, TEXT, WHOLE, Columns, TableRow
+from runvitals.relay.destinations.files.rows import NUMBER, ROW_COLUMNS, TEXT, WHOLE, Columns, TableRow
 from runvitals.relay.destinations.files.text_formats import free_names
 
 if TYPE_CHECKING:
@@ -20,10 +20,10 @@ _LAST_SEQ = b"runvitals.last_seq"
 
 
 def schema(table: str, columns: Columns) -> Any:
-    """`time`, the columns of `PLACES`, and the values."""
+    """`time`, the columns of `ROW_COLUMNS`, and the values."""
     names = free_names(table, columns)
     fields = [pa.field("time", _TIME, nullable=False)]
-    fields += [pa.field(name, _TYPES[kind]) for name, kind in PLACES[table].items()]
+    fields += [pa.field(name, _TYPES[kind]) for name, kind in ROW_COLUMNS[table].items()]
     fields += [pa.field(name, _TYPES[kind]) for name, kind in zip(names, columns.values(), strict=True)]
     return pa.schema(fields)
 
@@ -31,8 +31,8 @@ def schema(table: str, columns: Columns) -> Any:
 def record_batch(table: str, columns: Columns, rows: list[TableRow]) -> Any:
     """Rows as one record batch; None becomes null."""
     arrays = [pa.array([row.time_ms for row in rows], _TIME)]
-    for name, kind in PLACES[table].items():
-        arrays.append(pa.array([row.place[name] for row in rows], _TYPES[kind]))
+    for name, kind in ROW_COLUMNS[table].items():
+        arrays.append(pa.array([row.origin[name] for row in rows], _TYPES[kind]))
     for name, kind in columns.items():
         arrays.append(_array([row.values.get(name) for row in rows], kind))
     return pa.RecordBatch.from_arrays(arrays, schema=schema(table, columns))

@@ -7,8 +7,7 @@
 Partitions are named in Hive's style, so DuckDB, Spark and pandas recognise project, run and date.
 
 Exactly once: bytes that a crash left after a file's known length are truncated before the same range is
-    written
-again; a Parquet file itself records how far it goes.
+written again; a Parquet file itself records how far it goes.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from runvitals.relay.destinations.files.rows import (
     TableRow,
     columns,
     fits,
-    joined,
+    merged,
     parts,
 )
 from runvitals.relay.destinations.files.text_formats import CsvFormat, JsonLinesFormat
@@ -35,13 +34,13 @@ from runvitals.relay.engine.exactly_once import all_or_nothing, append
 
 FORMATS = ("csv", "jsonl", "arrow", "parquet")
 # A new file is started after this many bytes, or, for Parquet, this many values.
-MOST_BYTES = 128 * 1024 * 1024
-MOST_VALUES = 2_000_000
+MAX_BYTES = 128 * 1024 * 1024
+MAX_VALUES = 2_000_000
 _PARQUET_INTERVAL_S = 30.0
-_MOST_DAYS = 3
+_MAX_DAYS = 3
 
 
-class Appended(Protocol):
+class AppendingFormat(Protocol):
     """A format whose files are appended to."""
 
     extension: str
@@ -81,16 +80,16 @@ class FilesDestination(Destination):
             raise ValueError(f"files: {self._root} is not a folder")
         self._state = context.state
         self._write: Callable[[Batch, TablePartition], None]
-        self._format: Appended
+        self._format: AppendingFormat
         if format == "parquet":
             self.interval_s = _PARQUET_INTERVAL_S
             self._write = self._rewriter()
         else:
-            self._format = _appended(format)
+            self._format = _appending_format(format)
             self._write = self._append
 
     def deliver(self, batch: Batch) -> None:
-        """Write a batch, all of it or, as far as the state is concerned, nothing.
+        """Write a batch. If it fails, the state is unchanged.
 
         Raises:
             OSError: the write failed.
@@ -102,21 +101,21 @@ class FilesDestination(Destination):
     # -- files
 
     def _file(self, batch: Batch, part: TablePartition) -> dict[str, Any]:
-        """What the state knows about the file that a part belongs to."""
+        """The state of the current file for a partition."""
         files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
         whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
         key = f"{part.table}/{batch.writer.name}/{part.date}"
         if key not in files:
             days = sorted(known for known in files if known.rpartition("/")[0] == key.rpartition("/")[0])
-            for known in days[: 1 - _MOST_DAYS]:
+            for known in days[: 1 - _MAX_DAYS]:
                 del files[known]
             file = files[key] = {"number": 0, "length": 0, "columns": {}}
-            there = self._numbers(batch, part, file)
+            existing = self._numbers(batch, part, file)
             if whole and (not days or key > days[-1]):
-                for path in there.values():  # left from a lost position: everything is delivered again
+                for path in existing.values():  # the position was lost: everything is delivered again
                     os.unlink(path)
             else:
-                file["number"] = max(there, default=-1) + 1
+                file["number"] = max(existing, default=-1) + 1
         return files[key]
 
     def _numbers(self, batch: Batch, part: TablePartition, file: dict[str, Any]) -> dict[int, str]:
@@ -149,7 +148,7 @@ class FilesDestination(Destination):
         file = self._file(batch, part)
         needed = columns(part.rows)
         path = self._path(batch, part, file, format.extension)
-        is_full = file["length"] >= MOST_BYTES or (
+        is_full = file["length"] >= MAX_BYTES or (
             format.head(part.table, {}) and not fits(needed, file["columns"])
         )
         if file["length"] and (is_full or _size(path) < file["length"]):
@@ -158,7 +157,7 @@ class FilesDestination(Destination):
             path = self._path(batch, part, file, format.extension)
         data = format.rows(part.table, file["columns"], part.rows) if file["length"] else b""
         if not file["length"]:
-            file["columns"] = joined(file["columns"], needed)
+            file["columns"] = merged(file["columns"], needed)
             data = format.head(part.table, file["columns"]) + format.rows(
                 part.table, file["columns"], part.rows
             )
@@ -174,11 +173,11 @@ class FilesDestination(Destination):
             file = self._file(batch, part)
             needed = columns(part.rows)
             clash = any(file["columns"].get(name, kind) != kind for name, kind in needed.items())
-            if clash or file["length"] >= MOST_VALUES:
+            if clash or file["length"] >= MAX_VALUES:
                 file["number"] += 1
-                file["columns"] = joined(file["columns"], needed) if clash else {}
+                file["columns"] = merged(file["columns"], needed) if clash else {}
             wanted = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
-            file["columns"] = joined(file["columns"], wanted)
+            file["columns"] = merged(file["columns"], wanted)
             path = self._path(batch, part, file, parquet.extension)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file["length"] = parquet.add(path, part.table, wanted, part.rows, batch.last_seq)
@@ -186,7 +185,7 @@ class FilesDestination(Destination):
         return rewrite
 
 
-def _appended(format: str) -> Appended:
+def _appending_format(format: str) -> AppendingFormat:
     if format == "csv":
         return CsvFormat()
     if format == "jsonl":

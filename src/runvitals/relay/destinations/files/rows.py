@@ -19,7 +19,7 @@ Columns = dict[str, str]
 """Column name -> its type: `NUMBER` (float64), `WHOLE` (int64) or `TEXT`."""
 
 # The columns before the values.
-PLACES: Mapping[str, Columns] = {
+ROW_COLUMNS: Mapping[str, Columns] = {
     SAMPLES: {"host": TEXT},
     LOGS: {"host": TEXT, "rank": WHOLE, "step": NUMBER},
     NOTES: {"host": TEXT, "rank": WHOLE},
@@ -27,10 +27,10 @@ PLACES: Mapping[str, Columns] = {
 
 
 class TableRow(NamedTuple):
-    """One row. `place` has the keys of `PLACES`; None in `values` is a gap."""
+    """One row. `origin` has the keys of `ROW_COLUMNS`; None in `values` is a gap."""
 
     time_ms: int
-    place: Mapping[str, Any]
+    origin: Mapping[str, Any]
     values: Mapping[str, Any]
 
 
@@ -63,27 +63,27 @@ def _date(day: int) -> str:
 
 
 def _samples(batch: Batch) -> Iterator[TableRow]:
-    place = {"host": batch.writer.host}
+    origin = {"host": batch.writer.host}
     for moment in batch.moments():
         values = {
             key: value if value == value else None
             for key, value in zip(moment.keys, moment.values, strict=True)
         }
-        yield TableRow(moment.time_ms, place, values)
+        yield TableRow(moment.time_ms, origin, values)
 
 
 def _logs(batch: Batch) -> Iterator[TableRow]:
     writer = batch.writer
     for row in batch.logs:
-        place = {"host": writer.host, "rank": writer.rank, "step": row.step}
-        yield TableRow(row.time_ms, place, {key: _plain(value) for key, value in leaves(row.data)})
+        origin = {"host": writer.host, "rank": writer.rank, "step": row.step}
+        yield TableRow(row.time_ms, origin, {key: _plain(value) for key, value in leaves(row.data)})
 
 
 def _notes(batch: Batch) -> Iterator[TableRow]:
-    place = {"host": batch.writer.host, "rank": batch.writer.rank}
+    origin = {"host": batch.writer.host, "rank": batch.writer.rank}
     for note in batch.notes:
         text = dumps(finite(dict(note.value))).decode("utf-8", "replace")
-        yield TableRow(note.time_ms, place, {"kind": note.kind, "note": text})
+        yield TableRow(note.time_ms, origin, {"kind": note.kind, "note": text})
 
 
 def _plain(value: Any) -> float | str | None:
@@ -111,19 +111,19 @@ def columns(rows: list[TableRow]) -> Columns:
     return found
 
 
-def fits(needed: Columns, there: Columns) -> bool:
+def fits(needed: Columns, existing: Columns) -> bool:
     """Whether the needed columns are a subset of the existing ones."""
-    return all(there.get(name) in (kind, TEXT) for name, kind in needed.items())
+    return all(existing.get(name) in (kind, TEXT) for name, kind in needed.items())
 
 
-def joined(there: Columns, needed: Columns) -> Columns:
+def merged(existing: Columns, needed: Columns) -> Columns:
     """The columns that can hold both.
 
     Example:
-        >>> joined({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
+        >>> merged({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
         {'cpu': 'number', 'note': 'text', 'gpu': 'number'}
     """
-    found = dict(there)
+    found = dict(existing)
     for name, kind in needed.items():
         found[name] = TEXT if TEXT in (kind, found.get(name)) else kind
     return found

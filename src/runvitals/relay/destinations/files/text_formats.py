@@ -9,7 +9,7 @@ from math import isfinite, isnan
 from typing import Any
 
 from runvitals.journal.json_codec import dumps
-from runvitals.relay.destinations.files.rows import LOGS, NOTES, PLACES, SAMPLES, Columns, TableRow
+from runvitals.relay.destinations.files.rows import LOGS, NOTES, ROW_COLUMNS, SAMPLES, Columns, TableRow
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
@@ -29,20 +29,20 @@ class CsvFormat:
     extension = "csv"
 
     def head(self, table: str, columns: Columns) -> bytes:
-        return _csv_line(["time_ms", "time", *PLACES[table], *free_names(table, columns)])
+        return _csv_line(["time_ms", "time", *ROW_COLUMNS[table], *free_names(table, columns)])
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
         found = []
         for row in rows:
             cells = [_cell(row.values.get(name)) for name in columns]
-            place = [_cell(row.place[name]) for name in PLACES[table]]
+            place = [_cell(row.origin[name]) for name in ROW_COLUMNS[table]]
             found.append(_csv_line([str(row.time_ms), iso(row.time_ms), *place, *cells]))
         return b"".join(found)
 
 
 def free_names(table: str, columns: Columns) -> list[str]:
     """The names of columns; a logged name that collides with one of ours gets a `_` appended."""
-    ours = {"time_ms", "time", *PLACES[table]}
+    ours = {"time_ms", "time", *ROW_COLUMNS[table]}
     return [f"{name}_" if name in ours else name for name in columns]
 
 
@@ -61,7 +61,9 @@ def _cell(value: Any) -> str:
 
 
 class JsonLinesFormat:
-    """One JSON object per row: `time_ms`, `time`, the columns of `PLACES`, and the values under one name."""
+    """One JSON object per row: `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values under one
+    name.
+    """
 
     extension = "jsonl"
     _UNDER = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
@@ -74,7 +76,7 @@ class JsonLinesFormat:
 
     def _line(self, under: str, row: TableRow) -> bytes:
         values = {name: _json(value) for name, value in row.values.items()}
-        told: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.place}
+        told: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.origin}
         told.update({under: values} if under else values)
         return dumps(told) + b"\n"
 

@@ -24,8 +24,8 @@ from runvitals.relay.destinations.mlflow.tracking_store import (
 
 _PREFIX = "MLFLOW_"
 # The relay retries by itself, and its use of MLflow is not reported as telemetry.
-_OURS = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
-_FINAL = frozenset(
+_RELAY_VARIABLES = {"MLFLOW_HTTP_REQUEST_MAX_RETRIES": "0", "MLFLOW_DISABLE_TELEMETRY": "true"}
+_PERMANENT = frozenset(
     {
         "INVALID_PARAMETER_VALUE",
         "BAD_REQUEST",
@@ -34,10 +34,10 @@ _FINAL = frozenset(
         "INVALID_STATE",
     }
 )
-_one_at_a_time = threading.Lock()
+_environment_lock = threading.Lock()
 
 
-class PackageStore:
+class ClientStore:
     """A tracking store behind MLflow's client.
 
     Args:
@@ -48,14 +48,14 @@ class PackageStore:
         ModuleNotFoundError: MLflow is not installed in the relay's Python.
 
     Example:
-        >>> store = PackageStore("sqlite:////data/mlflow.db", os.environ)
+        >>> store = ClientStore("sqlite:////data/mlflow.db", os.environ)
         >>> store.log(run, [MetricPoint("loss", 0.5, 1700000000000, 3)])
     """
 
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
         self._uri = uri
         self._environ = environ
-        self._known: Any = None
+        self._mlflow_client: Any = None
         with self._environment():
             import mlflow  # noqa: F401 - takes 1.5 s; imported here to report at once if it is missing
 
@@ -115,7 +115,7 @@ class PackageStore:
                 client.set_terminated(run, status, end_ms)
 
     def close(self) -> None:
-        self._known = None
+        self._mlflow_client = None
 
     # -- MLflow
 
@@ -127,22 +127,22 @@ class PackageStore:
 
         with self._environment():
             try:
-                if self._known is None:
-                    self._known = MlflowClient(complete(self._uri, self._environ))
-                yield self._known
+                if self._mlflow_client is None:
+                    self._mlflow_client = MlflowClient(complete(self._uri, self._environ))
+                yield self._mlflow_client
             except MlflowException as error:
                 text = " ".join(str(error).split())[:500]
                 if error.error_code == "RESOURCE_DOES_NOT_EXIST":
                     raise Gone(text) from None
-                raise (Rejected(text) if error.error_code in _FINAL else Retry(text)) from None
+                raise (Rejected(text) if error.error_code in _PERMANENT else Retry(text)) from None
 
     @contextlib.contextmanager
     def _environment(self) -> Iterator[None]:
         """Set the training's MLflow variables, and no others, in this process for the duration of a call."""
-        with _one_at_a_time:
+        with _environment_lock:
             kept = _variables(os.environ)
             # Not this one: the client is given the URI explicitly, and it may contain a password.
-            wanted = {**_variables(self._environ), **_OURS}
+            wanted = {**_variables(self._environ), **_RELAY_VARIABLES}
             wanted.pop(URI_VARIABLE, None)
             try:
                 _replace(wanted)

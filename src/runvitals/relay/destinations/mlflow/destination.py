@@ -26,8 +26,8 @@ from runvitals.relay.destinations.mlflow.tracking_store import (
 
 # MLflow's defaults: one sample per window, every 10 s.
 INTERVAL_S, SAMPLES = 10.0, 1
-_LARGEST_STEP = (1 << 63) - 1
-_MOST_SAMPLES = 1_000_000
+_MAX_STEP = (1 << 63) - 1
+_MAX_SAMPLES = 1_000_000
 # The only states that the training cannot report to MLflow itself.
 _KILLED_STATES = ("crashed", "stopped")
 _ONLY_BY_CLIENT = ("MLFLOW_TRACKING_AWS_SIGV4", "MLFLOW_TRACKING_AUTH")
@@ -75,17 +75,17 @@ class MlflowDestination(Destination):
             Gone: the MLflow run was deleted.
         """
         run = self._run(batch)
-        draft = self._draft(batch, run)
+        window = self._window(batch, run)
         problems: list[str] = []
-        metrics = list(self._system_metrics(batch, draft))
+        metrics = list(self._system_metrics(batch, window))
         metrics += self._logged(batch, problems)
         params = self._params(batch, problems)
         tags = {pair.key: pair for pair in self._tags(batch)}  # the last one for each name
         self._send(batch, run, metrics, params, list(tags.values()), problems)
-        self._note_end(batch, run)
+        self._set_end(batch, run)
         # Only now: if anything had failed, the retried batch must have the same effect.
-        if draft is not None:
-            self._state["windows"][batch.writer.name] = draft.state
+        if window is not None:
+            self._state["windows"][batch.writer.name] = window.state
         self._state["params"] += [list(pair) for pair in params]
         self._state["flight"] = None
         if problems:
@@ -105,20 +105,20 @@ class MlflowDestination(Destination):
                 again = bool(self._state.get("making"))
                 self._state["making"] = True
                 self._context.save()
-                found = self._home(batch)
+                found = self._find_or_create(batch)
                 self._state.update(run=found.run, ours=True, joined=found.joined and not again)
             self._state.update(windows={}, params=[])
             self._context.save()
         return str(self._state["run"])
 
-    def _home(self, batch: Batch) -> MlflowRun:
+    def _find_or_create(self, batch: Batch) -> MlflowRun:
         """Find or create the MLflow run. Without it nothing is dropped: a user must resolve the problem."""
         try:
             return find_or_create(self._store, self._address.experiment, batch)
         except Rejected as error:
             raise Retry(f"could not create the MLflow run: {error}") from None
 
-    def _note_end(self, batch: Batch, run: str) -> None:
+    def _set_end(self, batch: Batch, run: str) -> None:
         """Set the status of an MLflow run that we created; of another run only if its processes were killed
         and it would otherwise stay RUNNING."""
         for note in batch.notes_of(LIFECYCLE):
@@ -134,7 +134,7 @@ class MlflowDestination(Destination):
 
     # -- samples
 
-    def _draft(self, batch: Batch, run: str) -> MetricWindow | None:
+    def _window(self, batch: Batch, run: str) -> MetricWindow | None:
         """The writer's window, saved once the batch has arrived; None for a writer without samples."""
         if not batch.samples and batch.writer.role != "monitor":
             return None
@@ -146,7 +146,7 @@ class MlflowDestination(Destination):
             else:
                 known = MetricWindow(None, self._first_step(run, bool(windows))).state
             windows[batch.writer.name] = known
-            self._context.save()  # asked again, MLflow would count what is sent now
+            self._context.save()  # asked again later, MLflow would include points sent meanwhile
         return MetricWindow(known, 0)
 
     def _first_step(self, run: str, again: bool) -> int:
@@ -179,8 +179,8 @@ class MlflowDestination(Destination):
 
     def _samples(self, batch: Batch) -> int:
         """How many samples make a window: the run's setting, else as many as give MLflow's interval."""
-        said = batch.writer.labels.get(SAMPLES_LABEL, "")
-        if samples := parse_integer(said, _MOST_SAMPLES):
+        setting = batch.writer.labels.get(SAMPLES_LABEL, "")
+        if samples := parse_integer(setting, _MAX_SAMPLES):
             return samples
         environ = self._context.environ
         interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
@@ -196,7 +196,7 @@ class MlflowDestination(Destination):
         found = []
         for row in batch.logs:
             step = int(row.step or 0)
-            if abs(step) > _LARGEST_STEP:
+            if abs(step) > _MAX_STEP:
                 problems.append(f"step {step} exceeds MLflow's limit")
                 continue
             for key, value in row.numbers().items():
@@ -276,9 +276,9 @@ def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
         from runvitals.relay.destinations.mlflow.rest_store import RestStore
 
         return RestStore(address.uri, context.environ)
-    from runvitals.relay.destinations.mlflow.client_store import PackageStore
+    from runvitals.relay.destinations.mlflow.client_store import ClientStore
 
-    return PackageStore(address.uri, context.environ)
+    return ClientStore(address.uri, context.environ)
 
 
 def _amd(batch: Batch) -> frozenset[int]:

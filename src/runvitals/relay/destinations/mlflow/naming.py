@@ -65,14 +65,14 @@ def text(value: Any) -> str:
     return str(value) if isinstance(value, (str, int, float)) or value is None else dumps(value).decode()
 
 
-def tags(told: Mapping[str, Any]) -> Iterator[NamedText]:
+def tags(facts: Mapping[str, Any]) -> Iterator[NamedText]:
     """Facts about a run and its machine as MLflow tags.
 
     >>> list(tags({"t": 0, "machine": {"command": ["python", "train.py"]}}))
     [NamedText(key='mlflow.source.name', value='python train.py')]
     """
     for path, tag in _TAGS.items():
-        value: Any = told
+        value: Any = facts
         for name in path:
             value = value.get(name) if isinstance(value, Mapping) else None
         if value:

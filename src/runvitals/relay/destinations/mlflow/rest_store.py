@@ -26,8 +26,8 @@ _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
 _MISSING = "RESOURCE_DOES_NOT_EXIST"
 _EXISTS = "RESOURCE_ALREADY_EXISTS"
 # Runs that have just ended are still requested: the largest response has all their parameters.
-_LONGEST_TIMEOUT_S = 3600.0
-_LARGEST_ANSWER = 256 * 1024 * 1024
+_MAX_TIMEOUT_S = 3600.0
+_MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 
 class _RequestRejected(Exception):
@@ -58,9 +58,9 @@ class RestStore:
         self._uri = uri
         self._environ = environ
         wanted = environ.get("MLFLOW_HTTP_REQUEST_TIMEOUT", "")
-        timeout_s = parse_number(wanted, 0.001, _LONGEST_TIMEOUT_S) or TIMEOUT_S
-        self._web = HttpClient(
-            uri, timeout_s, _LARGEST_ANSWER, tls(environ) if uri.startswith("https:") else None
+        timeout_s = parse_number(wanted, 0.001, _MAX_TIMEOUT_S) or TIMEOUT_S
+        self._http = HttpClient(
+            uri, timeout_s, _MAX_RESPONSE_BYTES, tls(environ) if uri.startswith("https:") else None
         )
 
     # -- the interface of `TrackingStore`
@@ -79,42 +79,44 @@ class RestStore:
 
     def _find_experiment(self, name: str) -> str:
         try:
-            answer = self._get("experiments/get-by-name", {"experiment_name": name})
+            response = self._get("experiments/get-by-name", {"experiment_name": name})
         except _RequestRejected as error:
             if error.code == _MISSING:
                 return ""
             raise Rejected(str(error)) from None
-        experiment = answer["experiment"]
+        experiment = response["experiment"]
         return str(experiment["experiment_id"]) if experiment.get("lifecycle_stage") != "deleted" else ""
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
-        question = {
+        query = {
             "experiment_ids": [experiment],
             "filter": f"tags.`{tag.key}` = '{tag.value}'",
             "max_results": 10,
             "order_by": ["attributes.start_time ASC", "attributes.run_id ASC"],
         }
-        runs = self._certainly("runs/search", question).get("runs", ())
+        runs = self._post_checked("runs/search", query).get("runs", ())
         return [str(run["info"]["run_id"]) for run in runs]
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
-        order = {
+        fields = {
             "experiment_id": experiment,
             "run_name": name,
             "start_time": start_ms,
             "tags": [pair._asdict() for pair in tags],
         }
-        return str(self._certainly("runs/create", order)["run"]["info"]["run_id"])
+        return str(self._post_checked("runs/create", fields)["run"]["info"]["run_id"])
 
     def drop_run(self, run: str) -> None:
-        self._certainly("runs/delete", {"run_id": run})
+        self._post_checked("runs/delete", {"run_id": run})
 
     def state(self, run: str) -> RunState:
         try:
             found = self._get("runs/get", {"run_id": run})["run"]
         except _RequestRejected as error:
-            raise _of_run(error) from None
-        steps = [(one["key"], int(one.get("step", 0))) for one in found.get("data", {}).get("metrics", ())]
+            raise _run_error(error) from None
+        steps = [
+            (metric["key"], int(metric.get("step", 0))) for metric in found.get("data", {}).get("metrics", ())
+        ]
         return RunState(str(found["info"].get("status", "")), last_system_step(steps))
 
     def log(
@@ -127,47 +129,52 @@ class RestStore:
         batch: dict[str, Any] = {"run_id": run}
         if metrics:
             batch["metrics"] = [
-                {"key": one.key, "value": number(one.value), "timestamp": one.time_ms, "step": one.step}
-                for one in metrics
+                {
+                    "key": metric.key,
+                    "value": number(metric.value),
+                    "timestamp": metric.time_ms,
+                    "step": metric.step,
+                }
+                for metric in metrics
             ]
         if params:
             batch["params"] = [pair._asdict() for pair in params]
         if tags:
             batch["tags"] = [pair._asdict() for pair in tags]
-        self._certainly("runs/log-batch", batch)
+        self._post_checked("runs/log-batch", batch)
 
     def set_status(self, run: str, status: str, end_ms: int | None) -> None:
-        order: dict[str, Any] = {"run_id": run, "status": status}
+        fields: dict[str, Any] = {"run_id": run, "status": status}
         if end_ms is not None:
-            order["end_time"] = end_ms
-        self._certainly("runs/update", order)
+            fields["end_time"] = end_ms
+        self._post_checked("runs/update", fields)
 
     def close(self) -> None:
-        self._web.close()
+        self._http.close()
 
     # -- requests
 
-    def _get(self, what: str, question: Mapping[str, str]) -> dict[str, Any]:
-        path = f"{_API}/{what}?{urlencode(question, quote_via=quote)}"
-        return self._understood(self._web.request("GET", path, None, self._headers()))
+    def _get(self, what: str, query: Mapping[str, str]) -> dict[str, Any]:
+        path = f"{_API}/{what}?{urlencode(query, quote_via=quote)}"
+        return self._result(self._http.request("GET", path, None, self._headers()))
 
     def _post(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
         headers = {**self._headers(), "Content-Type": "application/json"}
-        return self._understood(self._web.post(f"{_API}/{what}", dumps(value), headers))
+        return self._result(self._http.post(f"{_API}/{what}", dumps(value), headers))
 
-    def _certainly(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
+    def _post_checked(self, what: str, value: Mapping[str, Any]) -> dict[str, Any]:
         """Send a request whose rejection may be temporary: it raises `Retry`."""
         try:
             return self._post(what, value)
         except _RequestRejected as error:
-            raise _of_run(error) from None
+            raise _run_error(error) from None
 
     def _headers(self) -> dict[str, str]:
         headers = authorization(self._uri, self._environ)
         workspace = self._environ.get("MLFLOW_WORKSPACE", "").strip()
         return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
 
-    def _understood(self, answer: HttpResponse) -> dict[str, Any]:
+    def _result(self, response: HttpResponse) -> dict[str, Any]:
         """The JSON object of a response.
 
         Raises:
@@ -175,32 +182,32 @@ class RestStore:
             Retry: everything else, including responses of a proxy or another server: not the fault of the
                 run.
         """
-        value = _object(answer)
-        if answer.status == 200 and value is not None:
+        value = _object(response)
+        if response.status == 200 and value is not None:
             return value
-        said = f"{self._uri}: {answer.status} {answer.text()}"
-        if answer.status in (401, 403):
+        text = f"{self._uri}: {response.status} {response.text()}"
+        if response.status in (401, 403):
             raise Retry(
-                f"{said}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, were rejected "
+                f"{text}: MLFLOW_TRACKING_USERNAME and _PASSWORD, or MLFLOW_TRACKING_TOKEN, were rejected "
                 "(if MLFLOW_TRACKING_URI is set, they are only sent to that server)"
             )
-        if answer.temporary or value is None or "error_code" not in value:
-            raise Retry(said, answer.retry_after_s)
+        if response.temporary or value is None or "error_code" not in value:
+            raise Retry(text, response.retry_after_s)
         raise _RequestRejected(str(value["error_code"]), f"{value['error_code']}: {value.get('message', '')}")
 
 
-def _object(answer: HttpResponse) -> dict[str, Any] | None:
+def _object(response: HttpResponse) -> dict[str, Any] | None:
     """The JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
-    if answer.status == 200 and answer.body.strip() in (b"", b"200 OK"):
+    if response.status == 200 and response.body.strip() in (b"", b"200 OK"):
         return {}
     try:
-        value = loads(answer.body)
+        value = loads(response.body)
     except ValueError:
         return None
     return value if isinstance(value, dict) else None
 
 
-def _of_run(error: _RequestRejected) -> Exception:
+def _run_error(error: _RequestRejected) -> Exception:
     """The exception a destination raises for a rejection: `Gone` if the run does not exist."""
     return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
 
@@ -229,15 +236,15 @@ def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     if not (user and password):
         parts = urlsplit(complete(uri, environ))
         in_uri = (unquote(parts.username or ""), unquote(parts.password or ""))
-        filed = _filed_credentials()
-        user, password = in_uri if all(in_uri) else (user or filed[0], password or filed[1])
+        from_file = _credentials_from_file()
+        user, password = in_uri if all(in_uri) else (user or from_file[0], password or from_file[1])
     if user and password:
         return {"Authorization": f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"}
     token = environ.get("MLFLOW_TRACKING_TOKEN")
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def _filed_credentials() -> tuple[str, str]:
+def _credentials_from_file() -> tuple[str, str]:
     """User and password from `~/.mlflow/credentials`, "" if there are none."""
     parser = configparser.ConfigParser(interpolation=None)
     try:

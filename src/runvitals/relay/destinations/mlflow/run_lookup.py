@@ -35,18 +35,18 @@ def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> Mlflo
     """
     project = batch.run.project
     name = experiment or (_DEFAULT_EXPERIMENT if project == _DEFAULT_PROJECT else project)
-    where = store.experiment(name)
-    mark = NamedText(RUN_TAG, batch.run.id)
-    there = store.runs_with(where, mark)
-    if there:
-        return MlflowRun(there[0], joined=True)
-    tags = [mark, NamedText(PROJECT_TAG, project), NamedText("mlflow.source.type", "LOCAL")]
-    made = store.make_run(where, batch.run.name, batch.writer.started_ms, tags)
-    there = store.runs_with(where, mark)
-    if there and there[0] != made:
-        store.drop_run(made)
-        return MlflowRun(there[0], joined=True)
-    return MlflowRun(made, joined=False)
+    experiment_id = store.experiment(name)
+    run_tag = NamedText(RUN_TAG, batch.run.id)
+    existing = store.runs_with(experiment_id, run_tag)
+    if existing:
+        return MlflowRun(existing[0], joined=True)
+    tags = [run_tag, NamedText(PROJECT_TAG, project), NamedText("mlflow.source.type", "LOCAL")]
+    created = store.make_run(experiment_id, batch.run.name, batch.writer.started_ms, tags)
+    existing = store.runs_with(experiment_id, run_tag)
+    if existing and existing[0] != created:
+        store.drop_run(created)
+        return MlflowRun(existing[0], joined=True)
+    return MlflowRun(created, joined=False)
 
 
 def status_of(state: str) -> str:

@@ -42,30 +42,30 @@ class OtelDestination(PushingDestination):
 
     def __init__(self, address: str, context: Context) -> None:
         self._environ = context.environ
-        place, sign, options = address.partition("#")
-        found = UrlAddress(self.name, f"{place or endpoint(self._environ)}{sign}{options}", _OPTIONS, PATH)
-        super().__init__(context, found.web, found.path, OtelNamer, _CREDENTIALS)
-        self._headers_file = found.options.get("headers")
-        self._message = _message(found.options.get("encoding"), self._environ)
-        self._packs = packs(self._environ)
+        url, sign, options = address.partition("#")
+        parsed = UrlAddress(self.name, f"{url or endpoint(self._environ)}{sign}{options}", _OPTIONS, PATH)
+        super().__init__(context, parsed.http, parsed.path, OtelNamer, _CREDENTIALS)
+        self._headers_file = parsed.options.get("headers")
+        self._message = _message(parsed.options.get("encoding"), self._environ)
+        self._compress = compresses(self._environ)
 
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
         body = self._message.message(resource(batch, self._environ), lines)
         sent = {**self._credentials_now(), "Content-Type": self._message.content_type}
-        if self._packs:
+        if self._compress:
             body = gzip.compress(body, 1, mtime=0)
             sent["Content-Encoding"] = "gzip"
-        return self.web.post(self.path, body, sent)
+        return self.http.post(self.path, body, sent)
 
-    def complaints(self, answer: HttpResponse) -> list[RejectedPoints]:
-        rejected, why = self._message.complaint(answer.body)
-        return [RejectedPoints(rejected, f"{rejected} points were rejected: {why}")] if rejected else []
+    def partial_rejections(self, response: HttpResponse) -> list[RejectedPoints]:
+        rejected, reason = self._message.partial_success(response.body)
+        return [RejectedPoints(rejected, f"{rejected} points were rejected: {reason}")] if rejected else []
 
     def _credentials_now(self) -> dict[str, str]:
         name = "OTEL_EXPORTER_OTLP_METRICS_HEADERS"
         if name not in self._environ:
             name = "OTEL_EXPORTER_OTLP_HEADERS"
-        is_known = credentials_are_for(self.web.url, self.name, self._environ)
+        is_known = credentials_are_for(self.http.url, self.name, self._environ)
         own = parse_headers(self._environ.get(name, ""), name) if is_known else {}
         return {**own, **headers("", self._headers_file, {})}
 
@@ -96,16 +96,16 @@ def endpoint(environ: Mapping[str, str]) -> str:
 
 
 def _message(option: str | None, environ: Mapping[str, str]) -> Protobuf | Json:
-    said = setting("PROTOCOL", environ) or "http/protobuf"
-    encoding = option or {"http/protobuf": "protobuf", "http/json": "json"}.get(said, said)
+    protocol = setting("PROTOCOL", environ) or "http/protobuf"
+    encoding = option or {"http/protobuf": "protobuf", "http/json": "json"}.get(protocol, protocol)
     if encoding not in ("protobuf", "json"):
         raise ValueError(f"otel: unsupported encoding {encoding!r}; expected protobuf or json over HTTP")
     return Json() if encoding == "json" else Protobuf()
 
 
-def packs(environ: Mapping[str, str]) -> bool:
+def compresses(environ: Mapping[str, str]) -> bool:
     """Whether to compress requests: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
-    said = setting("COMPRESSION", environ) or "gzip"
-    if said not in ("gzip", "none"):
-        raise ValueError(f"otel: unsupported compression {said!r}; expected gzip or none")
-    return said == "gzip"
+    compression = setting("COMPRESSION", environ) or "gzip"
+    if compression not in ("gzip", "none"):
+        raise ValueError(f"otel: unsupported compression {compression!r}; expected gzip or none")
+    return compression == "gzip"

@@ -24,7 +24,7 @@ _CUMULATIVE = 2
 _NO_VALUE = 1  # a flag: the series ends or has a gap
 _TIME, _VALUE = b"\x19", b"\x21"  # fields 3 and 4, 8 bytes each
 _NS_PER_MS = 1_000_000
-_MOST_REMEMBERED = 100_000
+_MAX_CACHED = 100_000
 
 
 def metrics(lines: Sequence[SeriesPoints]) -> Iterator[tuple[MetricFamily, list[SeriesPoints]]]:
@@ -47,7 +47,7 @@ class Protobuf:
         found = [text(2, _metric(family, members, times)) for family, members in metrics(lines)]
         return text(1, text(1, about) + text(2, scope + b"".join(found)))
 
-    def complaint(self, body: bytes) -> tuple[int, str]:
+    def partial_success(self, body: bytes) -> tuple[int, str]:
         """(the number of rejected points, why) from a response.
 
         Example:
@@ -76,12 +76,12 @@ def _metric(family: MetricFamily, lines: list[SeriesPoints], times: dict[int, by
     return about + text(7, points + uint(2, _CUMULATIVE) + uint(3, int(family.kind == "counter")))
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_MAX_CACHED)
 def _about(family: MetricFamily) -> bytes:
     return text(1, family.name) + text(2, family.help) + text(3, family.unit)
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_MAX_CACHED)
 def _same(labels: Labels, start_ms: int) -> bytes:
     """The fields that all points of a series have in common."""
     start = fixed64(2, start_ms * _NS_PER_MS) if start_ms else b""
@@ -150,7 +150,7 @@ class Json:
             {"resourceMetrics": [{"resource": about, "scopeMetrics": [{**scope, "metrics": found}]}]}
         )
 
-    def complaint(self, body: bytes) -> tuple[int, str]:
+    def partial_success(self, body: bytes) -> tuple[int, str]:
         """(the number of rejected points, why) from a response."""
         try:
             told = loads(body).get("partialSuccess") or {}

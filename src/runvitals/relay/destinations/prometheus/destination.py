@@ -27,7 +27,7 @@ HOST, PORT = "127.0.0.1", 9401
 PATH = "/metrics"
 # Connections that send nothing are closed after this long.
 TIMEOUT_S = 10.0
-_WORTH_PACKING = 1024
+_MIN_COMPRESSED = 1024
 
 
 def read_address(text: str) -> tuple[str, int]:
@@ -40,13 +40,13 @@ def read_address(text: str) -> tuple[str, int]:
         >>> read_address("//127.0.0.1:9401"), read_address("9402"), read_address("[::1]:9401")
         (('127.0.0.1', 9401), ('127.0.0.1', 9402), ('::1', 9401))
     """
-    place = text.partition("#")[0].removeprefix("//").rstrip("/")
+    listen = text.partition("#")[0].removeprefix("//").rstrip("/")
     try:
-        parts = urlsplit(f"//:{place}" if place.isdigit() else f"//{place}")
+        parts = urlsplit(f"//:{listen}" if listen.isdigit() else f"//{listen}")
         host, port = parts.hostname or HOST, parts.port
     except ValueError:
         parts = None
-    if parts is None or "@" in place or parts.netloc != parts.geturl().removeprefix("//"):
+    if parts is None or "@" in listen or parts.netloc != parts.geturl().removeprefix("//"):
         raise ValueError(f"invalid listen address {text!r}; expected HOST:PORT, PORT or HOST")
     return host, PORT if port is None else port
 
@@ -61,13 +61,13 @@ def read_names(text: str) -> frozenset[str]:
         >>> sorted(read_names("0.0.0.0:9401#hosts=node1.example.org,metrics.example.org"))
         ['metrics.example.org', 'node1.example.org']
     """
-    place, _, options = text.partition("#")
+    listen, _, options = text.partition("#")
     given = dict(parse_qsl(options, keep_blank_values=True))
     unknown = sorted(given.keys() - {"hosts"})
     if unknown:
         raise ValueError(f"prometheus: unknown option {unknown[0]!r}; expected hosts")
     names = {name.strip().lower() for name in given.get("hosts", "").split(",") if name.strip()}
-    return frozenset({*names, read_address(place)[0].lower()})
+    return frozenset({*names, read_address(listen)[0].lower()})
 
 
 def _is_address(name: str) -> bool:
@@ -89,24 +89,24 @@ class Exporter:
     """
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self._boards: dict[str, LatestValues] = {}
+        self._latest: dict[str, LatestValues] = {}
         self._names = {"localhost", socket.gethostname().lower(), address[0].lower()}
         self._lock = threading.Lock()
         self._server = _server(address, self)
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
 
-    def board(self, run_id: str) -> LatestValues:
+    def latest(self, run_id: str) -> LatestValues:
         """The values of a run, to be filled in."""
         with self._lock:
-            return self._boards.setdefault(run_id, LatestValues())
+            return self._latest.setdefault(run_id, LatestValues())
 
-    def answer_to(self, names: Collection[str]) -> None:
+    def add_names(self, names: Collection[str]) -> None:
         """Answer requests for more host names."""
         with self._lock:
             self._names.update(names)
 
-    def answers_to(self, host: str) -> bool:
+    def accepts_host(self, host: str) -> bool:
         """Whether to answer requests with this Host header."""
         try:
             name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
@@ -117,15 +117,15 @@ class Exporter:
     def samples(self, now_ms: int) -> Iterator[Sample]:
         """All values to show now; runs that are over are removed."""
         with self._lock:
-            boards = list(self._boards.items())
-        for run_id, board in boards:
-            yield from board.samples(now_ms)
-            if board.over(now_ms):
+            runs = list(self._latest.items())
+        for run_id, latest in runs:
+            yield from latest.samples(now_ms)
+            if latest.is_over(now_ms):
                 self.forget(run_id)
 
     def forget(self, run_id: str) -> None:
         with self._lock:
-            self._boards.pop(run_id, None)
+            self._latest.pop(run_id, None)
 
     def close(self) -> None:
         self._server.shutdown()
@@ -142,13 +142,13 @@ def _server(address: tuple[str, int], exporter: Exporter) -> ThreadingHTTPServer
             """A scraper disconnected early: nothing to report, it will scrape again."""
 
     class Handler(_Handler):
-        shown = exporter
+        runs = exporter
 
     return Server(address, Handler)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    shown: Exporter
+    runs: Exporter
     protocol_version = "HTTP/1.1"
     server_version = f"runvitals/{__version__}"
     sys_version = ""
@@ -156,25 +156,25 @@ class _Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         host = self.headers.get("Host")
-        if host is not None and not self.shown.answers_to(host):
-            said = f"{inert(host[:300])} is not a name of this host; allow it with prometheus:…#hosts=NAME\n"
-            self._answer(403, "text/plain; charset=utf-8", said.encode())
+        if host is not None and not self.runs.accepts_host(host):
+            text = f"{inert(host[:300])} is not a name of this host; allow it with prometheus:…#hosts=NAME\n"
+            self._respond(403, "text/plain; charset=utf-8", text.encode())
             return
         path = self.path.partition("?")[0]
         if path == "/":
-            self._answer(200, "text/plain; charset=utf-8", f"runvitals: see {PATH}\n".encode())
+            self._respond(200, "text/plain; charset=utf-8", f"runvitals: see {PATH}\n".encode())
         elif path == PATH:
             kind = content_type(self.headers.get("Accept", ""))
-            self._answer(200, kind, render(self.shown.samples(time.time_ns() // 1_000_000), kind))
+            self._respond(200, kind, render(self.runs.samples(time.time_ns() // 1_000_000), kind))
         else:
-            self._answer(404, "text/plain; charset=utf-8", f"not found; the only page is {PATH}\n".encode())
+            self._respond(404, "text/plain; charset=utf-8", f"not found; the only page is {PATH}\n".encode())
 
     do_HEAD = do_GET
 
-    def _answer(self, status: int, kind: str, body: bytes) -> None:
+    def _respond(self, status: int, kind: str, body: bytes) -> None:
         self.send_response(status)
         self.send_header("Content-Type", kind)
-        if len(body) >= _WORTH_PACKING and "gzip" in self.headers.get("Accept-Encoding", ""):
+        if len(body) >= _MIN_COMPRESSED and "gzip" in self.headers.get("Accept-Encoding", ""):
             body = gzip.compress(body, 1)
             self.send_header("Content-Encoding", "gzip")
         self.send_header("Content-Length", str(len(body)))
@@ -217,12 +217,12 @@ class PrometheusDestination(Destination):
     """Exposes the newest values of a run for scraping. History is not kept.
 
     Args:
-        address: `HOST:PORT` or `PORT`; default 127.0.0.1:9401; `#hosts=NAME,NAME` after it where the page is
-            asked for under other names than this host's own.
+        address: `HOST:PORT` or `PORT`; default 127.0.0.1:9401. `#hosts=NAME,NAME` allows requests with host
+            names other than this host's own.
 
     Raises:
-        ValueError: an address that cannot be.
-        OSError: another process listens there; tried again.
+        ValueError: invalid address.
+        OSError: another process listens there; the relay retries.
     """
 
     name = "prometheus"
@@ -233,11 +233,11 @@ class PrometheusDestination(Destination):
         self._run = context.run_id
         names = read_names(address)
         self._exporter: Exporter | None = acquire(self._address)
-        self._exporter.answer_to(names)
+        self._exporter.add_names(names)
 
     def deliver(self, batch: Batch) -> None:
         if self._exporter is not None:
-            self._exporter.board(self._run).add(batch, time.time_ns() // 1_000_000)
+            self._exporter.latest(self._run).add(batch, time.time_ns() // 1_000_000)
 
     def close(self) -> None:
         if self._exporter is not None:

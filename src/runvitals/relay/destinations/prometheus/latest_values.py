@@ -16,13 +16,16 @@ from runvitals.relay.destinations.timeseries.naming import (
     logged_numbers,
 )
 
-RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "A run: what people call it, and where it belongs.")
+RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "The name, group and job type of a run.")
 RUN_STATE = MetricFamily(
-    "runvitals_run_state", "gauge", "", "1 for the state that a run has on a host, in the label state."
+    "runvitals_run_state",
+    "gauge",
+    "",
+    "1 for the current state of a run on a host, in the label state.",
 )
 # How long the end of a run stays visible, and the values of a run too short to be scraped before.
 ENDED_MS = 300_000
-LAST_LOOK_MS = 15_000
+LINGER_MS = 15_000
 # Slowly changing metrics are not in every sample.
 SLOWEST_MS = 90_000
 
@@ -39,7 +42,7 @@ class LatestValues:
         self._namers: dict[str, Namer] = {}
         self._values: dict[str, dict[LabeledSeries, tuple[int, float]]] = {}
         self._logged: dict[str, dict[LabeledSeries, float]] = {}
-        self._fresh_ms: dict[str, int] = {}  # how long a writer may be silent
+        self._max_silence_ms: dict[str, int] = {}
         self._heard_ms: dict[str, int] = {}  # by host, when its monitor was last heard from
         self._writers: dict[str, WriterFacts] = {}
         self._monitors: dict[str, WriterFacts] = {}  # by host
@@ -53,12 +56,12 @@ class LatestValues:
         with self._lock:
             namer = Namer.of(batch, self._namers)
             writer = batch.writer
-            self._about(batch)
+            self._set_info(batch)
             self._hosts[writer.name] = writer.host
             self._writers[writer.name] = writer
             if writer.role == "monitor":
                 self._monitors[writer.host] = writer
-            self._fresh_ms[writer.name] = silence_ms(writer.interval_s)
+            self._max_silence_ms[writer.name] = silence_ms(writer.interval_s)
             values = self._values.setdefault(writer.name, {})
             for table in batch.samples:
                 if not table.times_ms:
@@ -76,18 +79,18 @@ class LatestValues:
                     else:
                         values.pop(series, None)
             self._add_logs(batch, namer)
-            self._note_end(batch, now_ms)
+            self._set_end(batch, now_ms)
 
-    def _about(self, batch: Batch) -> None:
+    def _set_info(self, batch: Batch) -> None:
         run = batch.run
         self._run = {"run": run.id, "project": run.project}
-        told = {
+        labels = {
             **self._run,
             "name": run.name,
             "group": str(run.run.get("group") or ""),
             "job_type": str(run.run.get("job_type") or ""),
         }
-        self._info = tuple(sorted((name, text) for name, text in told.items() if text))
+        self._info = tuple(sorted((name, text) for name, text in labels.items() if text))
 
     def _add_logs(self, batch: Batch, namer: Namer) -> None:
         logged = self._logged.setdefault(batch.writer.name, {})
@@ -97,7 +100,7 @@ class LatestValues:
             if row.step is not None:
                 logged[namer.step] = float(row.step)
 
-    def _note_end(self, batch: Batch, now_ms: int) -> None:
+    def _set_end(self, batch: Batch, now_ms: int) -> None:
         host = batch.writer.host
         for note in batch.notes_of("lifecycle"):
             if note.value.get("what") == "end":
@@ -122,7 +125,7 @@ class LatestValues:
 
     def _of_writer(self, writer: str, now_ms: int) -> Iterator[Sample]:
         until_ms, _ = self._ended.get(self._hosts[writer], (now_ms, ""))
-        oldest_ms = self._writers[writer].now_ms(until_ms) - max(self._fresh_ms[writer], SLOWEST_MS)
+        oldest_ms = self._writers[writer].now_ms(until_ms) - max(self._max_silence_ms[writer], SLOWEST_MS)
         for series, (time_ms, value) in self._values.get(writer, {}).items():
             if time_ms >= oldest_ms:
                 yield series.family, series.labels, value
@@ -132,12 +135,12 @@ class LatestValues:
     def _is_shown(self, host: str, now_ms: int) -> bool:
         ended = self._ended.get(host)
         if ended is not None:
-            return now_ms - ended[0] < LAST_LOOK_MS
+            return now_ms - ended[0] < LINGER_MS
         return self._is_heard(host, now_ms)
 
     def _is_heard(self, host: str, now_ms: int) -> bool:
         """Whether the host's monitor is alive; a run without a monitor is treated as running."""
-        limits = [self._fresh_ms[writer] for writer, on in self._hosts.items() if on == host]
+        limits = [self._max_silence_ms[writer] for writer, on in self._hosts.items() if on == host]
         heard_ms = self._heard_ms.get(host)
         return heard_ms is None or self._monitors[host].now_ms(now_ms) - heard_ms <= max(limits)
 
@@ -147,8 +150,8 @@ class LatestValues:
             return "running" if self._is_heard(host, now_ms) else ""
         return ended[1] if now_ms - ended[0] < ENDED_MS else ""
 
-    def over(self, now_ms: int) -> bool:
-        """Whether nothing of the run is shown any more, nor will be."""
+    def is_over(self, now_ms: int) -> bool:
+        """Whether the run has ended and nothing of it is shown any more."""
         with self._lock:
             hosts = set(self._hosts.values())
             return bool(hosts) and not any(self._state(host, now_ms) for host in hosts)

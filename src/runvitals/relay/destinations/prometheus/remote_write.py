@@ -39,51 +39,51 @@ class RemoteWriteDestination(PushingDestination):
     name = "remote_write"
 
     def __init__(self, address: str, context: Context) -> None:
-        found = UrlAddress(self.name, address, ("version", "headers"), PATH)
-        told = (
+        parsed = UrlAddress(self.name, address, ("version", "headers"), PATH)
+        credentials = (
             f"set {VARIABLES}_TOKEN, _USER and _PASSWORD, or _HEADERS, which are sent to the server of "
             f"{VARIABLES}_URL or else to the only one; or use the file of #headers="
         )
-        super().__init__(context, found.web, found.path, Namer, told)
-        version = found.options.get("version", "1")
+        super().__init__(context, parsed.http, parsed.path, Namer, credentials)
+        version = parsed.options.get("version", "1")
         if version not in ("1", "2"):
             raise ValueError(f"remote_write: invalid version={version!r}; expected 1 or 2")
         self._message: Version1 | Version2 = Version2() if version == "2" else Version1()
-        self._headers_file = found.options.get("headers")
+        self._headers_file = parsed.options.get("headers")
         self._environ = context.environ
 
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
-        answer = self._post(self._message, lines)
-        if isinstance(self._message, Version2) and not _knows_2(answer):
+        response = self._post(self._message, lines)
+        if isinstance(self._message, Version2) and not _supports_version_2(response):
             self._message = Version1()
-            answer = self._post(self._message, lines)
-        return answer
+            response = self._post(self._message, lines)
+        return response
 
-    def is_there(self, batch: Batch, refusal: str) -> bool:
+    def was_stored(self, batch: Batch, error: str) -> bool:
         """Prometheus stores a request completely or not at all, and no samples older than the newest."""
-        said = refusal.casefold()
-        return batch.repeated and ("out of order" in said or "duplicate sample" in said)
+        text = error.casefold()
+        return batch.repeated and ("out of order" in text or "duplicate sample" in text)
 
     def _post(self, message: Version1 | Version2, lines: Sequence[SeriesPoints]) -> HttpResponse:
         body = compress(message.message(lines))
-        is_known = credentials_are_for(self.web.url, self.name, self._environ)
-        sent = {
+        is_known = credentials_are_for(self.http.url, self.name, self._environ)
+        all_headers = {
             **headers(VARIABLES, self._headers_file, self._environ if is_known else {}),
             **message.headers,
             "Content-Encoding": "snappy",
         }
         try:
-            answer = self.web.post(self.path, body, sent)
+            response = self.http.post(self.path, body, all_headers)
         except OSError:
-            message.again()
+            message.forget()
             raise
-        if not 200 <= answer.status < 300:
-            message.again()
-        return answer
+        if not 200 <= response.status < 300:
+            message.forget()
+        return response
 
 
-def _knows_2(answer: HttpResponse) -> bool:
+def _supports_version_2(response: HttpResponse) -> bool:
     """Whether the server supports 2.0: it then states in each response how much it wrote. Others may even
-    answer 200 without having read anything."""
-    ok = 200 <= answer.status < 300
-    return answer.status != _UNKNOWN_MESSAGE and not (ok and _WRITTEN not in answer.headers)
+    response 200 without having read anything."""
+    ok = 200 <= response.status < 300
+    return response.status != _UNKNOWN_MESSAGE and not (ok and _WRITTEN not in response.headers)

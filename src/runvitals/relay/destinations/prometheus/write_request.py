@@ -20,7 +20,7 @@ from runvitals.relay.destinations.timeseries.naming import LabeledSeries, Metric
 STALE = struct.pack("<Q", 0x7FF0000000000002)
 _KINDS = {"counter": 1, "gauge": 2, "info": 6}
 _VALUE = b"\x09"  # field 1, 8 bytes
-_MOST_REMEMBERED = 100_000
+_MAX_CACHED = 100_000
 
 
 class Version1:
@@ -43,14 +43,14 @@ class Version1:
         self._described.update(families)
         return b"".join(series) + b"".join(map(_description, new))
 
-    def again(self) -> None:
-        """Send all metadata again: the last request may not have arrived."""
+    def forget(self) -> None:
+        """Send all metadata again with the next request: the last one may not have arrived."""
         self._described.clear()
 
     def _of(self, series: LabeledSeries) -> bytes:
         found = self._labels.get(series)
         if found is None:
-            if len(self._labels) >= _MOST_REMEMBERED:
+            if len(self._labels) >= _MAX_CACHED:
                 self._labels.clear()
             pairs = _labels(series)
             found = self._labels[series] = b"".join(
@@ -83,11 +83,11 @@ class Version2:
             series.append(text(5, text(1, refs) + times.samples(line, line.start_ms) + text(5, about)))
         return b"".join([*(text(4, symbol) for symbol in symbols), *series])
 
-    def again(self) -> None:
+    def forget(self) -> None:
         """Nothing to do: each request is complete in itself."""
 
 
-@lru_cache(_MOST_REMEMBERED)
+@lru_cache(_MAX_CACHED)
 def _labels(series: LabeledSeries) -> list[tuple[str, str]]:
     """All labels, sorted by name."""
     return sorted([("__name__", series.family.sample), *series.labels])

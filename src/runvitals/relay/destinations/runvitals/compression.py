@@ -16,7 +16,7 @@ else:
 _NONE, _PACKED_ZSTD, _PACKED_ZLIB = 0, 1, 2
 _BODY_HEAD = struct.Struct("<BI")
 # Smaller bodies are not compressed: it takes longer than it saves on any network.
-_WORTH_IT = 512
+_MIN_BYTES = 512
 
 
 class BodyCompressor:
@@ -37,7 +37,7 @@ class BodyCompressor:
             '0001000000'
         """
         raw = b"".join((times, *columns))
-        if len(raw) < _WORTH_IT:
+        if len(raw) < _MIN_BYTES:
             packing = _NONE
         elif self._zstd is not None:
             packing, raw = _PACKED_ZSTD, self._zstd.compress(raw)
@@ -47,7 +47,7 @@ class BodyCompressor:
 
     def content(self, data: bytes) -> tuple[bytes, str]:
         """Compress the body of a request; returns (body, Content-Encoding)."""
-        if len(data) < _WORTH_IT:
+        if len(data) < _MIN_BYTES:
             return data, "identity"
         if self._zstd is not None:
             return self._zstd.compress(data), "zstd"

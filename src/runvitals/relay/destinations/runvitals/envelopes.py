@@ -20,7 +20,7 @@ from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 MAX_LOG_TABLES = 16
 MAX_GAPPED_VALUES = 65_536
 _NAN = float("nan")
-_Moved = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
+_TimedRow = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
 
 
 class EnvelopeTable:
@@ -41,11 +41,7 @@ class EnvelopeTable:
     def seq(self) -> int:
         return self.seqs[0]
 
-    @property
-    def every_ms(self) -> list[int]:
-        return self.times_ms
-
-    def some(self, indexes: Sequence[int]) -> EnvelopeTable:
+    def select(self, indexes: Sequence[int]) -> EnvelopeTable:
         """The rows at these indexes."""
         table = EnvelopeTable(
             self.keys,
@@ -56,16 +52,16 @@ class EnvelopeTable:
         table.steps = None if self.steps is None else array("d", [self.steps[i] for i in indexes])
         return table
 
-    def record(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """The content of the first row."""
         row = zip(self.keys, (column[0] for column in self.columns), strict=True)
         values = {key: value for key, value in row if value == value}
         return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
-    def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
+    def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
         """The fields of the table's envelope, with the schema's number instead of the keys if the server
         assigned one."""
-        body = packer.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
+        body = compressor.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
         fields: dict[str, Any] = {"seq": self.seq, "body": body}
         if schema is None:
             fields["keys"] = self.keys
@@ -89,47 +85,47 @@ class EnvelopeRecords:
         return self.notes[0].seq
 
     @property
-    def every_ms(self) -> list[int]:
+    def times_ms(self) -> list[int]:
         return [note.time_ms for note in self.notes]
 
     @property
     def keys(self) -> tuple[str, ...]:
         return ()
 
-    def some(self, indexes: Sequence[int]) -> EnvelopeRecords:
+    def select(self, indexes: Sequence[int]) -> EnvelopeRecords:
         """The notes at these indexes."""
         return EnvelopeRecords([self.notes[i] for i in indexes])
 
-    def record(self) -> dict[str, Any]:
+    def content(self) -> dict[str, Any]:
         """The content of the first note."""
         return {"kind": self.notes[0].kind, **self.notes[0].value}
 
-    def fields(self, packer: BodyCompressor, schema: int | None) -> dict[str, Any]:
+    def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
         return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
 
 
 Part = EnvelopeTable | EnvelopeRecords
 
 
-def parts(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
+def split_batch(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
     """Split a batch into tables and records; also returns the time its last `log()` row is sent with.
 
     Args:
         last_log_ms: the same time of the previous batch. Rows are sent with strictly ascending times, because
             the time identifies a row.
     """
-    found: list[Part] = [_table(samples) for samples in batch.samples]
+    parts: list[Part] = [_table(samples) for samples in batch.samples]
     logs, last_log_ms = _log_tables(batch.logs, last_log_ms)
-    found += logs
+    parts += logs
     if batch.notes:
-        found.append(EnvelopeRecords(batch.notes))
-    return found, last_log_ms
+        parts.append(EnvelopeRecords(batch.notes))
+    return parts, last_log_ms
 
 
-def halves(part: Part) -> tuple[Part, Part]:
+def split_in_half(part: Part) -> tuple[Part, Part]:
     """Split a table or records of several rows in the middle."""
-    middle = len(part.every_ms) // 2
-    return part.some(range(middle)), part.some(range(middle, len(part.every_ms)))
+    middle = len(part.times_ms) // 2
+    return part.select(range(middle)), part.select(range(middle, len(part.times_ms)))
 
 
 def _table(samples: Samples) -> EnvelopeTable:
@@ -137,18 +133,18 @@ def _table(samples: Samples) -> EnvelopeTable:
 
 
 def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], int]:
-    moved: list[_Moved] = []
+    timed: list[_TimedRow] = []
     ahead_ms = 0
     for row, earliest_ms in zip(rows, _earliest_after(rows), strict=True):
         if row.time_ms > earliest_ms + AHEAD_MS:  # a wrong time must not shift the rows after it
             ahead_ms = max(row.time_ms, ahead_ms + 1)
-            moved.append((row, ahead_ms, row.numbers()))
+            timed.append((row, ahead_ms, row.numbers()))
             continue
         last_ms = max(row.time_ms, last_ms + 1)
-        moved.append((row, last_ms, row.numbers()))
-    groups: dict[tuple[str, ...], list[_Moved]] = {}
-    for one in moved:
-        groups.setdefault(tuple(one[2]), []).append(one)
+        timed.append((row, last_ms, row.numbers()))
+    groups: dict[tuple[str, ...], list[_TimedRow]] = {}
+    for timed_row in timed:
+        groups.setdefault(tuple(timed_row[2]), []).append(timed_row)
     groups.pop((), None)
     if len(groups) > MAX_LOG_TABLES:
         return [_log_table(keys, members) for keys, members in _merged(groups)], last_ms
@@ -157,19 +153,21 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], 
 
 def _earliest_after(rows: list[LogRow]) -> list[int]:
     """For each row, the earliest time among it and later rows that the server may accept."""
-    found: list[int] = []
+    times_ms: list[int] = []
     earliest_ms = TIME_MS
     for row in reversed(rows):
         if row.time_ms >= OLDEST_SENT_MS:
             earliest_ms = min(earliest_ms, row.time_ms)
-        found.append(earliest_ms)
-    return found[::-1]
+        times_ms.append(earliest_ms)
+    return times_ms[::-1]
 
 
-def _merged(groups: dict[tuple[str, ...], list[_Moved]]) -> Iterator[tuple[tuple[str, ...], list[_Moved]]]:
+def _merged(
+    groups: dict[tuple[str, ...], list[_TimedRow]],
+) -> Iterator[tuple[tuple[str, ...], list[_TimedRow]]]:
     """Merge groups with different names as long as the resulting table is small."""
     keys: dict[str, None] = {}
-    rows: list[_Moved] = []
+    rows: list[_TimedRow] = []
     for names, members in groups.items():
         both = {**keys, **dict.fromkeys(names)}
         if rows and len(both) * (len(rows) + len(members)) > MAX_GAPPED_VALUES:
@@ -180,11 +178,11 @@ def _merged(groups: dict[tuple[str, ...], list[_Moved]]) -> Iterator[tuple[tuple
     yield tuple(keys), sorted(rows, key=_seq)
 
 
-def _seq(row: _Moved) -> int:
+def _seq(row: _TimedRow) -> int:
     return row[0].seq
 
 
-def _log_table(keys: tuple[str, ...], members: list[_Moved]) -> EnvelopeTable:
+def _log_table(keys: tuple[str, ...], members: list[_TimedRow]) -> EnvelopeTable:
     times_ms = [time_ms for _, time_ms, _ in members]
     columns = [array("d", [values.get(key, _NAN) for _, _, values in members]) for key in keys]
     if any(row.time_ms != time_ms for row, time_ms, _ in members):

@@ -3,7 +3,7 @@
 A token is only sent to its own server. `RUNVITALS_TOKEN` belongs to the server that `RUNVITALS_SERVER` names,
 or, if that is not set, to the one server the user has logged in to. It is not sent to servers named
 elsewhere: in a project's `runvitals.toml`, in `destinations`, or with `--to`. The file is readable only by
-    the user.
+the user.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
     Raises:
         ValueError: the login file could not be read.
     """
-    kept = {_key(known): entry.get("token") for known, entry in _servers(login_file(environ)).items()}
-    given = environ.get(VARIABLE)
-    if given and _key(url) == _meant(environ, list(kept)):
-        return given
-    return kept.get(_key(url))
+    saved = {_key(known): entry.get("token") for known, entry in _servers(login_file(environ)).items()}
+    value = environ.get(VARIABLE)
+    if value and _key(url) == _server_of_variable(environ, list(saved)):
+        return value
+    return saved.get(_key(url))
 
 
-def _meant(environ: Mapping[str, str], kept: list[str]) -> str | None:
+def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | None:
     """The server that `RUNVITALS_TOKEN` belongs to."""
     named = environ.get(SERVER_VARIABLE)
     if named:
         return _key(named)
-    return kept[0] if len(kept) == 1 else None
+    return saved[0] if len(saved) == 1 else None
 
 
 def remedy(url: str, environ: Mapping[str, str]) -> str:
@@ -60,7 +60,7 @@ def remedy(url: str, environ: Mapping[str, str]) -> str:
     return f"{VARIABLE} is only sent to the server that {SERVER_VARIABLE} names; {text}"
 
 
-def stamp(environ: Mapping[str, str]) -> tuple[int, int] | None:
+def file_version(environ: Mapping[str, str]) -> tuple[int, int] | None:
     """Changes whenever the login file does; None if there is no file."""
     try:
         status = os.stat(login_file(environ))
@@ -76,25 +76,25 @@ def check(url: str, secret: str) -> None:
         ValueError: it does not, or it is not a runvitals server.
         OSError: it could not be reached.
     """
-    web = HttpClient(url, _CHECK_TIMEOUT_S)
+    client = HttpClient(url, _CHECK_TIMEOUT_S)
     try:
-        answer = web.request("GET", _ABOUT, None, {"Authorization": f"Bearer {secret}"})
+        response = client.request("GET", _ABOUT, None, {"Authorization": f"Bearer {secret}"})
     except OSError as error:
         raise OSError(f"could not connect to {url}: {error}; the token was not saved") from error
     finally:
-        web.close()
-    if answer.status == 403:  # independent of the token: the server does not use this host name
-        raise ValueError(f"{url} rejected the request (403): {answer.text()}; the token was not saved")
-    if answer.status == 401:
+        client.close()
+    if response.status == 403:  # independent of the token: the server does not use this host name
+        raise ValueError(f"{url} rejected the request (403): {response.text()}; the token was not saved")
+    if response.status == 401:
         raise ValueError(
             f"{url} rejected the token (401); create one there with `runvitals token create NAME`"
         )
-    if answer.temporary:
-        said = f"{answer.status} {answer.text()}".strip()
-        raise ValueError(f"{url} could not check the token: {said}; it was not saved")
+    if response.temporary:
+        reason = f"{response.status} {response.text()}".strip()
+        raise ValueError(f"{url} could not check the token: {reason}; it was not saved")
     try:
-        about = loads(answer.body)
-        kind = about.get("kind") if answer.status == 200 and isinstance(about, dict) else None
+        about = loads(response.body)
+        kind = about.get("kind") if response.status == 200 and isinstance(about, dict) else None
     except ValueError:
         kind = None
     if kind == "local":
@@ -102,7 +102,7 @@ def check(url: str, secret: str) -> None:
             f"{url} shows the journals of its machine (`runvitals ui`); runs are sent to a `runvitals server`"
         )
     if kind != "server":
-        raise ValueError(f"{url} is not a runvitals server: {_ABOUT} returned {answer.status}")
+        raise ValueError(f"{url} is not a runvitals server: {_ABOUT} returned {response.status}")
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:
@@ -114,7 +114,7 @@ def tokens(environ: Mapping[str, str]) -> list[str]:
     return [entry["token"] for entry in _servers(login_file(environ)).values() if "token" in entry]
 
 
-def keep(url: str, secret: str, environ: Mapping[str, str]) -> str:
+def save(url: str, secret: str, environ: Mapping[str, str]) -> str:
     """Save the token of a server; returns the path of the file.
 
     Raises:
@@ -129,7 +129,7 @@ def keep(url: str, secret: str, environ: Mapping[str, str]) -> str:
     return path
 
 
-def forget(url: str | None, environ: Mapping[str, str]) -> list[str]:
+def delete(url: str | None, environ: Mapping[str, str]) -> list[str]:
     """Delete the token of one server, or of all; returns the servers whose tokens were deleted.
 
     Raises:
@@ -137,10 +137,10 @@ def forget(url: str | None, environ: Mapping[str, str]) -> list[str]:
     """
     path = login_file(environ)
     servers = _servers(path)
-    gone = [known for known in servers if url is None or _key(known) == _key(url)]
-    if gone:
-        _write(path, {known: entry for known, entry in servers.items() if known not in gone})
-    return gone
+    deleted = [known for known in servers if url is None or _key(known) == _key(url)]
+    if deleted:
+        _write(path, {known: entry for known, entry in servers.items() if known not in deleted})
+    return deleted
 
 
 def _key(url: str) -> str:
@@ -152,8 +152,8 @@ def _key(url: str) -> str:
         port = None  # invalid; reported when connecting
     usual = {"http": 80, "https": 443}.get(parts.scheme)
     host = (parts.hostname or "") if ":" not in (parts.hostname or "") else f"[{parts.hostname}]"
-    place = host if port in (None, usual) else f"{host}:{port}"
-    return f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
+    netloc = host if port in (None, usual) else f"{host}:{port}"
+    return f"{parts.scheme}://{netloc}{parts.path.rstrip('/')}"
 
 
 def _servers(path: str) -> dict[str, dict[str, str]]:

@@ -1,2 +1,3 @@
-"""Writes event files for TensorBoard without using it: `records` (bytes), `events` (messages),
-`destination`."""
+"""Writes TensorBoard event files without using TensorBoard: `tfrecords.py` (the container),
+`event_messages.py` (the messages), `destination.py`.
+"""

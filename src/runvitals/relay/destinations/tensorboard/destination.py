@@ -8,8 +8,7 @@ Logged values have the user's steps. Samples have the seconds since the start of
 are grouped like the charts of the runvitals page; counters are shown as rates.
 
 Exactly once: bytes that a crash left after a file's known length are truncated before the same range is
-    written
-again.
+written again.
 """
 
 from __future__ import annotations
@@ -130,20 +129,20 @@ class TensorBoardDestination(Destination):
                 if isinstance(value, str):
                     yield event_messages.words(row.time_ms, step, key, event_messages.escaped(value))
         for note in batch.notes_of(EVENT):
-            yield _told(note, since_ms)
+            yield _event_text(note, since_ms)
 
     def _sampled(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
         last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
-        # TensorBoard needs it only once, and the description is longer than the rest of the value.
-        told: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})
+        # Descriptions are longer than the rest of a value, and TensorBoard needs each only once.
+        described: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})
         found = []
         for key, value in zip(moment.keys, moment.values, strict=True):
-            shown = how_shown(key)
-            if shown.rate is not None:
-                value = _grown(last, key, moment.time_ms, value, shown.rate)
+            mapping = tag_mapping(key)
+            if mapping.rate is not None:
+                value = _rate(last, key, moment.time_ms, value, mapping.rate)
             if not isnan(value):  # a gap
-                found.append((shown.tag, value, "" if shown.tag in told else shown.about))
-                told[shown.tag] = None
+                found.append((mapping.tag, value, "" if mapping.tag in described else mapping.about))
+                described[mapping.tag] = None
         if found:
             step = event_messages.seconds(moment.time_ms, since_ms)
             yield event_messages.scalars(moment.time_ms, step, found)
@@ -161,15 +160,15 @@ def _times(batch: Batch) -> Iterator[int]:
     yield from (note.time_ms for note in batch.notes)
 
 
-def _grown(last: dict[str, list[float]], key: str, time_ms: int, value: float, rate: Rate) -> float:
+def _rate(last: dict[str, list[float]], key: str, time_ms: int, value: float, rate: Rate) -> float:
     """The rate of a counter since its last sample; NaN for the first."""
     before = last.get(key)
     last[key] = [time_ms, value]
     return float("nan") if before is None else between(int(before[0]), before[1], time_ms, value, rate.factor)
 
 
-class Shown(NamedTuple):
-    """How a key is shown: its tag, the description behind the "i", and the rate that replaces a counter."""
+class TagMapping(NamedTuple):
+    """How a key is written: its tag, the description behind the "i", and the rate that replaces a counter."""
 
     tag: str
     about: str
@@ -177,11 +176,11 @@ class Shown(NamedTuple):
 
 
 @lru_cache(16_384)
-def how_shown(key: str) -> Shown:
+def tag_mapping(key: str) -> TagMapping:
     """The tag, description and rate of a key.
 
     Example:
-        >>> how_shown("gpu.0.powerWatts").tag
+        >>> tag_mapping("gpu.0.powerWatts").tag
         'GPU power/gpu.0.powerWatts'
     """
     rate = rate_of(key)
@@ -189,13 +188,13 @@ def how_shown(key: str) -> Shown:
         key = rate.key
     match = DEFINITIONS.find(key)
     if match is None:
-        return Shown(f"{key.partition('.')[0]}/{key}", "", rate)
+        return TagMapping(f"{key.partition('.')[0]}/{key}", "", rate)
     metric = match.metric
     unit = f" ({metric.unit})" if metric.unit != "1" else ""
-    return Shown(f"{metric.chart}/{key}", f"{metric.text}{unit}", rate)
+    return TagMapping(f"{metric.chart}/{key}", f"{metric.text}{unit}", rate)
 
 
-def _told(note: Note, since_ms: int) -> bytes:
+def _event_text(note: Note, since_ms: int) -> bytes:
     value = note.value
     message = value.get("text") or value.get("name")
     text = f"{event_messages.utc(note.time_ms)} {value.get('level', 'info')}: {message}"

@@ -14,7 +14,7 @@ from runvitals.relay.batch import Batch, Samples
 from runvitals.relay.destinations.timeseries.naming import LabeledSeries, Namer, logged_numbers
 
 Values = list[float | None]
-_MOST_KEYS = 10_000  # remembered per writer, to end their series
+_MAX_KEYS = 10_000  # remembered per writer, to end their series
 
 
 class SeriesPoints(NamedTuple):
@@ -61,12 +61,12 @@ class BatchSeries:
         lines = [_line(namer.series(key), times, values, start_ms) for key, (times, values) in found.items()]
         return lines + self._logged(batch, namer)
 
-    def keep(self, batch: Batch) -> None:
+    def advance(self, batch: Batch) -> None:
         """Update the state; call it when the batch has been delivered."""
         writer = batch.writer.name
         known = self._keys.setdefault(writer, [])
         for table in batch.samples:
-            if len(known) < _MOST_KEYS:
+            if len(known) < _MAX_KEYS:
                 known += dict.fromkeys(table.keys).keys() - set(known)
         if _end_ms(batch) is not None:
             del self._keys[writer]

@@ -27,7 +27,7 @@ _LABELS = {
 }
 _OWN = frozenset({"run", "project", "host", "rank", "process", "key", "endpoint", *_LABELS.values()})
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
-_MOST_SERIES = 100_000
+_MAX_SERIES = 100_000
 
 
 class MetricFamily(NamedTuple):
@@ -52,10 +52,12 @@ class LabeledSeries(NamedTuple):
     factor: float
 
 
-LOG = MetricFamily("runvitals_log", "gauge", "", "What the program logged under the name in the label key.")
+LOG = MetricFamily(
+    "runvitals_log", "gauge", "", "A value logged by the program; its name is in the label key."
+)
 LOG_STEP = MetricFamily("runvitals_log_step", "gauge", "", "The step of the newest log() call.")
 OTHER = MetricFamily(
-    "runvitals_other", "gauge", "", "A number whose key is in no list of ours: the label key."
+    "runvitals_other", "gauge", "", "A value without a metric definition; its key is in the label key."
 )
 
 
@@ -86,11 +88,11 @@ def _labels(match: Match) -> Labels:
     )
 
 
-def legal(name: str) -> str:
+def valid_name(name: str) -> str:
     """Convert a text to a valid Prometheus name.
 
     Example:
-        >>> legal("9 lives/cat")
+        >>> valid_name("9 lives/cat")
         '_9_lives_cat'
     """
     found = _NOT_IN_NAMES.sub("_", name)
@@ -108,7 +110,7 @@ def base_labels(batch: Batch) -> dict[str, str]:
         elif writer.pid is not None:
             found["process"] = str(writer.pid)
     for name, text in writer.labels.items():
-        found[_free(legal(name).replace(":", "_"))] = str(text)
+        found[_free(valid_name(name).replace(":", "_"))] = str(text)
     return found
 
 
@@ -130,21 +132,21 @@ class Namer:
 
     def __init__(self, batch: Batch) -> None:
         self._base = self.base(batch)
-        self._told: Any = batch.run.machine.get("openmetrics")
+        self._endpoints: Any = batch.run.machine.get("openmetrics")
         self._known: dict[str, LabeledSeries] = {}
         self._logged: dict[str, LabeledSeries] = {}
-        self.step = self._made(self.log_step, {}, 1.0)
+        self.step = self._series(self.log_step, {}, 1.0)
 
     @classmethod
     def of(cls, batch: Batch, known: dict[str, Namer]) -> Namer:
         """The writer's namer from `known`, or a new one if its labels have changed."""
         namer = known.get(batch.writer.name)
-        if namer is None or not namer._holds(batch):
+        if namer is None or not namer._matches(batch):
             namer = known[batch.writer.name] = cls(batch)
         return namer
 
-    def _holds(self, batch: Batch) -> bool:
-        return self._base == self.base(batch) and self._told is batch.run.machine.get("openmetrics")
+    def _matches(self, batch: Batch) -> bool:
+        return self._base == self.base(batch) and self._endpoints is batch.run.machine.get("openmetrics")
 
     def base(self, batch: Batch) -> dict[str, str]:
         """The labels of everything in a batch."""
@@ -158,7 +160,7 @@ class Namer:
         """The series of a sample's key."""
         found = self._known.get(key)
         if found is None:
-            if len(self._known) >= _MOST_SERIES:
+            if len(self._known) >= _MAX_SERIES:
                 self._known.clear()
             found = self._known[key] = self._of_key(key)
         return found
@@ -167,40 +169,40 @@ class Namer:
         """The series of a logged name."""
         found = self._logged.get(name)
         if found is None:
-            if len(self._logged) >= _MOST_SERIES:
+            if len(self._logged) >= _MAX_SERIES:
                 self._logged.clear()
-            found = self._logged[name] = self._made(self.log, {self.log_label: name}, 1.0)
+            found = self._logged[name] = self._series(self.log, {self.log_label: name}, 1.0)
         return found
 
     def _of_key(self, key: str) -> LabeledSeries:
-        told = self._of_endpoint(key)
-        if told is not None:
-            return told
+        series = self._of_endpoint(key)
+        if series is not None:
+            return series
         family, labels, factor = self.named(key)
-        return self._made(family, dict(labels), factor)
+        return self._series(family, dict(labels), factor)
 
     def _of_endpoint(self, key: str) -> LabeledSeries | None:
         """The original name and labels of a metric scraped from an exporter; None for any other key."""
         match = DEFINITIONS.find(key) if key.startswith("openmetrics.") else None
-        if match is None or not isinstance(self._told, Mapping):
+        if match is None or not isinstance(self._endpoints, Mapping):
             return None
         endpoint, n = match.labels["endpoint"], match.labels["n"]
         metric = key.removeprefix(f"openmetrics.{endpoint}.").removesuffix(f".{n}")
         try:
-            facts = self._told[endpoint]["metrics"][metric]
-            labels = {_free(legal(name)): str(text) for name, text in facts["series"][int(n)].items()}
+            facts = self._endpoints[endpoint]["metrics"][metric]
+            labels = {_free(valid_name(name)): str(text) for name, text in facts["series"][int(n)].items()}
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             return None  # the facts arrive later than the first values, and may be invalid
-        counts = match.metric.kind == "counter" and metric.endswith("_total")
-        name = self.endpoint_prefix + legal(metric.removesuffix("_total") if counts else metric)
+        is_counter = match.metric.kind == "counter" and metric.endswith("_total")
+        name = self.endpoint_prefix + valid_name(metric.removesuffix("_total") if is_counter else metric)
         text = str(facts.get("help") or "") or f"{metric} of the endpoint {endpoint}."
-        family = MetricFamily(name, "counter" if counts else "gauge", "", text)
-        return self._made(family, {**labels, self.endpoint_label: endpoint}, 1.0)
+        family = MetricFamily(name, "counter" if is_counter else "gauge", "", text)
+        return self._series(family, {**labels, self.endpoint_label: endpoint}, 1.0)
 
-    def _made(self, family: MetricFamily, labels: Mapping[str, str], factor: float) -> LabeledSeries:
-        every = {**self._base, **labels}
+    def _series(self, family: MetricFamily, labels: Mapping[str, str], factor: float) -> LabeledSeries:
+        all_labels = {**self._base, **labels}
         return LabeledSeries(
-            family, tuple(sorted((name, text) for name, text in every.items() if text)), factor
+            family, tuple(sorted((name, text) for name, text in all_labels.items() if text)), factor
         )
 
 

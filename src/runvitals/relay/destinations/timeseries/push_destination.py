@@ -12,8 +12,8 @@ from runvitals.relay.destinations.timeseries.batch_series import BatchSeries, Se
 from runvitals.relay.destinations.timeseries.naming import Namer
 from runvitals.relay.engine.http_client import HttpClient, HttpResponse
 
-MOST_SAMPLES = 10_000
-_REFUSED = frozenset({400, 409, 413, 415, 422})
+MAX_SAMPLES = 10_000
+_REJECTED = frozenset({400, 409, 413, 415, 422})
 _TOO_LARGE = 413
 
 
@@ -30,7 +30,7 @@ class PushingDestination(Destination):
 
     Args:
         context: its state keeps what is needed to resume.
-        web, path: the server and the path of requests.
+        http, path: the client of the server and the path of requests.
         naming: how keys are named at the destination.
         credentials: where the credentials are configured, shown to the user.
     """
@@ -38,12 +38,12 @@ class PushingDestination(Destination):
     prompt = False
 
     def __init__(
-        self, context: Context, web: HttpClient, path: str, naming: type[Namer], credentials: str
+        self, context: Context, http: HttpClient, path: str, naming: type[Namer], credentials: str
     ) -> None:
-        self.web, self.path = web, path
+        self.http, self.path = http, path
         self._credentials = credentials
         self._state = context.state
-        self._timeline = BatchSeries(context.state, naming)
+        self._series = BatchSeries(context.state, naming)
 
     def deliver(self, batch: Batch) -> None:
         """Send one batch.
@@ -56,18 +56,22 @@ class PushingDestination(Destination):
         arrived = self._state["arrived"] if self._state.get("sending") == key else 0
         self._state["sending"], self._state["arrived"] = key, arrived
         problems: list[RejectedPoints] = []
-        for number, request in enumerate(cut(self._timeline.lines(batch), MOST_SAMPLES)):
+        for number, request in enumerate(cut(self._series.lines(batch), MAX_SAMPLES)):
             if number >= arrived:
-                problems += [one for one in self._send(batch, request) if not self.is_there(batch, one.text)]
+                problems += [
+                    rejected
+                    for rejected in self._send(batch, request)
+                    if not self.was_stored(batch, rejected.text)
+                ]
                 self._state["arrived"] = number + 1
         self._state["sending"], self._state["arrived"] = None, 0
-        self._timeline.keep(batch)
+        self._series.advance(batch)
         if problems:
-            texts = dict.fromkeys(one.text for one in problems)
-            raise Rejected("; ".join(texts), sum(one.points for one in problems))
+            texts = dict.fromkeys(rejected.text for rejected in problems)
+            raise Rejected("; ".join(texts), sum(rejected.points for rejected in problems))
 
     def close(self) -> None:
-        self.web.close()
+        self.http.close()
 
     # -- implemented by the destinations
 
@@ -75,31 +79,31 @@ class PushingDestination(Destination):
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
         """Send some of a batch's series."""
 
-    def complaints(self, answer: HttpResponse) -> list[RejectedPoints]:
+    def partial_rejections(self, response: HttpResponse) -> list[RejectedPoints]:
         """Values that the server dropped although it accepted the request."""
         return []
 
-    def is_there(self, batch: Batch, refusal: str) -> bool:
+    def was_stored(self, batch: Batch, error: str) -> bool:
         """Whether a request was rejected because its data had arrived before."""
         return False
 
-    # -- the rest
+    # -- sending
 
     def _send(self, batch: Batch, lines: Sequence[SeriesPoints]) -> list[RejectedPoints]:
         """Send some series; returns what the server rejected."""
-        answer = self.post(batch, lines)
-        if answer.status == _TOO_LARGE and len(lines) > 1:
+        response = self.post(batch, lines)
+        if response.status == _TOO_LARGE and len(lines) > 1:
             middle = len(lines) // 2
             return self._send(batch, lines[:middle]) + self._send(batch, lines[middle:])
-        if answer.status in _REFUSED:
+        if response.status in _REJECTED:
             points = sum(len(line.times_ms) for line in lines)
-            return [RejectedPoints(points, f"{answer.status} {answer.text()}".strip())]
-        if not 200 <= answer.status < 300:
-            raise Retry(self._why(answer), answer.retry_after_s)
-        return self.complaints(answer)
+            return [RejectedPoints(points, f"{response.status} {response.text()}".strip())]
+        if not 200 <= response.status < 300:
+            raise Retry(self._error_text(response), response.retry_after_s)
+        return self.partial_rejections(response)
 
-    def _why(self, answer: HttpResponse) -> str:
-        where = f"{self.web.url}{self.path}"
-        if answer.status in (401, 403):
-            return f"{where} rejected the credentials ({answer.status}); {self._credentials}"
-        return f"{where}: {answer.status} {answer.text()}".strip()
+    def _error_text(self, response: HttpResponse) -> str:
+        url = f"{self.http.url}{self.path}"
+        if response.status in (401, 403):
+            return f"{url} rejected the credentials ({response.status}); {self._credentials}"
+        return f"{url}: {response.status} {response.text()}".strip()

@@ -1,3 +1,3 @@
-"""Runs in W&B: `account` (address and API key), `lines` (what its files contain), `service` (its HTTP API),
-`offline` (its file format), `destination`.
+"""Delivery to W&B: `account.py` (address and API key), `lines.py` (lines of its files), `http_api.py`,
+`online.py` and `offline.py` (a run at a server, or in a file), `destination.py`.
 """

@@ -43,8 +43,8 @@ class WandbAddress:
 
     @classmethod
     def read(cls, text: str, environ: Mapping[str, str]) -> WandbAddress:
-        place, _, query = text.partition("?")
-        entity, _, project = place.rpartition("/")
+        path, _, query = text.partition("?")
+        entity, _, project = path.rpartition("/")
         options = dict(parse_qsl(query, keep_blank_values=True))
         for name in options:
             if name not in _OPTIONS:
@@ -84,13 +84,13 @@ def authorization(base_url: str, environ: Mapping[str, str]) -> str | None:
     Raises:
         ValueError: that file could not be parsed.
     """
-    meant = environ.get("WANDB_BASE_URL", SERVICE).rstrip("/")
-    key = environ.get("WANDB_API_KEY") if base_url == meant else None
-    key = key or _kept(base_url, environ)
+    key_url = environ.get("WANDB_BASE_URL", SERVICE).rstrip("/")
+    key = environ.get("WANDB_API_KEY") if base_url == key_url else None
+    key = key or _netrc_key(base_url, environ)
     return None if not key else f"Basic {b64encode(f'api:{key}'.encode()).decode()}"
 
 
-def _kept(base_url: str, environ: Mapping[str, str]) -> str | None:
+def _netrc_key(base_url: str, environ: Mapping[str, str]) -> str | None:
     home = environ.get("HOME") or os.path.expanduser("~")
     path = environ.get("NETRC") or os.path.join(home, ".netrc")
     try:

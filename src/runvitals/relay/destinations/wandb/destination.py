@@ -5,7 +5,7 @@ disabled (`wandb.init(settings=wandb.Settings(x_disable_stats=True))`) and `wand
 `runvitals.init()`. Otherwise a new W&B run is created.
 
 Exactly once: W&B writes lines at their line numbers, so repeating them changes nothing; files work the same
-    way.
+way.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RunTarget(Protocol):
     def write(self, batch: Batch, content: RunUpdate) -> None:
         """Write the update."""
 
-    def alive(self) -> None:
+    def heartbeat(self) -> None:
         """Send a heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:
@@ -61,7 +61,7 @@ class WandbDestination(Destination):
         self._address = WandbAddress.read(address, context.environ)
         self._context = context
         self._state = context.state
-        self._far: RunTarget | None = None
+        self._target: RunTarget | None = None
 
     def deliver(self, batch: Batch) -> None:
         """Deliver a batch.
@@ -74,36 +74,36 @@ class WandbDestination(Destination):
             self._write(batch)
 
     def _write(self, batch: Batch) -> None:
-        guest = batch.run.run.get("wandb")
-        if guest and guest.get("stats") and not guest.get("shared"):
+        training_run = batch.run.run.get("wandb")
+        if training_run and training_run.get("stats") and not training_run.get("shared"):
             raise Gone(
                 "W&B's own system metrics are enabled in this run; disable them with "
                 "wandb.init(settings=wandb.Settings(x_disable_stats=True))"
             )
-        far = self._open(guest)
+        target = self._open(training_run)
         if batch.empty:
-            far.alive()
+            target.heartbeat()
             return
-        far.write(batch, self._content(batch, guest))
+        target.write(batch, self._content(batch, training_run))
         for note in batch.notes_of(LIFECYCLE):
-            if note.value.get("what") == "end" and not guest:
+            if note.value.get("what") == "end" and not training_run:
                 self._state["ended"] = [_exit_code(note), note.time_ms]
 
-    def _open(self, guest: Mapping[str, Any] | None) -> RunTarget:
-        if self._far is None:
-            offline = guest.get("offline") if guest else self._address.mode == "offline"
-            made: Callable[..., RunTarget] = OfflineRun if offline else OnlineRun
-            self._far = made(self._address, self._context, dict(guest or {}))
-        return self._far
+    def _open(self, training_run: Mapping[str, Any] | None) -> RunTarget:
+        if self._target is None:
+            offline = training_run.get("offline") if training_run else self._address.mode == "offline"
+            target_class: Callable[..., RunTarget] = OfflineRun if offline else OnlineRun
+            self._target = target_class(self._address, self._context, dict(training_run or {}))
+        return self._target
 
-    def _content(self, batch: Batch, guest: Mapping[str, Any] | None) -> RunUpdate:
+    def _content(self, batch: Batch, training_run: Mapping[str, Any] | None) -> RunUpdate:
         began_ms = self._state.setdefault("began_ms", batch.writer.started_ms)
         content = RunUpdate(began_ms)
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
-        if guest and guest.get("shared"):  # next to W&B's own samples, under our label
+        if training_run and training_run.get("shared"):  # next to W&B's own samples, under our label
             suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"
         content.samples = sampled(batch, self._address.every_s, suffix)
-        if guest:
+        if training_run:
             return content
         content.printed = list(printed(batch, self._state.setdefault("open_lines", {})))
         config = dict(leaves(batch.run.config))
@@ -129,16 +129,16 @@ class WandbDestination(Destination):
 
     def close(self) -> None:
         """Mark the run as finished if it ended, and close the connection."""
-        far, self._far = self._far, None
-        if far is None:
+        target, self._target = self._target, None
+        if target is None:
             return
         try:
             if "ended" in self._state:
-                far.end(*self._state["ended"])
+                target.end(*self._state["ended"])
                 del self._state["ended"]
                 self._context.save()
         finally:
-            far.close()
+            target.close()
 
 
 def _exit_code(note: Note) -> int:

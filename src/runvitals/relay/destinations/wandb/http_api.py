@@ -42,7 +42,7 @@ class WandbApi:
     """
 
     def __init__(self, base_url: str, environ: Mapping[str, str]) -> None:
-        self._web = HttpClient(base_url)
+        self._http = HttpClient(base_url)
         self._environ = environ
 
     def upsert(self, variables: Mapping[str, Any]) -> tuple[str, str]:
@@ -56,16 +56,16 @@ class WandbApi:
             Retry: a temporary failure.
             Rejected: a permanent failure.
         """
-        question = {"query": _UPSERT, "variables": dict(variables), "operationName": "UpsertBucket"}
-        answer = _object(self._post("/graphql", question, "the run"))
-        if answer.get("errors"):
-            said = "; ".join(str(error.get("message", error)) for error in answer["errors"])
-            raise Rejected(f"W&B rejected the run: {said}")
+        request = {"query": _UPSERT, "variables": dict(variables), "operationName": "UpsertBucket"}
+        response = _object(self._post("/graphql", request, "the run"))
+        if response.get("errors"):
+            errors = "; ".join(str(error.get("message", error)) for error in response["errors"])
+            raise Rejected(f"W&B rejected the run: {errors}")
         try:
-            project = answer["data"]["upsertBucket"]["bucket"]["project"]
+            project = response["data"]["upsertBucket"]["bucket"]["project"]
             return str(project["entity"]["name"]), str(project["name"])
         except (KeyError, TypeError):
-            raise Rejected(f"unexpected response of W&B: {str(answer)[:200]}") from None
+            raise Rejected(f"unexpected response of W&B: {str(response)[:200]}") from None
 
     def stream(self, entity: str, project: str, run: str, body: Mapping[str, Any], shared: str = "") -> bool:
         """Send lines of a run's files; True if a user requested there that the run be stopped.
@@ -85,10 +85,10 @@ class WandbApi:
     def _post(
         self, path: str, body: Mapping[str, Any], what: str, more: Mapping[str, str] | None = None
     ) -> HttpResponse:
-        secret = authorization(self._web.url, self._environ)
+        secret = authorization(self._http.url, self._environ)
         if secret is None:
             raise Retry(
-                f"no API key for {self._web.url}: run `wandb login` or set WANDB_API_KEY", _KEY_WAIT_S
+                f"no API key for {self._http.url}: run `wandb login` or set WANDB_API_KEY", _KEY_WAIT_S
             )
         headers = {
             "Authorization": secret,
@@ -96,21 +96,23 @@ class WandbApi:
             "User-Agent": f"runvitals/{__version__}",
             **(more or {}),
         }
-        answer = self._web.post(path, json.dumps(body).encode(), headers)
-        if answer.status in _UNAUTHORIZED:
-            raise Retry(f"{self._web.url} rejected the API key: {answer.status} {answer.text()}", _KEY_WAIT_S)
-        answer.check(f"{self._web.url}, {what}")
-        return answer
+        response = self._http.post(path, json.dumps(body).encode(), headers)
+        if response.status in _UNAUTHORIZED:
+            raise Retry(
+                f"{self._http.url} rejected the API key: {response.status} {response.text()}", _KEY_WAIT_S
+            )
+        response.check(f"{self._http.url}, {what}")
+        return response
 
     def close(self) -> None:
-        self._web.close()
+        self._http.close()
 
 
-def _object(answer: HttpResponse) -> dict[str, Any]:
+def _object(response: HttpResponse) -> dict[str, Any]:
     try:
-        value = json.loads(answer.body or b"{}")
+        value = json.loads(response.body or b"{}")
     except ValueError:
         value = None
     if not isinstance(value, dict):
-        raise Retry(f"unexpected response of W&B: {answer.text()[:200]}")
+        raise Retry(f"unexpected response of W&B: {response.text()[:200]}")
     return value

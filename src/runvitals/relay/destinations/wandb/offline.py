@@ -22,15 +22,15 @@ class OfflineRun:
     Args:
         address: has the entity and project.
         context: its state holds `path`, `length` and `number`: which part of the file was written by us.
-        guest: the training's own W&B run, if it has one. It has a file of its own; both are synced.
+        training_run: the training's own W&B run, if it has one. It has a file of its own; both are synced.
     """
 
-    def __init__(self, address: WandbAddress, context: Context, guest: dict[str, Any]) -> None:
+    def __init__(self, address: WandbAddress, context: Context, training_run: dict[str, Any]) -> None:
         self._address = address
         self._context = context
         self._state = context.state
-        self._guest = guest
-        self._run = str(guest.get("id") or context.run_id)
+        self._training_run = training_run
+        self._run = str(training_run.get("id") or context.run_id)
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
         self._append(content.began_ms, self._records(batch, content))
@@ -55,19 +55,19 @@ class OfflineRun:
             yield encoding.summary(content.summary)
 
     def _head(self, batch: Batch, content: RunUpdate) -> bytes:
-        run, guest = batch.run, self._guest
+        run, training_run = batch.run, self._training_run
         return encoding.run(
             self._run,
-            str(guest.get("entity") or self._address.entity),
-            str(guest.get("project") or self._address.project or run.project),
-            "" if guest else run.name,
+            str(training_run.get("entity") or self._address.entity),
+            str(training_run.get("project") or self._address.project or run.project),
+            "" if training_run else run.name,
             batch.writer.host,
             content.began_ms,
             content.config or {},
             group=str(run.run.get("group") or ""),
             job_type=str(run.run.get("job_type") or ""),
             notes=str(run.run.get("notes") or ""),
-            tags=() if guest else run.tags,
+            tags=() if training_run else run.tags,
         )
 
     def _append(self, began_ms: int, records: Iterator[bytes]) -> None:
@@ -75,7 +75,7 @@ class OfflineRun:
         if "path" not in self._state:
             root = self._context.environ.get("WANDB_DIR") or self._context.cwd
             began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(began_ms / 1000))
-            kind = f"offline-run-{began}-{self._run}" + ("-system" if self._guest else "")
+            kind = f"offline-run-{began}-{self._run}" + ("-system" if self._training_run else "")
             self._state["path"] = os.path.join(root, "wandb", kind, f"run-{self._run}.wandb")
         path = str(self._state["path"])
         os.makedirs(os.path.join(os.path.dirname(path), "files"), exist_ok=True)
@@ -83,7 +83,7 @@ class OfflineRun:
         data, self._state["number"] = encoding.framed(found, length, number)
         self._state["length"] = append(path, length, data)
 
-    def alive(self) -> None:
+    def heartbeat(self) -> None:
         """A file needs no heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:

@@ -21,21 +21,24 @@ class OnlineRun:
     Args:
         address: the address of the destination.
         context: its state holds `place` (entity, project) and `offsets` (the next line number of each file).
-        guest: the training's own W&B run, if it has one: entity, project, id, base_url.
+        training_run: the training's own W&B run, if it has one: entity, project, id, base_url.
     """
 
-    def __init__(self, address: WandbAddress, context: Context, guest: dict[str, Any]) -> None:
+    def __init__(self, address: WandbAddress, context: Context, training_run: dict[str, Any]) -> None:
         self._address = address
         self._context = context
         self._state = context.state
-        self._guest = guest
-        self._run = str(guest.get("id") or context.run_id)
-        self._service = WandbApi(str(guest.get("base_url") or address.base_url), context.environ)
-        self._stop_asked = False
+        self._training_run = training_run
+        self._run = str(training_run.get("id") or context.run_id)
+        self._api = WandbApi(str(training_run.get("base_url") or address.base_url), context.environ)
+        self._stop_requested = False
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
-        if self._guest:
-            self._state["place"] = [self._guest.get("entity") or "", self._guest.get("project") or ""]
+        if self._training_run:
+            self._state["place"] = [
+                self._training_run.get("entity") or "",
+                self._training_run.get("project") or "",
+            ]
         elif "place" not in self._state or content.config is not None:
             self._upsert(batch)
         offsets: dict[str, int] = self._state.setdefault("offsets", {})
@@ -57,7 +60,7 @@ class OnlineRun:
 
     def _upsert(self, batch: Batch) -> None:
         run = batch.run
-        entity, project = self._service.upsert(
+        entity, project = self._api.upsert(
             {
                 "name": self._run,
                 "project": self._address.project or run.project,
@@ -75,13 +78,13 @@ class OnlineRun:
 
     def _stream(self, body: dict[str, Any]) -> None:
         entity, project = self._state["place"]
-        is_shared = self._address.shared or self._guest.get("shared")
+        is_shared = self._address.shared or self._training_run.get("shared")
         shared = f"runvitals-{self._context.run_id}" if is_shared else ""
-        if self._service.stream(entity, project, self._run, body, shared) and not self._stop_asked:
-            self._stop_asked = True
+        if self._api.stream(entity, project, self._run, body, shared) and not self._stop_requested:
+            self._stop_requested = True
             self._context.request_stop("requested at W&B")
 
-    def alive(self) -> None:
+    def heartbeat(self) -> None:
         if "place" in self._state:
             self._stream({})
 
@@ -89,4 +92,4 @@ class OnlineRun:
         self._stream({"complete": True, "exitcode": exit_code})
 
     def close(self) -> None:
-        self._service.close()
+        self._api.close()
