@@ -43,7 +43,7 @@ class Buckets:
 
     Args:
         t: start of each bucket, ms UTC.
-        n: number of samples with a value; 0 if there are only gaps, and then all statistics are NaN.
+        n: number of samples with a value; 0 if present are only gaps, and then all statistics are NaN.
         min, max, mean, last: of those samples.
     """
 
@@ -97,7 +97,7 @@ def reduce(grid: Grid, t: Integers, values: Floats) -> Buckets:
 
 
 class Partition:
-    """Where samples at the times `t` fall on a grid: found once, for all series that have these times.
+    """The bucket of each time in `t`, computed once for all series that share these times.
 
     Args:
         t: ms UTC, ascending.
@@ -114,43 +114,43 @@ class Partition:
         self._within = slice(int(first), int(last))
         t = t[self._within]
         if grid.count > len(t):  # most buckets are empty: compute the bucket of each sample instead
-            places = (t - grid.t0_ms) // grid.width_ms
-            self._starts = np.flatnonzero(np.append(True, places[1:] != places[:-1])[: len(t)])
+            indices = (t - grid.t0_ms) // grid.width_ms
+            self._starts = np.flatnonzero(np.append(True, indices[1:] != indices[:-1])[: len(t)])
             self._ends = np.append(self._starts[1:], len(t))[: len(self._starts)]
-            self.t = grid.t0_ms + places[self._starts] * grid.width_ms
+            self.t = grid.t0_ms + indices[self._starts] * grid.width_ms
             return
         edges = grid.t0_ms + grid.width_ms * np.arange(grid.count + 1)
         starts = np.searchsorted(t, edges, side="left")
-        held = np.flatnonzero(starts[1:] > starts[:-1])
-        self.t = edges[held]
-        self._starts, self._ends = starts[held], starts[held + 1]
+        occupied = np.flatnonzero(starts[1:] > starts[:-1])
+        self.t = edges[occupied]
+        self._starts, self._ends = starts[occupied], starts[occupied + 1]
 
     def reduce(self, values: Floats) -> Buckets:
         """The buckets of one series. `values` has the length of the times; NaN is a gap."""
         values = values[self._within]
         if not len(self.t):
-            nothing = np.empty(0)
-            return Buckets(self.t, np.empty(0, np.int64), nothing, nothing, nothing, nothing)
-        there = ~np.isnan(values)
-        if there.all():
-            return self._whole(values)
+            empty = np.empty(0)
+            return Buckets(self.t, np.empty(0, np.int64), empty, empty, empty, empty)
+        present = ~np.isnan(values)
+        if present.all():
+            return self._reduce_without_gaps(values)
         starts = self._starts
-        n = np.add.reduceat(there.astype(np.int64), starts)
+        n = np.add.reduceat(present.astype(np.int64), starts)
         low = np.fmin.reduceat(values, starts)
         high = np.fmax.reduceat(values, starts)
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-            mean = np.add.reduceat(np.where(there, values, 0.0), starts) / n
-        last = _newest(values, there, n, starts)
-        return Buckets(self.t, n, low, high, _between(mean, low, high), last)
+            mean = np.add.reduceat(np.where(present, values, 0.0), starts) / n
+        last = _newest(values, present, n, starts)
+        return Buckets(self.t, n, low, high, _clamp(mean, low, high), last)
 
-    def _whole(self, values: Floats) -> Buckets:
+    def _reduce_without_gaps(self, values: Floats) -> Buckets:
         """Fast path for a series without gaps: a third of the time."""
         starts, ends = self._starts, self._ends
         n = (ends - starts).astype(np.int64)
         low, high = np.minimum.reduceat(values, starts), np.maximum.reduceat(values, starts)
         with np.errstate(over="ignore", invalid="ignore"):
             mean = np.add.reduceat(values, starts) / n
-        return Buckets(self.t, n, low, high, _between(mean, low, high), values[ends - 1])
+        return Buckets(self.t, n, low, high, _clamp(mean, low, high), values[ends - 1])
 
 
 def combine(parts: Sequence[Buckets]) -> Buckets:
@@ -175,19 +175,19 @@ def combine(parts: Sequence[Buckets]) -> Buckets:
         weights = counts / np.repeat(n, np.diff(np.append(starts, len(t))))
         mean = np.add.reduceat(np.where(counts > 0, means * weights, 0.0), starts)
     mean[n == 0] = np.nan
-    there = counts > 0
-    return Buckets(t[starts], n, low, high, _between(mean, low, high), _newest(lasts, there, n, starts))
+    present = counts > 0
+    return Buckets(t[starts], n, low, high, _clamp(mean, low, high), _newest(lasts, present, n, starts))
 
 
 _COLUMNS = ("n", "min", "max", "mean", "last")
 
 
-def _newest(values: Floats, there: NDArray[np.bool_], n: Integers, starts: NDArray[np.intp]) -> Floats:
+def _newest(values: Floats, present: NDArray[np.bool_], n: Integers, starts: NDArray[np.intp]) -> Floats:
     """The last value in each bucket; NaN if it has none."""
-    newest = np.maximum.reduceat(np.where(there, np.arange(len(values)), -1), starts)
+    newest = np.maximum.reduceat(np.where(present, np.arange(len(values)), -1), starts)
     return np.where(n > 0, values[newest], np.nan)
 
 
-def _between(mean: Floats, low: Floats, high: Floats) -> Floats:
+def _clamp(mean: Floats, low: Floats, high: Floats) -> Floats:
     """Clamp the mean to the range of its values: summation rounds, and may overflow."""
     return np.minimum(np.maximum(mean, low), high)

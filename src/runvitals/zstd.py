@@ -1,4 +1,4 @@
-"""zstd for any thread: a compressor and a decompressor each, because they must not be shared."""
+"""zstd compression, with a compressor and a decompressor per thread, because they must not be shared."""
 
 from __future__ import annotations
 
@@ -8,52 +8,54 @@ from collections.abc import Sequence
 import zstandard
 
 
-class _OfThread(threading.local):
+class _PerThread(threading.local):
     def __init__(self) -> None:
-        # The checksum is 4 bytes a frame, and tells bytes that were damaged on disk from those that were not.
+        # A checksum takes 4 bytes per frame and detects damage on disk.
         self.compressor = zstandard.ZstdCompressor(level=3, write_checksum=True)
         self.decompressor = zstandard.ZstdDecompressor()
 
 
-_OF_THREAD = _OfThread()
+_PER_THREAD = _PerThread()
 
 
 def compress(data: bytes) -> bytes:
-    """One frame, with a checksum."""
-    return _OF_THREAD.compressor.compress(data)
+    """Compress into one frame, with a checksum."""
+    return _PER_THREAD.compressor.compress(data)
 
 
 def decompress_all(frames: Sequence[bytes | memoryview], size: int) -> bytes | None:
-    """The contents of frames, one after the other, each of which must be `size` bytes; None where one is not,
-    or this Python's zstd cannot do many at once: then do them one by one.
+    """Decompress many frames in one call. Returns their contents, concatenated.
+
+    None if a frame does not have `size` bytes of content or is damaged, or if the installed `zstandard` lacks
+    the function: decompress them one by one then.
     """
-    decompressor = _OF_THREAD.decompressor
+    decompressor = _PER_THREAD.decompressor
     if not frames or not hasattr(decompressor, "multi_decompress_to_buffer"):
         return None
     try:
         if any(zstandard.frame_content_size(frame) != size for frame in frames):
             return None
-        found = decompressor.multi_decompress_to_buffer(list(frames))
+        buffers = decompressor.multi_decompress_to_buffer(list(frames))
     except zstandard.ZstdError:
         return None
-    data = b"".join(found[number].tobytes() for number in range(len(found)))
+    data = b"".join(buffers[index].tobytes() for index in range(len(buffers)))
     return data if len(data) == size * len(frames) else None
 
 
 def decompress(frame: bytes | memoryview, size: int) -> bytes:
-    """The content of a frame, which must be `size` bytes: a frame that claims more is refused before it is
-    unpacked.
+    """Decompress a frame whose content must have `size` bytes. A frame that declares another size is rejected
+    before it is decompressed.
 
     Raises:
         ValueError: not a frame of that size, or damaged.
     """
     try:
-        claimed = zstandard.frame_content_size(frame)
-        if claimed not in (size, -1):  # -1: the sender's compressor did not know it beforehand
-            raise ValueError(f"a zstd frame of {size} bytes was expected, not of {claimed}")
-        data = _OF_THREAD.decompressor.decompress(frame, max_output_size=size, allow_extra_data=False)
+        declared = zstandard.frame_content_size(frame)
+        if declared not in (size, -1):  # -1: the frame declares no size
+            raise ValueError(f"expected a zstd frame of {size} bytes, got {declared}")
+        data = _PER_THREAD.decompressor.decompress(frame, max_output_size=size, allow_extra_data=False)
     except zstandard.ZstdError as error:
-        raise ValueError(f"no whole zstd frame: {error}") from error
+        raise ValueError(f"invalid zstd frame: {error}") from error
     if len(data) != size:
-        raise ValueError(f"a zstd frame of {size} bytes was expected, not of {len(data)}")
+        raise ValueError(f"expected a zstd frame of {size} bytes, got {len(data)}")
     return data

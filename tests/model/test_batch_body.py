@@ -47,12 +47,12 @@ ONE = batch_body.pack(np.array([1]), np.array([[0.5]]))
         (b"", "at least 5 bytes"),
         (ONE[:-3], "zstd|src|size|decompress"),
         (ONE[:5] + b"garbage", "zstd|frame"),
-        (struct.pack("<BI", 0, 1) + bytes(15), "16 bytes .* expected, not 15"),
-        (struct.pack("<BI", 2, 1) + zlib.compress(bytes(17)), "16 bytes .* expected"),
-        (struct.pack("<BI", 2, 1) + zlib.compress(bytes(16))[:-1], "16 bytes .* expected"),
+        (struct.pack("<BI", 0, 1) + bytes(15), "expected 16 bytes .*, got 15"),
+        (struct.pack("<BI", 2, 1) + zlib.compress(bytes(17)), "expected 16 bytes"),
+        (struct.pack("<BI", 2, 1) + zlib.compress(bytes(16))[:-1], "expected 16 bytes"),
         (struct.pack("<BI", 2, 1) + b"garbage", "header|data"),
-        (struct.pack("<BI", 9, 1) + bytes(16), "packing 9 is not known"),
-        (struct.pack("<BI", 1, 2) + ONE[5:], "32 bytes was expected, not of 16"),
+        (struct.pack("<BI", 9, 1) + bytes(16), "unknown packing 9"),
+        (struct.pack("<BI", 1, 2) + ONE[5:], "expected a zstd frame of 32 bytes, got 16"),
     ],
 )
 def test_an_invalid_body_is_rejected(packed: bytes, text: str) -> None:

@@ -161,7 +161,7 @@ def test_what_fails_is_told_and_done_later(
             assert 'runvitals_thread_failing{thread="store-sealer"} 0\n' in client.get("/metrics").text
             patched.undo()
             wait(lambda: keeper.thread.problem is None)
-    assert caplog.text.count("housekeeping fails, and goes on: /data: no space left") == 1
+    assert caplog.text.count("thread housekeeping failed and will retry: /data: no space left") == 1
     assert samples(server, "old") == 0
     failing.close()
 

@@ -11,8 +11,6 @@ pytest.register_assert_rewrite("tests.store.samples.conformance", "tests.store.s
 
 @pytest.fixture
 def folder() -> Iterator[str]:
-    """A folder for a store: in memory where there is such a file system, so that tests do not wait for
-    a disk.
-    """
+    """A folder for a store, in memory if possible, so that tests do not wait for a disk."""
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as path:
         yield os.path.join(path, "store")

@@ -1,4 +1,4 @@
-"""A store and its catalogue belong together: what does not is refused with the way out."""
+"""A sample store and its metadata store are paired; mismatches are rejected with a remedy."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from runvitals.store import pairing
-from runvitals.store.check import check_catalogue
+from runvitals.store.check import check_metadata_store
 from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
 from runvitals.store.samples.contract import SampleBatch, StoreError
@@ -23,10 +23,10 @@ NOW = 1_790_812_800_000
 
 
 def serve(folder: Path, catalogue: Path | None = None, run: str | None = None) -> None:
-    """Start as a server does; with a run that comes, with ten samples of it."""
+    """Open both like a server, and store ten samples of a run if one is given."""
     address = str(catalogue or folder / "catalogue.db")
     with SqliteChunks(str(folder)) as store:
-        pairing.check_catalogue_there(store, address)
+        pairing.check_metadata_store_exists(store, address)
         with open_metadata_store(address) as opened:
             pairing.pair(store, opened)
             if run is not None:
@@ -34,28 +34,28 @@ def serve(folder: Path, catalogue: Path | None = None, run: str | None = None) -
 
 
 def record(store: SqliteChunks, catalogue: MetadataStore, run: str) -> int:
-    (who,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", "digits")], NOW)
+    (writer,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", "digits")], NOW)
     schema = catalogue.metrics.schema(["cpu", f"{run}.loss"])
-    catalogue.metrics.record([(who.writer_id, schema.id)])
+    catalogue.metrics.record([(writer.writer_id, schema.id)])
     t = NOW + 1000 * np.arange(10)
-    store.append([SampleBatch(who.lane_id, who.writer_id, 1, schema.metric_ids, t, np.ones((10, 2)))])
-    return who.lane_id
+    store.append([SampleBatch(writer.lane_id, writer.writer_id, 1, schema.metric_ids, t, np.ones((10, 2)))])
+    return writer.lane_id
 
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store that a server has used, with one run."""
+    """A store with one run, used by a server."""
     folder = tmp_path / "store"
     serve(folder, run="otter")
     return folder
 
 
-def test_a_store_and_its_catalogue_can_be_used_again_and_again(store: Path) -> None:
+def test_a_store_can_be_used_repeatedly(store: Path) -> None:
     serve(store, run="badger")
     serve(store)
 
 
-def test_a_catalogue_that_is_gone_is_missed_and_none_is_made(store: Path) -> None:
+def test_a_missing_metadata_store_is_reported_and_not_created(store: Path) -> None:
     path = store / "catalogue.db"
     path.unlink()
     with pytest.raises(StoreError, match=r"catalogue.db is missing: .*`runvitals store repair`"):
@@ -63,15 +63,15 @@ def test_a_catalogue_that_is_gone_is_missed_and_none_is_made(store: Path) -> Non
     assert not path.exists()
 
 
-def test_an_empty_catalogue_is_not_taken_for_the_stores_own(store: Path) -> None:
-    """Such as `runvitals token create` makes, where the right one is gone."""
+def test_an_empty_metadata_store_is_rejected(store: Path) -> None:
+    """`runvitals token create` creates one if the right one is missing."""
     (store / "catalogue.db").unlink()
     open_metadata_store(str(store / "catalogue.db")).close()
-    with pytest.raises(StoreError, match=r"is not that of the store in .*, or is new: .*store repair"):
+    with pytest.raises(StoreError, match=r"does not belong to the store in .*, or is new: .*store repair"):
         serve(store, run="badger")
 
 
-def test_another_stores_catalogue_is_refused(store: Path, tmp_path: Path) -> None:
+def test_the_metadata_store_of_another_store_is_rejected(store: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     serve(other, run="badger")
     with pytest.raises(StoreError, match="belongs to another store than"):
@@ -80,15 +80,15 @@ def test_another_stores_catalogue_is_refused(store: Path, tmp_path: Path) -> Non
     serve(other, run="heron")
 
 
-def test_a_catalogue_that_was_put_back_from_before_is_refused(store: Path, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_metadata_store_is_rejected(store: Path, tmp_path: Path) -> None:
     before = shutil.copy(store / "catalogue.db", tmp_path / "before.db")
-    serve(store)  # nobody has joined, yet lists of keys may have got numbers that senders remember
+    serve(store)  # no new writer, but clients may remember new ids of lists of keys
     shutil.copy(before, store / "catalogue.db")
     with pytest.raises(StoreError, match="is older than the store"):
         serve(store)
 
 
-def test_a_catalogue_that_was_put_back_from_minutes_ago_is_refused(store: Path, tmp_path: Path) -> None:
+def test_a_copy_of_the_metadata_store_from_the_same_start_is_rejected(store: Path, tmp_path: Path) -> None:
     with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         pairing.pair(samples, catalogue)
         source = sqlite3.connect(store / "catalogue.db")
@@ -96,11 +96,11 @@ def test_a_catalogue_that_was_put_back_from_minutes_ago_is_refused(store: Path, 
         source.close()
         record(samples, catalogue, "badger")
     os.replace(tmp_path / "before.db", store / "catalogue.db")
-    with pytest.raises(StoreError, match="has numbers of runs or metrics that the catalogue"):
+    with pytest.raises(StoreError, match="has ids of runs or metrics that the catalogue"):
         serve(store)
 
 
-def test_a_log_that_is_gone_is_missed(store: Path) -> None:
+def test_a_missing_log_is_reported(store: Path) -> None:
     with SqliteChunks(str(store)) as samples:
         samples.flush()
     (store / "log.db").unlink()
@@ -111,11 +111,11 @@ def test_a_log_that_is_gone_is_missed(store: Path) -> None:
 
 def test_a_log_that_is_gone_with_all_samples_in_it_is_missed(store: Path) -> None:
     (store / "log.db").unlink()
-    with pytest.raises(StoreError, match=r"the catalogue .* knows runs: .*log.db was lost"):
+    with pytest.raises(StoreError, match=r"the catalogue .* contains runs: .*log.db was lost"):
         serve(store)
 
 
-def test_a_store_from_before_the_two_were_stamped_is_taken_as_it_is(store: Path) -> None:
+def test_unpaired_stores_of_an_older_version_are_paired(store: Path) -> None:
     for name in ("log.db", "catalogue.db"):
         connection = sqlite3.connect(store / name)
         connection.execute("DELETE FROM pairing")
@@ -127,11 +127,11 @@ def test_a_store_from_before_the_two_were_stamped_is_taken_as_it_is(store: Path)
         assert catalogue.numbers.pairing() == (samples.pairing.id, samples.pairing.starts)
 
 
-# The files of months
+# Month files
 
 
 def seal(folder: Path) -> Path:
-    """Seal all samples of a store; the file of their month."""
+    """Seal all samples of a store. Returns the month file."""
     with SqliteChunks(str(folder)) as samples:
         samples.flush()
     (path,) = folder.glob("samples-*.db")
@@ -140,7 +140,8 @@ def seal(folder: Path) -> Path:
 
 def problems(folder: Path) -> list[str]:
     return [
-        str(one) for one in (*check(str(folder)), *check_catalogue(str(folder), str(folder / "catalogue.db")))
+        str(one)
+        for one in (*check(str(folder)), *check_metadata_store(str(folder), str(folder / "catalogue.db")))
     ]
 
 
@@ -149,45 +150,51 @@ def stored(folder: Path) -> int:
         return samples.stats().samples
 
 
-def test_another_stores_month_is_set_aside_told_and_never_shown(store: Path, tmp_path: Path) -> None:
+def test_a_month_file_of_another_store_is_set_aside_reported_and_not_read(
+    store: Path, tmp_path: Path
+) -> None:
     ours = seal(store)
     other = tmp_path / "other"
     serve(other, run="badger")
     serve(other, run="heron")
     shutil.copy(seal(other), ours)
-    assert problems(store) == [f"{ours}: it is another store's"]
+    assert problems(store) == [f"{ours}: the file belongs to another store"]
 
     with SqliteChunks(str(store)) as samples:
         assert not samples.stats().samples
         (warning,) = samples.stats().warnings
-        assert f"{ours}.damaged-1 is damaged or another store's, and set aside" in warning
+        assert f"{ours}.damaged-1 is damaged or belongs to another store, and was set aside" in warning
         assert not samples.active_runs(0)
     assert [text.partition(": ")[0] for text in problems(store)] == [f"{ours}.damaged-1"]
 
-    said: list[str] = []
-    repair(str(store), str(store / "catalogue.db"), said.append)
+    changes: list[str] = []
+    repair(str(store), str(store / "catalogue.db"), changes.append)
     aside = f"{ours}.of-another-store-1"
-    assert f"{ours}.damaged-1 is another store's: nothing was read of it; it is now {aside}" in said
+    assert f"{ours}.damaged-1 belongs to another store and was not read; renamed it to {aside}" in changes
     assert problems(store) == []
     assert not stored(store)
-    os.replace(aside, seal(other))  # nothing was lost of it
+    os.replace(aside, seal(other))  # nothing was lost
     assert stored(other) == 40
 
 
-def test_another_stores_month_that_comes_while_a_server_runs_is_not_read(store: Path, tmp_path: Path) -> None:
+def test_a_month_file_of_another_store_that_appears_while_in_use_is_not_read(
+    store: Path, tmp_path: Path
+) -> None:
     ours = seal(store)
     other = tmp_path / "other"
     serve(other, run="badger")
     theirs = seal(other)
     with SqliteChunks(str(store)) as samples:
         os.replace(theirs, ours)
-        answer = samples.read([1], None, 0, 2 * NOW)
-        assert not answer.series
-        assert [one.reason for one in answer.damaged] == [f"{ours}: {ours}: it is another store's"]
-        assert samples.stats().warnings == (f"{ours}: it is another store's",)
+        result = samples.read([1], None, 0, 2 * NOW)
+        assert not result.series
+        assert [one.reason for one in result.damaged] == [
+            f"{ours}: {ours}: the file belongs to another store"
+        ]
+        assert samples.stats().warnings == (f"{ours}: the file belongs to another store",)
 
 
-def test_a_month_from_before_they_were_stamped_is_read_and_stamped_once_written(store: Path) -> None:
+def test_a_month_file_without_store_id_is_read_and_gets_one_when_written(store: Path) -> None:
     path = seal(store)
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("DROP TABLE store")
@@ -206,7 +213,7 @@ def test_a_month_from_before_they_were_stamped_is_read_and_stamped_once_written(
         assert stamped == known[0]
 
 
-def test_a_store_whose_log_and_catalogue_were_lost_keeps_its_months(store: Path) -> None:
+def test_a_store_that_lost_log_and_metadata_keeps_its_month_files(store: Path) -> None:
     seal(store)
     (store / "log.db").unlink()
     (store / "catalogue.db").unlink()
@@ -215,7 +222,7 @@ def test_a_store_whose_log_and_catalogue_were_lost_keeps_its_months(store: Path)
     assert stored(store) == 20
 
 
-def test_a_store_whose_log_was_lost_is_not_repaired_with_another_catalogue(
+def test_a_store_that_lost_its_log_is_not_repaired_with_another_metadata_store(
     store: Path, tmp_path: Path
 ) -> None:
     seal(store)

@@ -1,4 +1,4 @@
-"""Nobody but its owner reads a store, whatever the folder and the umask allow."""
+"""The files of a store are accessible only to their owner, regardless of the folder and the umask."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from runvitals.store.samples.sqlite_chunks.backup import backup
 
 
 @pytest.fixture(autouse=True)
-def nothing_masked() -> Iterator[None]:
+def empty_umask() -> Iterator[None]:
     before = os.umask(0)
     yield
     os.umask(before)
 
 
 def modes(folder: Path) -> dict[str, str]:
-    """Files that others may read or write."""
+    """The permissions of the files in a folder."""
     return {path.name: oct(path.stat().st_mode & 0o777) for path in folder.iterdir() if path.is_file()}
 
 
-def a_store(folder: Path) -> SqliteChunks:
+def open_store(folder: Path) -> SqliteChunks:
     store = SqliteChunks(str(folder))
     times, values = np.array([1_000], np.int64), np.array([[1.5]])
     store.append([SampleBatch(1, 1, 0, (7,), times, values)])
@@ -36,11 +36,11 @@ def a_store(folder: Path) -> SqliteChunks:
     return store
 
 
-@pytest.mark.parametrize("left_behind", [0o644, 0o666])
-def test_files_of_a_store_and_its_backup(tmp_path: Path, left_behind: int) -> None:
+@pytest.mark.parametrize("mode", [0o644, 0o666])
+def test_files_of_a_store_and_its_backup(tmp_path: Path, mode: int) -> None:
     folder = tmp_path / "store"
     folder.mkdir(mode=0o755)
-    with a_store(folder):
+    with open_store(folder):
         Database(str(folder / "catalogue.db")).close()
         assert set(modes(folder).values()) == {"0o600"}, modes(folder)
         assert {"log.db", "log.db-wal", "log.db-shm", "store.lock", "catalogue.db"} <= set(modes(folder))
@@ -49,7 +49,7 @@ def test_files_of_a_store_and_its_backup(tmp_path: Path, left_behind: int) -> No
         assert set(modes(tmp_path / "copy").values()) == {"0o600"}
         assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
     for path in folder.iterdir():
-        path.chmod(left_behind)  # a store that an earlier version made
-    with a_store(folder):
+        path.chmod(mode)  # as created by an earlier version
+    with open_store(folder):
         Database(str(folder / "catalogue.db")).close()
         assert set(modes(folder).values()) == {"0o600"}, modes(folder)

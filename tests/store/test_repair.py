@@ -1,4 +1,4 @@
-"""`store check` finds what was lost or damaged, `store repair` brings back what can be read."""
+"""`store check` finds lost and damaged data, `store repair` recovers what is readable."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from runvitals.store import pairing
-from runvitals.store.check import check_catalogue
+from runvitals.store.check import check_metadata_store
 from runvitals.store.metadata import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
 from runvitals.store.samples.contract import SampleBatch, StoreError
@@ -33,30 +33,30 @@ def store(tmp_path: Path) -> Path:
         open_metadata_store(str(folder / "catalogue.db")) as catalogue,
     ):
         pairing.pair(samples, catalogue)
-        joined = catalogue.writers.join(
+        writers = catalogue.writers.join(
             [WriterRegistration(f"otter-{n}", "monitor.node1.1", "digits") for n in range(RUNS)], NOW
         )
         catalogue.sections.merge(
             [
-                SectionUpdate(who.run_id, "config", {"lr": n / 8, "about": "x" * 500}, NOW)
-                for n, who in enumerate(joined)
+                SectionUpdate(writer.run_id, "config", {"lr": n / 8, "about": "x" * 500}, NOW)
+                for n, writer in enumerate(writers)
             ]
         )
         schema = catalogue.metrics.schema(["cpu", "memory"])
-        catalogue.metrics.record([(who.writer_id, schema.id) for who in joined])
+        catalogue.metrics.record([(writer.writer_id, schema.id) for writer in writers])
         t = NOW + 1000 * np.arange(40)
         for seq in range(2):
             samples.append(
                 [
                     SampleBatch(
-                        w.lane_id,
-                        w.writer_id,
+                        writer.lane_id,
+                        writer.writer_id,
                         seq,
                         schema.metric_ids,
                         t + seq * 40_000,
                         np.full((40, 2), n + 0.5),
                     )
-                    for n, w in enumerate(joined)
+                    for n, writer in enumerate(writers)
                 ]
             )
             if not seq:
@@ -66,67 +66,68 @@ def store(tmp_path: Path) -> Path:
 
 def problems(folder: Path) -> list[str]:
     return [
-        str(one) for one in (*check(str(folder)), *check_catalogue(str(folder), str(folder / "catalogue.db")))
+        str(one)
+        for one in (*check(str(folder)), *check_metadata_store(str(folder), str(folder / "catalogue.db")))
     ]
 
 
-def repaired(folder: Path) -> list[str]:
-    said: list[str] = []
-    repair(str(folder), str(folder / "catalogue.db"), said.append)
-    return said
+def run_repair(folder: Path) -> list[str]:
+    changes: list[str] = []
+    repair(str(folder), str(folder / "catalogue.db"), changes.append)
+    return changes
 
 
 def runs(folder: Path) -> dict[str, int]:
-    """Every run a server shows, and its samples."""
+    """The runs that a server shows, and the number of their samples."""
     with SqliteChunks(str(folder)) as samples, open_metadata_store(str(folder / "catalogue.db")) as catalogue:
         pairing.pair(samples, catalogue)
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         after: str | None = None
         while True:
             page = catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 1000, after)
             for row in page.runs:
                 lanes = [one.lane_id for one in catalogue.writers.of_runs([row.id])[row.id]]
-                found[row.uid] = sum(len(one.t) for one in samples.read(lanes, None, 0, 2 * NOW).series)
+                counts[row.uid] = sum(len(one.t) for one in samples.read(lanes, None, 0, 2 * NOW).series)
             after = page.next
             if after is None:
-                return found
+                return counts
 
 
 def seal(folder: Path) -> Path:
-    """Seal all samples of a store; the file of their month."""
+    """Seal all samples of a store. Returns the month file."""
     with SqliteChunks(str(folder), SMALL) as samples:
         samples.flush()
     (path,) = folder.glob("samples-*.db")
     return path
 
 
-def cut_off(path: Path) -> None:
+def truncate(path: Path) -> None:
     with open(path, "r+b") as file:
         file.truncate(os.path.getsize(path) // 2 // 4096 * 4096)
 
 
 def garble(path: Path) -> None:
-    """Every fifth page from the middle on."""
+    """Overwrite every fifth page from the middle on."""
     size = os.path.getsize(path)
     with open(path, "r+b") as file:
-        for place in range(size // 2 // 4096 * 4096, size, 5 * 4096):
-            file.seek(place)
+        for offset in range(size // 2 // 4096 * 4096, size, 5 * 4096):
+            file.seek(offset)
             file.write(b"\xff" * 4096)
 
 
-def test_a_whole_store_has_no_problems_and_repair_changes_nothing(store: Path) -> None:
+def test_an_intact_store_has_no_problems_and_is_not_changed_by_repair(store: Path) -> None:
     assert problems(store) == []
     before = runs(store)
     assert before == {f"otter-{n}": 160 for n in range(RUNS)}
-    assert len(repaired(store)) == 1
+    assert len(run_repair(store)) == 1
     assert runs(store) == before
     assert problems(store) == []
 
 
-def test_half_a_catalogue_is_found_and_what_can_be_read_comes_back(store: Path) -> None:
-    cut_off(store / "catalogue.db")
+def test_a_truncated_metadata_store_is_recovered_as_far_as_readable(store: Path) -> None:
+    truncate(store / "catalogue.db")
     assert any("catalogue.db: " in problem for problem in problems(store))
-    repaired(store)
+    run_repair(store)
     assert problems(store) == []
     found = runs(store)
     assert sum(found.values()) == RUNS * 160
@@ -134,54 +135,58 @@ def test_half_a_catalogue_is_found_and_what_can_be_read_comes_back(store: Path) 
     assert (store / "catalogue.db.damaged-1").exists()
 
 
-def test_a_garbled_catalogue_is_found_and_most_of_it_comes_back(store: Path) -> None:
+def test_a_damaged_metadata_store_is_recovered_as_far_as_readable(store: Path) -> None:
     garble(store / "catalogue.db")
     assert problems(store)
-    repaired(store)
+    run_repair(store)
     assert problems(store) == []
     found = runs(store)
     assert sum(found.values()) == RUNS * 160
     assert sum(name.startswith("otter") for name in found) > RUNS // 4
 
 
-def test_without_its_catalogue_samples_come_back_under_new_names_and_numbers_are_not_used_again(
+def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
     store: Path,
 ) -> None:
     (store / "catalogue.db").unlink()
     assert [problem for problem in problems(store) if "is missing" in problem]
-    repaired(store)
+    run_repair(store)
     assert problems(store) == []
     found = runs(store)
     assert set(found.values()) == {160}
     assert len(found) == RUNS
     assert all(name.startswith("recovered-") for name in found)
     with open_metadata_store(str(store / "catalogue.db")) as catalogue:
-        (who,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
-        assert who.lane_id > RUNS
+        (writer,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
+        assert writer.lane_id > RUNS
         assert catalogue.metrics.schema(["loss"]).metric_ids[0] > 2
 
 
-def test_a_catalogue_of_before_is_made_to_fit(store: Path, tmp_path: Path) -> None:
+def test_an_older_copy_of_the_metadata_store_is_paired(store: Path, tmp_path: Path) -> None:
     with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         pairing.pair(samples, catalogue)
         source = sqlite3.connect(store / "catalogue.db")
         source.execute("VACUUM INTO ?", (str(tmp_path / "before.db"),))
         source.close()
-        (who,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
+        (writer,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
         schema = catalogue.metrics.schema(["loss"])
         samples.append(
-            [SampleBatch(who.lane_id, who.writer_id, 0, schema.metric_ids, np.array([NOW]), np.ones((1, 1)))]
+            [
+                SampleBatch(
+                    writer.lane_id, writer.writer_id, 0, schema.metric_ids, np.array([NOW]), np.ones((1, 1))
+                )
+            ]
         )
     os.replace(tmp_path / "before.db", store / "catalogue.db")
-    assert any("has never given" in problem for problem in problems(store))
-    repaired(store)
+    assert any("has not assigned" in problem for problem in problems(store))
+    run_repair(store)
     assert problems(store) == []
     found = runs(store)
-    assert found.pop(f"recovered-{who.lane_id}") == 1
+    assert found.pop(f"recovered-{writer.lane_id}") == 1
     assert found == {f"otter-{n}": 160 for n in range(RUNS)}
 
 
-def test_another_stores_catalogue_is_not_made_to_fit(store: Path, tmp_path: Path) -> None:
+def test_the_metadata_store_of_another_store_is_not_paired(store: Path, tmp_path: Path) -> None:
     with (
         SqliteChunks(str(tmp_path / "b")) as samples,
         open_metadata_store(str(tmp_path / "b.db")) as catalogue,
@@ -191,80 +196,84 @@ def test_another_stores_catalogue_is_not_made_to_fit(store: Path, tmp_path: Path
         repair(str(store), str(tmp_path / "b.db"), print)
 
 
-@pytest.mark.parametrize("how", [cut_off, garble])
-def test_what_can_be_read_of_a_damaged_month_comes_back(store: Path, how: Callable[[Path], None]) -> None:
+@pytest.mark.parametrize("how", [truncate, garble])
+def test_readable_samples_of_a_damaged_month_file_are_recovered(
+    store: Path, how: Callable[[Path], None]
+) -> None:
     with SqliteChunks(str(store)) as samples:
         samples.flush()
     how(store / "samples-2026-10.db")
     assert problems(store)
-    said = repaired(store)
-    assert any("samples were read; it is now" in line for line in said)
+    changes = run_repair(store)
+    assert any("samples; renamed it to" in line for line in changes)
     assert problems(store) == []
     total = sum(runs(store).values())
     assert RUNS * 160 * 0.2 < total < RUNS * 160
 
 
-def test_samples_of_deleted_runs_do_not_come_back(store: Path) -> None:
+def test_samples_of_deleted_runs_are_not_recovered(store: Path) -> None:
     with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         samples.flush()
-        gone = [row.id for row in catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]
-        catalogue.runs.delete(gone, NOW)
-        catalogue.runs.purge(gone)
+        deleted = [row.id for row in catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]
+        catalogue.runs.delete(deleted, NOW)
+        catalogue.runs.purge(deleted)
     os.rename(store / "samples-2026-10.db", store / "samples-2026-10.db.damaged-1")
-    repaired(store)
+    run_repair(store)
     assert problems(store) == []
     assert len(runs(store)) == RUNS - 50
 
 
-def test_a_log_that_was_lost_is_made_anew(store: Path) -> None:
+def test_a_lost_log_is_created_anew(store: Path) -> None:
     (store / "log.db").unlink()
     with pytest.raises(StoreError, match="repair"):
         runs(store)
-    repaired(store)
+    run_repair(store)
     assert problems(store) == []
     assert runs(store) == {f"otter-{n}": 80 for n in range(RUNS)}
 
 
-def test_what_can_be_read_of_a_damaged_log_comes_back(store: Path) -> None:
+def test_readable_rows_of_a_damaged_log_are_recovered(store: Path) -> None:
     garble(store / "log.db")
-    repaired(store)
-    assert [one for one in problems(store) if "of the log" not in one] == []
+    run_repair(store)
+    assert [problem for problem in problems(store) if "of the log" not in problem] == []
     assert min(runs(store).values()) >= 80
     with SqliteChunks(str(store)) as samples:
         samples.append([SampleBatch(1, 1, 99, (1,), np.array([NOW - 1]), np.ones((1, 1)))])
-    with SqliteChunks(str(store)) as samples:  # its number was not used before
+    with SqliteChunks(str(store)) as samples:  # its row number was not used before
         assert len(samples.read([1], [1], 0, NOW - 1).series) == 1
 
 
-@pytest.mark.parametrize("claimed", [b"", b"SQLite format 3\0"])
-def test_a_log_of_mere_garbage_is_put_aside(store: Path, claimed: bytes) -> None:
-    """A length that garbage claims to have had is not given back to it."""
-    head = claimed + b"\xff" * 100
+@pytest.mark.parametrize("magic", [b"", b"SQLite format 3\0"])
+def test_a_log_of_random_bytes_is_set_aside(store: Path, magic: bytes) -> None:
+    """It is not extended to the size in its invalid header."""
+    head = magic + b"\xff" * 100
     (store / "log.db").write_bytes(head + np.random.default_rng(1).bytes(50_000))
-    repaired(store)
+    run_repair(store)
     assert problems(store) == []
     assert (store / "log.db.damaged-1").stat().st_size == len(head) + 50_000
     assert runs(store) == {f"otter-{n}": 80 for n in range(RUNS)}
 
 
-def test_a_deleted_month_is_reported_until_it_is_put_back_or_the_loss_is_accepted(store: Path) -> None:
+def test_a_deleted_month_file_is_reported_until_restored_or_the_loss_is_accepted(store: Path) -> None:
     path = seal(store)
     path.rename(store / "elsewhere")
     assert f"{path}: {MISSING}" in problems(store)
     with SqliteChunks(str(store), SMALL) as samples:
         assert samples.stats().warnings == (f"{path} {MISSING}",)
-        answer = samples.read([1], None, 0, 2 * NOW)
-        assert [one.reason for one in answer.damaged] == [f"{path} {MISSING}"]
+        result = samples.read([1], None, 0, 2 * NOW)
+        assert [one.reason for one in result.damaged] == [f"{path} {MISSING}"]
     (store / "elsewhere").rename(path)
     assert problems(store) == []
     path.unlink()
-    assert f"{path} was deleted: its samples are lost, unless it is put back from a backup" in repaired(store)
+    assert f"{path} was deleted: its samples are lost unless it is restored from a backup" in run_repair(
+        store
+    )
     assert problems(store) == []
     with SqliteChunks(str(store), SMALL) as samples:
         assert samples.stats().warnings == ()
 
 
-def test_a_month_that_is_deleted_while_it_is_written_is_made_anew_and_reported(store: Path) -> None:
+def test_a_month_file_deleted_while_in_use_is_created_anew_and_reported(store: Path) -> None:
     path = seal(store)
     t = NOW + 1_000_000 + 1000 * np.arange(40)
     with SqliteChunks(str(store), SMALL) as samples:
@@ -276,16 +285,16 @@ def test_a_month_that_is_deleted_while_it_is_written_is_made_anew_and_reported(s
         samples.flush()
         assert path.exists()
         assert samples.stats().warnings == (f"{path} {MISSING}",)
-        answer = samples.read([1], None, int(t[0]), 2 * NOW)
-        assert [len(one.t) for one in answer.series] == [40]
+        result = samples.read([1], None, int(t[0]), 2 * NOW)
+        assert [len(one.t) for one in result.series] == [40]
     with SqliteChunks(str(store), SMALL) as samples:
         assert samples.stats().warnings == (f"{path} {MISSING}",)
     assert f"{path}: {MISSING}" in problems(store)
 
 
-def test_a_month_that_was_dropped_is_not_reported(store: Path) -> None:
+def test_a_month_deleted_by_retention_is_not_reported(store: Path) -> None:
     seal(store)
     with SqliteChunks(str(store), SMALL) as samples:
         samples.drop_before(2 * NOW)
         assert samples.stats().warnings == ()
-    assert not [one for one in check(str(store)) if MISSING in str(one)]
+    assert not [problem for problem in check(str(store)) if MISSING in str(problem)]

@@ -1,4 +1,4 @@
-"""Threads that go on when what they do fails."""
+"""Background threads continue after failures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from runvitals.store.supervised_thread import SupervisedThread
 from tests.patience import PATIENCE_S
 
 
-def test_a_thread_goes_on_after_any_failure_and_tells_of_it_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_thread_continues_after_failures_and_logs_each_problem_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     turns: list[int] = []
     failed, recovered = threading.Event(), threading.Event()
 
@@ -32,12 +34,12 @@ def test_a_thread_goes_on_after_any_failure_and_tells_of_it_once(caplog: pytest.
     assert thread.failures == 3
     assert thread.problem is None
     assert [record.getMessage() for record in caplog.records] == [
-        "looking fails, and goes on: the disk is full",
-        "looking fails, and goes on: KeyError('run')",
+        "thread looking failed and will retry: the disk is full",
+        "thread looking failed and will retry: KeyError('run')",
     ]
 
 
-def test_a_thread_that_always_fails_can_be_ended() -> None:
+def test_a_thread_that_always_fails_can_be_closed() -> None:
     def turn() -> bool:
         raise RuntimeError("never")
 

@@ -103,7 +103,7 @@ def run(arguments: argparse.Namespace) -> int:
         except OSError as error:
             raise OSError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
         store = stack.enter_context(SqliteChunks(folder))
-        pairing.check_catalogue_there(store, address)
+        pairing.check_metadata_store_exists(store, address)
         try:
             catalogue = stack.enter_context(open_metadata_store(address))
         except MetadataStoreError as error:

@@ -13,7 +13,7 @@ from runvitals.cli.formatting import table
 from runvitals.cli.server import CATALOGUE, add_keeping
 
 if TYPE_CHECKING:
-    from runvitals.store.samples.sqlite_chunks.inventory import File
+    from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
 
 
 def add(subparsers: Any) -> None:
@@ -72,7 +72,7 @@ def _stats(folder: str) -> int:
     return 0
 
 
-def _row(file: File) -> list[str]:
+def _row(file: StoreFile) -> list[str]:
     per_sample = f"{file.size_bytes / file.samples:.2f}" if file.samples else "-"
     counts = [f"{count:,}" if count is not None else "-" for count in (file.runs, file.samples)]
     parts = [f"{count:,}" if count is not None else "-" for count in (file.chunks, file.packs)]
@@ -81,7 +81,7 @@ def _row(file: File) -> list[str]:
 
 
 def _check(folder: str, catalogue: str | None) -> int:
-    from runvitals.store.check import check_catalogue
+    from runvitals.store.check import check_metadata_store
     from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.check import check
 
@@ -94,7 +94,7 @@ def _check(folder: str, catalogue: str | None) -> int:
     if catalogue is None and pairing is not None and pairing.catalogue.startswith("postgresql"):
         print(f"the catalogue is at {pairing.catalogue}: name it with --catalogue, to have it checked too")
     else:
-        for problem in check_catalogue(folder, address):
+        for problem in check_metadata_store(folder, address):
             print(problem)
             found += 1
     print(f"{found} problems" if found else f"{folder}: no problems found")
@@ -117,7 +117,7 @@ def _repair(folder: str, catalogue: str | None) -> int:
 def _compact(folder: str) -> int:
     from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
 
-    log.existing(folder)
+    log.existing_path(folder)
     with SqliteChunks(folder) as store:
         before = store.stats().size_bytes
         store.compact()
@@ -131,7 +131,7 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 
     if keep_ms is None and size_bytes is None:
         raise ValueError("specify what to keep: --keep 90d, --max-size 200GB, or both")
-    log.existing(folder)
+    log.existing_path(folder)
     with SqliteChunks(folder) as store:
         store.flush()
         before = store.stats()

@@ -1,4 +1,1 @@
-"""Where the samples of many runs lie: the contract (`contract`) and the stores that keep it.
-
-`sqlite_chunks` is the one that needs no server: a folder of SQLite files.
-"""
+"""The stores of the server: samples (`samples`), metadata (`metadata`), and what keeps the two consistent."""

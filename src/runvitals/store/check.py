@@ -1,4 +1,4 @@
-"""Checking a catalogue, and whether it fits to the store of samples. Nothing is changed."""
+"""Checks a metadata store, and whether it matches the sample store. Changes nothing."""
 
 from __future__ import annotations
 
@@ -14,27 +14,32 @@ from runvitals.store.metadata.database import ReadOnlyDatabase, among, sqlite_pa
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
 from runvitals.store.metadata.migration import is_current
 from runvitals.store.metadata.tables import metric, writer
-from runvitals.store.pairing import WAY_OUT, Side, mismatch
+from runvitals.store.pairing import REMEDY, PairingState, mismatch
 from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
-from runvitals.store.samples.sqlite_chunks.check import Problem, pages
-from runvitals.store.samples.sqlite_chunks.database import open_as_it_is
+from runvitals.store.samples.sqlite_chunks.check import Problem, check_pages
+from runvitals.store.samples.sqlite_chunks.database import open_read_only
 
-_MOST_NAMED = 10
+_MAX_LISTED = 10
 
 
-def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
-    """Everything that is wrong with a catalogue as that of a store; a server may be using both.
+def check_metadata_store(folder: str, address: str) -> Iterator[Problem]:
+    """Yield all problems of the metadata store of a sample store. A server may be using both.
+
+    Args:
+        folder: of the sample store.
+        address: of the metadata store.
 
     Raises:
-        StoreError: there is no store in the folder, or it cannot be read.
-        ValueError: an address of another kind.
+        StoreError: there is no sample store in the folder, or it could not be read.
+        ValueError: invalid address.
     """
-    held = stored_ids.of(folder)  # before the catalogue: what comes meanwhile is in it by then
+    # Sample store first: what is added meanwhile is in the metadata store by the time it is read.
+    stored = stored_ids.read(folder)
     path = sqlite_path(address)
     if path is not None:
         if not os.path.exists(path):
-            if held.pairing is not None or held.lanes:
+            if stored.pairing is not None or stored.lanes:
                 yield Problem(path, "is missing: restore it from a backup, or run `runvitals store repair`")
             return
         damaged = list(damage(path))
@@ -48,44 +53,42 @@ def check_catalogue(folder: str, address: str) -> Iterator[Problem]:
         return
     with closing(database):
         try:
-            yield from _fitting(folder, held, database)
+            yield from _check_match(folder, stored, database)
         except QueryFailed as error:
-            yield Problem(database.name, f"cannot be read: {error}")
+            yield Problem(database.name, f"could not be read: {error}")
 
 
 def require_match(folder: str, address: str) -> None:
-    """Check that a catalogue belongs to the store in a folder; a server may be using both.
+    """Check that a metadata store belongs to the sample store in a folder. A server may be using both.
 
-    A catalogue that an older version wrote is accepted: it cannot say whether it belongs here.
+    A metadata store of an older version is accepted: it does not contain the pairing.
 
     Raises:
-        StoreError: it belongs to another store, or is older than this one.
-        MetadataStoreError: it cannot be opened.
+        StoreError: it belongs to another sample store, or is older than this one.
+        MetadataStoreError: it could not be opened.
     """
-    held = stored_ids.of(folder)
+    stored = stored_ids.read(folder)
     with closing(ReadOnlyDatabase(address)) as database:
         try:
-            reason = _mismatch(folder, held, database) if is_current(database) else None
+            reason = _mismatch(folder, stored, database) if is_current(database) else None
         except QueryFailed as error:
-            raise MetadataStoreError(f"{database.name} cannot be read: {error}") from error
+            raise MetadataStoreError(f"{database.name} could not be read: {error}") from error
     if reason is not None:
-        raise StoreError(f"{reason}: {WAY_OUT}")
+        raise StoreError(f"{reason}: {REMEDY}")
 
 
 def damage(path: str) -> Iterator[Problem]:
-    """What is wrong with the file of a catalogue, whatever store it belongs to."""
+    """Yield the damage of a metadata store's SQLite file."""
     try:
-        with closing(open_as_it_is(path)) as connection:
-            yield from pages(connection, path)
+        with closing(open_read_only(path)) as connection:
+            yield from check_pages(connection, path)
             for table, _, other, _ in connection.execute("PRAGMA foreign_key_check"):
-                yield Problem(
-                    path, f"a row of table {table} refers to one of table {other} that is not there"
-                )
+                yield Problem(path, f"a row of table {table} refers to a missing row of table {other}")
     except (OSError, sqlite3.Error) as error:
-        yield Problem(path, f"cannot be read: {error}")
+        yield Problem(path, f"could not be read: {error}")
 
 
-def _fitting(folder: str, held: stored_ids.Contents, database: ReadOnlyDatabase) -> Iterator[Problem]:
+def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> Iterator[Problem]:
     with database.read() as connection:
         there = set(inspect(connection).get_table_names())
     if not is_current(database):
@@ -97,33 +100,35 @@ def _fitting(folder: str, held: stored_ids.Contents, database: ReadOnlyDatabase)
         else:
             yield Problem(database.name, "is not a metadata store: it is empty")
         return
-    reason = _mismatch(folder, held, database)
+    reason = _mismatch(folder, stored, database)
     if reason is not None:
         yield Problem(database.name, f"{reason}: see `runvitals store repair`")
     with database.read() as connection:
-        yield from _unknown(connection, database.name, held)
+        yield from _unknown(connection, database.name, stored)
 
 
-def _mismatch(folder: str, held: stored_ids.Contents, database: ReadOnlyDatabase) -> str | None:
-    numbers = IssuedIds(database)
-    store = Side(
+def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> str | None:
+    issued = IssuedIds(database)
+    store = PairingState(
         folder,
-        held.pairing and (held.pairing.id, held.pairing.starts),
-        held.is_new,
-        HighestIds(held.highest, max(held.metrics, default=0)),
+        stored.pairing and (stored.pairing.id, stored.pairing.starts),
+        stored.is_new,
+        HighestIds(stored.highest, max(stored.metrics, default=0)),
     )
-    return mismatch(store, Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given()))
+    return mismatch(
+        store, PairingState(issued.name, issued.pairing(), not issued.has_writers(), issued.given())
+    )
 
 
-def _unknown(connection: Connection, name: str, held: stored_ids.Contents) -> Iterator[Problem]:
-    """Numbers of samples that the catalogue says nothing of."""
-    for what, column, asked in (
-        ("samples of a run, stored as number", writer.c.lane_id, held.lanes),
-        ("samples of a metric, stored as number", metric.c.id, held.metrics),
+def _unknown(connection: Connection, name: str, stored: stored_ids.StoredIds) -> Iterator[Problem]:
+    """Ids of samples that the metadata store does not contain."""
+    for kind, column, ids in (
+        ("run", writer.c.lane_id, stored.lanes),
+        ("metric", metric.c.id, stored.metrics),
     ):
-        known = set(connection.execute(select(column).where(among(connection, column, asked))).scalars())
-        unknown = sorted(asked - known)
-        for number in unknown[:_MOST_NAMED]:
-            yield Problem(name, f"{what} {number}, are unknown")
-        if len(unknown) > _MOST_NAMED:
-            yield Problem(name, f"{what} …: {len(unknown) - _MOST_NAMED} more are unknown")
+        known = set(connection.execute(select(column).where(among(connection, column, ids))).scalars())
+        unknown = sorted(ids - known)
+        for number in unknown[:_MAX_LISTED]:
+            yield Problem(name, f"unknown {kind}: the sample store has samples of {kind} id {number}")
+        if len(unknown) > _MAX_LISTED:
+            yield Problem(name, f"{len(unknown) - _MAX_LISTED} more unknown {kind}s")

@@ -1,7 +1,4 @@
-"""Whether a file that this process writes to is still the one under its name.
-
-What is written to a file that was deleted, or replaced by another one, is lost when it is closed.
-"""
+"""Detects that an open file was deleted or replaced: what is written to it is lost when it is closed."""
 
 from __future__ import annotations
 
@@ -9,11 +6,11 @@ import os
 
 
 class OpenedFile:
-    """A file that has just been opened.
+    """Remembers the identity (device and inode) of a file that has just been opened.
 
     Example:
         >>> log = OpenedFile("/var/lib/runvitals/log.db")
-        >>> log.problem()  # None, as long as it is there
+        >>> log.problem()  # None while the file exists
     """
 
     def __init__(self, path: str) -> None:
@@ -21,18 +18,18 @@ class OpenedFile:
         self._identity = _identity(path)
 
     def problem(self) -> str | None:
-        """Why nothing may be written to it at present; asks the file system each time."""
+        """Why the file must not be written to, or None. Asks the file system each time."""
         try:
             identity = _identity(self.path)
         except FileNotFoundError:
-            return f"{self.path} was deleted: put it back from a backup, and start the server again"
+            return f"{self.path} was deleted: restore it from a backup and restart the server"
         except OSError as error:
-            return f"{self.path} cannot be reached: {error.strerror}"
+            return f"{self.path} could not be accessed: {error.strerror}"
         if identity != self._identity:
-            return f"{self.path} was replaced by another file: start the server again"
+            return f"{self.path} was replaced by another file: restart the server"
         return None
 
 
 def _identity(path: str) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino

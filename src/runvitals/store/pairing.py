@@ -1,8 +1,8 @@
-"""A store of samples and its catalogue, each of which knows the other.
+"""Pairs a sample store with its metadata store, and detects mismatches.
 
-The store knows runs and metrics by the catalogue's numbers. With another catalogue, or an older one, samples
-of one run would be shown under the name of another. So both are stamped with one id when they are first used
-together, and with a count of how often that was; a server starts only where they agree.
+The sample store contains ids that the metadata store assigned. With another metadata store, or an older copy,
+samples of one run would be shown under the name of another. When they are first used together, both get the
+same random id; both count server starts. A server starts only if they match.
 """
 
 from __future__ import annotations
@@ -18,99 +18,99 @@ from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.log import Pairing
 
-WAY_OUT = (
-    "name the right one with --catalogue, put it back from a backup, or have the two made to fit with "
+REMEDY = (
+    "specify the right one with --catalogue, restore it from a backup, or pair the two with "
     "`runvitals store repair`"
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
-    """What one of the two says.
+class PairingState:
+    """What a sample store or a metadata store contains about its pairing.
 
     Args:
         name: of the folder or the database.
-        pairing: id and number of starts; None: not said yet.
-        is_new: nothing was ever stored, or nobody ever joined.
-        given: the highest numbers that it has.
+        pairing: id and number of starts; None if it was never paired.
+        is_new: nothing was ever stored, or no writer was ever registered.
+        highest: the highest ids that it contains or has assigned.
     """
 
     name: str
     pairing: tuple[str, int] | None
     is_new: bool
-    given: HighestIds
+    highest: HighestIds
 
 
-def mismatch(store: Side, catalogue: Side) -> str | None:
-    """Why a store and a catalogue cannot be used together; None: they can."""
+def mismatch(store: PairingState, catalogue: PairingState) -> str | None:
+    """Why a sample store and a metadata store do not match; None if they do."""
     if store.pairing is not None and catalogue.pairing is not None:
         if store.pairing[0] != catalogue.pairing[0]:
             return f"the catalogue {catalogue.name} belongs to another store than {store.name}"
         if catalogue.pairing[1] < store.pairing[1]:
             return f"the catalogue {catalogue.name} is older than the store in {store.name}"
     elif store.pairing is not None:
-        return f"the catalogue {catalogue.name} is not that of the store in {store.name}, or is new"
+        return f"the catalogue {catalogue.name} does not belong to the store in {store.name}, or is new"
     elif store.is_new and not catalogue.is_new:
         return (
-            f"the store in {store.name} is empty, and the catalogue {catalogue.name} knows runs: "
-            f"{os.path.join(store.name, 'log.db')} was lost, or the catalogue is another store's"
+            f"the store in {store.name} is empty, but the catalogue {catalogue.name} contains runs: "
+            f"{os.path.join(store.name, 'log.db')} was lost, or the catalogue belongs to another store"
         )
-    if store.given.writer > catalogue.given.writer or store.given.metric > catalogue.given.metric:
+    if store.highest.writer > catalogue.highest.writer or store.highest.metric > catalogue.highest.metric:
         return (
-            f"the store in {store.name} has numbers of runs or metrics that the catalogue {catalogue.name} "
-            "has never given: it is another store's, new, or older"
+            f"the store in {store.name} has ids of runs or metrics that the catalogue {catalogue.name} has "
+            "not assigned: the catalogue belongs to another store, is new, or older than the store"
         )
     return None
 
 
-def store_side(store: SqliteChunks) -> Side:
+def sample_store_state(store: SqliteChunks) -> PairingState:
     pairing = store.pairing
-    return Side(
+    return PairingState(
         store.folder, pairing and (pairing.id, pairing.starts), store.is_new, HighestIds(*store.highest())
     )
 
 
-def catalogue_side(catalogue: MetadataStore) -> Side:
+def metadata_store_state(catalogue: MetadataStore) -> PairingState:
     numbers = catalogue.numbers
-    return Side(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
+    return PairingState(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
 
 
-def check_catalogue_there(store: SqliteChunks, address: str) -> None:
-    """Before a catalogue is opened, which would make it.
+def check_metadata_store_exists(store: SqliteChunks, address: str) -> None:
+    """Check that the metadata store of a used sample store exists, before opening would create it.
 
     Raises:
-        StoreError: the store had one, and there is none at this address.
+        StoreError: it does not exist.
     """
     path = sqlite_path(address)
     if path is None or os.path.exists(path):
         return
-    known = store.pairing
-    if known is not None:
-        at = f", which is at {known.catalogue}" if sqlite_path(known.catalogue) != path else ""
-        raise StoreError(f"{path} is missing: the store in {store.folder} has a catalogue{at}: {WAY_OUT}")
+    pairing = store.pairing
+    if pairing is not None:
+        where = f" at {pairing.catalogue}" if sqlite_path(pairing.catalogue) != path else ""
+        raise StoreError(f"{path} is missing: the store in {store.folder} has a catalogue{where}: {REMEDY}")
     if not store.is_new:
-        raise StoreError(f"{path} is missing, and the store in {store.folder} has samples: {WAY_OUT}")
+        raise StoreError(f"{path} is missing, and the store in {store.folder} has samples: {REMEDY}")
 
 
 def pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
-    """Note in both that they are used together, once more.
+    """Pair both, or count another start if they are paired already.
 
     Raises:
-        StoreError: they do not belong together; nothing has been changed.
+        StoreError: they do not match; nothing was changed.
     """
-    ours, theirs = store_side(store), catalogue_side(catalogue)
+    ours, theirs = sample_store_state(store), metadata_store_state(catalogue)
     reason = mismatch(ours, theirs)
     if reason is not None:
-        raise StoreError(f"{reason}: {WAY_OUT}")
+        raise StoreError(f"{reason}: {REMEDY}")
     stamp(store, catalogue)
 
 
 def stamp(store: SqliteChunks, catalogue: MetadataStore) -> None:
-    """Give both the same id, and count this start."""
+    """Write the same id to both, and count this start."""
     ours, theirs = store.pairing, catalogue.numbers.pairing()
     before = max(ours.starts if ours else 0, theirs[1] if theirs else 0)
-    # The months' files are stamped with it too, which is all that says so where the log was lost.
+    # Month files contain it, too, in case the log is lost.
     pairing_id = store.store_id or (theirs[0] if theirs else secrets.token_hex(16))
-    # The catalogue first: it may be ahead of the store, and never the other way round.
+    # Metadata store first: it may be ahead of the sample store, but never behind.
     catalogue.numbers.pair(pairing_id, before + 1)
     store.pair(Pairing(pairing_id, before + 1, catalogue.numbers.name))

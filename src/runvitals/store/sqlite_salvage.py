@@ -1,4 +1,4 @@
-"""Reading what can be read of a damaged SQLite file."""
+"""Recovers the readable rows of a damaged SQLite file."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from pathlib import Path
 from typing import Any
 
 Row = dict[str, Any]
-_LARGEST = 2**63 - 1
-_HEAD = 100
+_LARGEST_ROWID = 2**63 - 1
+_HEADER_BYTES = 100
 _MAGIC = b"SQLite format 3\0"
-_LONGEST = 1 << 40
-"""Bytes. A file that says it was longer is not made so: what says so is damaged too."""
+_MAX_BYTES = 1 << 40
+"""A file whose header claims a larger size is not extended: the header is damaged, too."""
 
 
-def opened(path: str) -> sqlite3.Connection:
-    """A connection to a damaged file that nobody uses any longer. Texts that are no UTF-8 are mended.
+def open_damaged(path: str) -> sqlite3.Connection:
+    """Open a damaged file that no process uses. Invalid UTF-8 is replaced.
 
-    One that was cut off gets its length back, without content: SQLite reads nothing of a file that is too
+    A truncated file is extended to its former length with zeros, because SQLite rejects a file that is too
     short.
     """
     with open(path, "rb") as file:
-        head = file.read(_HEAD)
-    if len(head) == _HEAD and head.startswith(_MAGIC):
-        size = (int.from_bytes(head[16:18], "big") or 1) * int.from_bytes(head[28:32], "big")
-        if os.path.getsize(path) < size <= _LONGEST:
+        header = file.read(_HEADER_BYTES)
+    if len(header) == _HEADER_BYTES and header.startswith(_MAGIC):
+        size = (int.from_bytes(header[16:18], "big") or 1) * int.from_bytes(header[28:32], "big")
+        if os.path.getsize(path) < size <= _MAX_BYTES:
             os.truncate(path, size)
     connection = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1", uri=True)
     connection.text_factory = lambda text: text.decode("utf-8", "replace")
@@ -35,10 +35,10 @@ def opened(path: str) -> sqlite3.Connection:
 
 
 def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
-    """The rows of a table, in no order, each once; those that cannot be read are passed over."""
+    """The readable rows of a table, each once, in no particular order."""
     try:
         connection.execute(f"SELECT rowid FROM {table} LIMIT 1").fetchone()
-    except sqlite3.OperationalError:  # there is no such table, or it has a key of its own
+    except sqlite3.OperationalError:  # the table does not exist, or has no rowid
         yield from _from_both_ends(connection, table)
     except sqlite3.DatabaseError:
         yield from _by_rowid(connection, table)
@@ -47,25 +47,26 @@ def rows(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
 
 
 def _by_rowid(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
-    """Row after row; behind a page that cannot be read in steps that grow."""
+    """Read in rowid order; after an unreadable page, skip ahead in growing steps."""
     after, step = -1, 1
-    while after < _LARGEST:
+    while after < _LARGEST_ROWID:
         try:
-            some = connection.execute(
+            readable = connection.execute(
                 f"SELECT rowid AS _rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid", (after,)
             )
-            for row in some:
+            for row in readable:
                 values = dict(row)
                 after, step = values.pop("_rowid"), 1
                 yield values
             return
         except sqlite3.DatabaseError:
-            after, step = min(after + step, _LARGEST), 2 * step
+            after, step = min(after + step, _LARGEST_ROWID), 2 * step
 
 
 def _from_both_ends(connection: sqlite3.Connection, table: str) -> Iterator[Row]:
+    """Read in primary key order from either end, up to the first unreadable page."""
     try:
-        key = [name for name, place in connection.execute(_KEY, (table,)) if place]
+        key = [name for name, position in connection.execute(_KEY, (table,)) if position]
     except sqlite3.DatabaseError:
         return
     seen: set[tuple[Any, ...]] = set()
@@ -75,10 +76,10 @@ def _from_both_ends(connection: sqlite3.Connection, table: str) -> Iterator[Row]
             for row in connection.execute(
                 f"SELECT * FROM {table} ORDER BY {order}" if key else "SELECT 1 WHERE 0"
             ):
-                name = tuple(row[one] for one in key)
-                if name in seen:
+                identity = tuple(row[column] for column in key)
+                if identity in seen:
                     return
-                seen.add(name)
+                seen.add(identity)
                 yield dict(row)
         except sqlite3.DatabaseError:
             continue

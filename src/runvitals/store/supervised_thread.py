@@ -1,4 +1,4 @@
-"""Threads that matter: one that fails says so and goes on."""
+"""Background threads that report failures and continue."""
 
 from __future__ import annotations
 
@@ -10,29 +10,28 @@ from collections.abc import Callable
 from runvitals.backoff import Backoff
 
 _LAST_TURNS = 3
-"""So often a turn may fail in a row once the thread is to end."""
+"""Failed turns after which a thread that is closing gives up."""
 
 log = logging.getLogger("runvitals.store")
 
 
 class SupervisedThread:
-    """Does the same again and again until it is told to end, and goes on after a pause where that fails.
+    """Repeats a function until it is closed. After a failure it pauses and continues.
 
     Args:
-        name: of the thread, as operators see it.
-        turn: one round, its waiting included. It returns False when there is nothing more to do and `closing`
-            is set.
-        wake: ends the waiting of `turn`.
-        every_s: how long to wait between two turns that went well.
-        longest_pause_s: after turns that failed, pauses double from one second up to this.
+        name: name of the thread in `/readyz`, metrics and logs.
+        turn: the function; it may wait. Returns False once `closing` is set and nothing is left to do.
+        wake: makes a waiting `turn` return.
+        every_s: pause between two successful turns.
+        longest_pause_s: pauses after failed turns double from one second up to this.
 
     Attributes:
-        closing: it is to end.
-        problem: why the last turn failed; None when it did not.
-        failures: turns that failed so far.
+        closing: set by `close`.
+        problem: why the last turn failed; None if it succeeded.
+        failures: number of failed turns.
 
     Example:
-        >>> thread = SupervisedThread("look", look_once)
+        >>> thread = SupervisedThread("cleanup", delete_expired, every_s=60)
         >>> thread.start()
         >>> thread.close()
     """
@@ -59,7 +58,7 @@ class SupervisedThread:
         self._thread.start()
 
     def close(self) -> None:
-        """Let it do what is left, and wait until it has ended. Closing twice does nothing."""
+        """Let it finish its work, and wait until it has ended. Closing twice has no effect."""
         self.closing.set()
         self._wake()
         if self._thread.ident is not None:
@@ -67,26 +66,25 @@ class SupervisedThread:
 
     def _run(self) -> None:
         last_turns = 0
-        goes_on = True
-        while goes_on:
+        running = True
+        while running:
             try:
-                goes_on = self._turn()
-            except Exception as error:  # noqa: BLE001 - told to the operator, and tried again
+                running = self._turn()
+            except Exception as error:  # noqa: BLE001 - logged, and retried
                 self._failed(error)
                 last_turns += self.closing.is_set()
-                goes_on = last_turns < _LAST_TURNS
+                running = last_turns < _LAST_TURNS
                 self.closing.wait(self._backoff.failed(time.monotonic()))
             else:
                 self._backoff.worked()
                 self.problem = None
-                if goes_on and self._every_s:
+                if running and self._every_s:
                     self.closing.wait(self._every_s)
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
         problem = str(error) if isinstance(error, OSError) and str(error) else repr(error)
-        if problem != self.problem:  # told once, however often it is tried again
-            log.error(
-                "%s fails, and goes on: %s", self.name, problem, exc_info=not isinstance(error, OSError)
-            )
+        if problem != self.problem:  # logged once, not at every retry
+            unexpected = not isinstance(error, OSError)
+            log.error("thread %s failed and will retry: %s", self.name, problem, exc_info=unexpected)
         self.problem = problem

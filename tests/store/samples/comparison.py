@@ -1,4 +1,4 @@
-"""Two stores answer alike."""
+"""Compares the results of two stores."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from runvitals.buckets import Buckets, grid
 from runvitals.store.samples.contract import SampleStore
 
 
-def assert_alike(
+def assert_equal(
     store: SampleStore, model: SampleStore, runs: Sequence[int], ranges: Sequence[tuple[int, int]]
 ) -> None:
-    """All that can be asked of a store, asked of both, over several ranges of time."""
+    """Call all reading methods of both stores, over several time ranges."""
     for t0, t1 in ranges:
-        _assert_same_samples(store, model, runs, t0, t1)
+        _assert_equal_samples(store, model, runs, t0, t1)
         for points in (2, 50):
-            _assert_same_buckets(store, model, runs, t0, t1, points)
+            _assert_equal_buckets(store, model, runs, t0, t1, points)
         for bucket_ms in (None, 10, 86_400_000, 7 * 86_400_000):
-            _assert_same_aggregates(store, model, runs, t0, t1, bucket_ms)
+            _assert_equal_aggregates(store, model, runs, t0, t1, bucket_ms)
         assert store.active_runs(t0) == model.active_runs(t0)
-    _assert_same_latest(store, model, runs)
+    _assert_equal_latest(store, model, runs)
     mine, models = store.stats(), model.stats()
     assert mine.problem is None
     if not mine.unsealed_samples:
         assert (mine.runs, mine.samples) == (models.runs, models.samples)
 
 
-def _assert_same_samples(
+def _assert_equal_samples(
     store: SampleStore, model: SampleStore, runs: Sequence[int], t0: int, t1: int
 ) -> None:
     mine, models = store.read(runs, None, t0, t1), model.read(runs, None, t0, t1)
@@ -39,7 +39,7 @@ def _assert_same_samples(
         assert _bits(ours.values) == _bits(theirs.values)
 
 
-def _assert_same_buckets(
+def _assert_equal_buckets(
     store: SampleStore, model: SampleStore, runs: Sequence[int], t0: int, t1: int, points: int
 ) -> None:
     on = grid(t0, t1, points)
@@ -47,16 +47,16 @@ def _assert_same_buckets(
     assert mine.damaged == []
     assert [(s.run, s.metric) for s in mine.series] == [(s.run, s.metric) for s in models.series]
     for ours, theirs in zip(mine.series, models.series, strict=True):
-        _assert_same(ours.buckets, theirs.buckets)
+        _assert_equal_bucket_values(ours.buckets, theirs.buckets)
 
 
-def _assert_same(mine: Buckets, models: Buckets) -> None:
+def _assert_equal_bucket_values(mine: Buckets, models: Buckets) -> None:
     for name in ("t", "n", "min", "max", "last"):
         np.testing.assert_array_equal(getattr(mine, name), getattr(models, name), name)
     np.testing.assert_allclose(mine.mean, models.mean, rtol=1e-9, atol=1e-6)
 
 
-def _assert_same_aggregates(
+def _assert_equal_aggregates(
     store: SampleStore, model: SampleStore, runs: Sequence[int], t0: int, t1: int, bucket_ms: int | None
 ) -> None:
     for metric, group_by in ((1, None), (2, {run: run % 2 for run in runs})):
@@ -70,7 +70,7 @@ def _assert_same_aggregates(
             np.testing.assert_allclose(ours.mean, theirs.mean, rtol=1e-9, atol=1e-6)
 
 
-def _assert_same_latest(store: SampleStore, model: SampleStore, runs: Sequence[int]) -> None:
+def _assert_equal_latest(store: SampleStore, model: SampleStore, runs: Sequence[int]) -> None:
     mine, models = store.latest(runs), model.latest(runs)
     assert [one.run for one in mine] == [one.run for one in models]
     for ours, theirs in zip(mine, models, strict=True):
@@ -80,5 +80,5 @@ def _assert_same_latest(store: SampleStore, model: SampleStore, runs: Sequence[i
 
 
 def _bits(values: object) -> list[int]:
-    made: list[int] = np.ascontiguousarray(values).view(np.uint64).tolist()
-    return made
+    bits: list[int] = np.ascontiguousarray(values).view(np.uint64).tolist()
+    return bits

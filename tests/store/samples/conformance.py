@@ -1,4 +1,4 @@
-"""What every store must do: subclass `Conformance`, say how a store is opened, and pytest does the rest.
+"""Tests of the contract for any sample store: subclass `Conformance` and override the fixture `opened`.
 
 class TestMyStore(Conformance):
     @pytest.fixture
@@ -41,39 +41,37 @@ def batch(
     metrics: tuple[int, ...] = (1,),
     writer: int = 1,
 ) -> SampleBatch:
-    """A batch of times after T0 and of rows of values, or one row for every time."""
+    """A batch with times relative to T0, and rows of values, or one row for all times."""
     times = np.array(t, np.int64) + T0
     rows = np.array(values, np.float64)
     rows = rows.reshape(len(times), len(metrics)) if rows.size == len(times) * len(metrics) else rows
     return SampleBatch(run, writer, seq, metrics, times, np.broadcast_to(rows, (len(times), len(metrics))))
 
 
-def told(answer: ReadResult[SeriesSamples]) -> dict[tuple[int, int], list[tuple[int, float]]]:
-    """(run, metric) → (time after T0, value)s."""
-    assert answer.damaged == []
+def samples_of(result: ReadResult[SeriesSamples]) -> dict[tuple[int, int], list[tuple[int, float]]]:
+    """(run, metric) → list of (time after T0, value)."""
+    assert result.damaged == []
     return {
         (series.run, series.metric): list(zip((series.t - T0).tolist(), series.values.tolist(), strict=True))
-        for series in answer.series
+        for series in result.series
     }
 
 
-def means(answer: ReadResult[MetricAggregate]) -> dict[int, list[tuple[int, int, float]]]:
-    """Group → (bucket's start after T0, count, mean)s."""
-    assert answer.damaged == []
+def means(result: ReadResult[MetricAggregate]) -> dict[int, list[tuple[int, int, float]]]:
+    """Group → list of (start of the bucket after T0, count, mean)."""
+    assert result.damaged == []
     return {
-        one.group: list(zip((one.t - T0).tolist(), one.n.tolist(), one.mean.tolist(), strict=True))
-        for one in answer.series
+        group.group: list(zip((group.t - T0).tolist(), group.n.tolist(), group.mean.tolist(), strict=True))
+        for group in result.series
     }
 
 
 class Conformance:
-    """The contract, one rule a test. `opened` is a fresh store; where `sealed` is true, everything is brought
-    into its final form before it is read.
-    """
+    """A test per rule of the contract. `opened` is an empty store; if `sealed`, it is flushed first."""
 
     @pytest.fixture
     def opened(self) -> SampleStore:
-        raise NotImplementedError("a backend's class says how to open a store")
+        raise NotImplementedError("the subclass opens the store")
 
     @pytest.fixture(params=[False, True], ids=["fresh", "flushed"])
     def sealed(self, request: pytest.FixtureRequest) -> bool:
@@ -85,16 +83,16 @@ class Conformance:
 
     # Writing
 
-    def test_it_says_what_it_can(self, opened: SampleStore) -> None:
+    def test_capabilities(self, opened: SampleStore) -> None:
         assert isinstance(opened, SampleStore)
         assert opened.capabilities.exact_float64
         assert opened.capabilities.read_after_write_ms >= 0
 
-    def test_what_is_appended_is_read_at_once(self, store: SampleStore) -> None:
+    def test_appended_samples_are_readable_immediately(self, store: SampleStore) -> None:
         assert store.append([batch(1, [0, 10], [1.5, 2.5])]) == CommitAck(stored=1, duplicates=0)
-        assert told(store.read([1], [1], *ALL)) == {(1, 1): [(0, 1.5), (10, 2.5)]}
+        assert samples_of(store.read([1], [1], *ALL)) == {(1, 1): [(0, 1.5), (10, 2.5)]}
 
-    def test_values_come_back_bit_by_bit(self, store: SampleStore) -> None:
+    def test_values_are_returned_bit_for_bit(self, store: SampleStore) -> None:
         payload_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8_DEAD_0000_0001))[0]
         values = [-0.0, 0.0, np.inf, -np.inf, np.nan, payload_nan, 5e-324, 1.7e308, 0.1, 2.0**53 + 2]
         written = np.array(values * 40)
@@ -102,48 +100,48 @@ class Conformance:
         read = store.read([1], [1], *ALL).series[0].values
         assert read.view(np.uint64).tolist() == written.view(np.uint64).tolist()
 
-    def test_a_batch_that_comes_again_is_acknowledged_and_not_stored_again(self, store: SampleStore) -> None:
+    def test_a_repeated_batch_is_acknowledged_but_not_stored_again(self, store: SampleStore) -> None:
         assert store.append([batch(1, [0], [1.0])]) == CommitAck(1, 0)
         assert store.append([batch(2, [0], [2.0])]) == CommitAck(1, 0)
         mixed = store.append([batch(1, [0], [1.0]), batch(3, [5], [3.0])])
         assert (mixed, mixed.fresh) == (CommitAck(1, 1), (False, True))
-        assert told(store.read([1], [1], *ALL)) == {(1, 1): [(0, 2.0), (5, 3.0)]}
+        assert samples_of(store.read([1], [1], *ALL)) == {(1, 1): [(0, 2.0), (5, 3.0)]}
 
-    def test_a_batch_is_named_by_run_writer_and_number(self, store: SampleStore) -> None:
+    def test_run_writer_and_seq_identify_a_batch(self, store: SampleStore) -> None:
         store.append([batch(1, [0], [1.0]), batch(1, [1], [2.0], writer=2), batch(1, [2], [3.0], run=2)])
-        assert told(store.read([1, 2], [1], *ALL)) == {(1, 1): [(0, 1.0), (1, 2.0)], (2, 1): [(2, 3.0)]}
+        assert samples_of(store.read([1, 2], [1], *ALL)) == {(1, 1): [(0, 1.0), (1, 2.0)], (2, 1): [(2, 3.0)]}
 
-    def test_batches_may_come_in_any_order(self, store: SampleStore) -> None:
+    def test_batches_may_arrive_in_any_order(self, store: SampleStore) -> None:
         for seq in (5, 1, 4, 2, 5, 3, 1):
             store.append([batch(seq, [seq], [float(seq)])])
-        assert told(store.read([1], [1], *ALL)) == {(1, 1): [(n, float(n)) for n in range(1, 6)]}
+        assert samples_of(store.read([1], [1], *ALL)) == {(1, 1): [(n, float(n)) for n in range(1, 6)]}
 
     def test_the_last_write_wins(self, store: SampleStore) -> None:
         store.append([batch(1, range(100), np.arange(100.0))])
         store.append([batch(2, [30, 30, 70], [[-1.0], [-2.0], [np.nan]])])
-        read = dict(told(store.read([1], [1], *ALL))[1, 1])
+        read = dict(samples_of(store.read([1], [1], *ALL))[1, 1])
         assert len(read) == 100
         assert (read[29], read[30], read[31]) == (29.0, -2.0, 31.0)
         assert np.isnan(read[70])
 
-    def test_the_last_write_wins_over_other_columns_and_writers(self, store: SampleStore) -> None:
+    def test_the_last_write_wins_across_columns_and_writers(self, store: SampleStore) -> None:
         store.append([batch(1, [0, 1], [[1.0, 2.0], [3.0, 4.0]], metrics=(1, 2))])
         store.append([batch(1, [1], [[9.0, 8.0]], metrics=(2, 3), writer=2)])
         store.append([batch(2, [1], [[7.0]], metrics=(1,))])
-        assert told(store.read([1], None, *ALL)) == {
+        assert samples_of(store.read([1], None, *ALL)) == {
             (1, 1): [(0, 1.0), (1, 7.0)],
             (1, 2): [(0, 2.0), (1, 9.0)],
             (1, 3): [(1, 8.0)],
         }
 
-    def test_a_gap_overwrites_a_value_and_a_value_a_gap(self, store: SampleStore) -> None:
+    def test_gaps_overwrite_values_and_values_overwrite_gaps(self, store: SampleStore) -> None:
         store.append([batch(1, [0, 1], [1.0, np.nan])])
         store.append([batch(2, [0, 1], [np.nan, 2.0])])
-        (t_first, first), (_, second) = told(store.read([1], [1], *ALL))[1, 1]
+        (t_first, first), (_, second) = samples_of(store.read([1], [1], *ALL))[1, 1]
         assert (t_first, second) == (0, 2.0)
         assert np.isnan(first)
 
-    def test_samples_may_be_older_than_those_before(self, store: SampleStore) -> None:
+    def test_samples_may_be_older_than_earlier_ones(self, store: SampleStore) -> None:
         for seq, start in enumerate((1000, 0, 500, 490)):
             store.append([batch(seq, range(start, start + 20), np.arange(20.0))])
         times = store.read([1], [1], *ALL).series[0].t - T0
@@ -154,7 +152,7 @@ class Conformance:
         assert store.append([empty]) == CommitAck(1, 0)
         assert store.append([empty]) == CommitAck(0, 1)
         assert store.append([]) == CommitAck(0, 0)
-        assert told(store.read([1], None, *ALL)) == {}
+        assert samples_of(store.read([1], None, *ALL)) == {}
 
     @pytest.mark.parametrize(
         ("wrong", "text"),
@@ -162,7 +160,7 @@ class Conformance:
             (batch(-1, [0], [1.0]), "seq must be"),
             (batch(1, [0], [1.0], run=2**63), "run must be"),
             (batch(1, [0], [1.0], metrics=(-1,)), "metrics must be"),
-            (batch(1, [0], [[1.0, 2.0]], metrics=(4, 4)), "a metric occurs twice"),
+            (batch(1, [0], [[1.0, 2.0]], metrics=(4, 4)), "a metric occurs more than once"),
             (batch(1, [-T0 - 1], [1.0]), "times must be"),
             (batch(1, [END_OF_TIME_MS], [1.0]), "times must be"),
             (
@@ -172,7 +170,7 @@ class Conformance:
             (SampleBatch(1, 1, 1, (1,), np.array([T0]), np.ones((1, 1), np.float32)), "float64"),
         ],
     )
-    def test_a_batch_that_is_none_is_refused_with_all_others(
+    def test_an_invalid_batch_is_rejected_with_all_others(
         self, opened: SampleStore, wrong: SampleBatch, text: str
     ) -> None:
         with pytest.raises(ValueError, match=text):
@@ -180,7 +178,7 @@ class Conformance:
         assert opened.read([1, 5], None, *ALL).series == []
         assert opened.append([batch(1, [0], [1.0], run=5)]) == CommitAck(1, 0)
 
-    def test_many_threads_may_append_at_once(self, opened: SampleStore) -> None:
+    def test_many_threads_may_append_concurrently(self, opened: SampleStore) -> None:
         def post(writer: int) -> int:
             return sum(
                 opened.append([batch(seq, [seq], [1.0], run=writer, writer=writer)]).stored
@@ -189,11 +187,11 @@ class Conformance:
 
         with ThreadPoolExecutor(8) as pool:
             assert sum(pool.map(post, range(8))) == 200
-        assert {key: len(rows) for key, rows in told(opened.read(range(8), None, *ALL)).items()} == {
+        assert {key: len(rows) for key, rows in samples_of(opened.read(range(8), None, *ALL)).items()} == {
             (run, 1): 25 for run in range(8)
         }
 
-    def test_submitting_does_not_wait(self, opened: SampleStore) -> None:
+    def test_submit_does_not_block(self, opened: SampleStore) -> None:
         futures = [opened.submit([batch(seq, [seq], [1.0])]) for seq in range(20)]
         assert not wait(futures, timeout=PATIENCE_S).not_done
         assert [future.result() for future in futures] == [CommitAck(1, 0)] * 20
@@ -202,16 +200,18 @@ class Conformance:
 
     def test_a_range_includes_both_ends(self, store: SampleStore) -> None:
         store.append([batch(1, range(0, 100, 10), np.arange(10.0))])
-        assert told(store.read([1], [1], T0 + 20, T0 + 40)) == {(1, 1): [(20, 2.0), (30, 3.0), (40, 4.0)]}
-        assert told(store.read([1], [1], T0 + 21, T0 + 29)) == {}
+        assert samples_of(store.read([1], [1], T0 + 20, T0 + 40)) == {
+            (1, 1): [(20, 2.0), (30, 3.0), (40, 4.0)]
+        }
+        assert samples_of(store.read([1], [1], T0 + 21, T0 + 29)) == {}
 
-    def test_series_are_ordered_by_run_as_asked_then_by_metric(self, store: SampleStore) -> None:
+    def test_series_are_ordered_by_run_as_given_then_by_metric(self, store: SampleStore) -> None:
         store.append([batch(1, [0], [[1.0, 2.0]], run=run, metrics=(9, 4)) for run in (3, 1, 2)])
-        asked = store.read([2, 3, 7], [9, 4, 5], *ALL).series
-        assert [(one.run, one.metric) for one in asked] == [(2, 4), (2, 9), (3, 4), (3, 9)]
+        series = store.read([2, 3, 7], [9, 4, 5], *ALL).series
+        assert [(one.run, one.metric) for one in series] == [(2, 4), (2, 9), (3, 4), (3, 9)]
         assert [one.metric for one in store.read([1], None, *ALL).series] == [4, 9]
 
-    def test_buckets_hold_whole_stretches_of_the_grid(self, store: SampleStore) -> None:
+    def test_buckets_are_complete_at_both_ends(self, store: SampleStore) -> None:
         store.append([batch(1, range(1000), np.arange(1000.0))])
         on = grid(T0 + 150, T0 + 449, max_points=3)
         buckets = store.read_buckets([1], [1], on).series[0].buckets
@@ -247,20 +247,20 @@ class Conformance:
         assert (first.t - T0).tolist() == [5, 0]
         assert (second.run, str(second.values[0])) == (2, "-0.0")
 
-    def test_last_times_are_those_of_samples_gaps_too(self, store: SampleStore) -> None:
+    def test_last_times_include_gaps(self, store: SampleStore) -> None:
         store.append([batch(1, [0, 10], [1.5, np.nan]), batch(2, [5], [2.5], run=2)])
         assert store.last_times([2, 1, 7]) == {1: T0 + 10, 2: T0 + 5}
         store.flush()
         assert store.last_times([2, 1, 7]) == {1: T0 + 10, 2: T0 + 5}
 
-    def test_latest_goes_back_where_the_newest_value_became_a_gap(self, store: SampleStore) -> None:
+    def test_latest_returns_an_earlier_value_if_the_newest_became_a_gap(self, store: SampleStore) -> None:
         store.append([batch(1, range(50), np.arange(50.0))])
         store.append([batch(2, [48, 49], [np.nan, np.nan])])
         assert [(one.t[0] - T0, one.values[0]) for one in store.latest([1])] == [(47, 47.0)]
         store.append([batch(3, range(48), np.full(48, np.nan))])
         assert store.latest([1]) == []
 
-    def test_active_runs_have_a_sample_since(self, store: SampleStore) -> None:
+    def test_active_runs_have_a_sample_since_a_time(self, store: SampleStore) -> None:
         store.append([batch(1, [run * 100], [np.nan], run=run) for run in (3, 1, 2)])
         assert store.active_runs(T0 + 200) == [2, 3]
         assert store.active_runs(T0 + 301) == []
@@ -273,10 +273,10 @@ class Conformance:
         t0, t1 = DAY // 2 + 1, 4 * DAY + DAY // 2
         inside = np.array([n for n, t in enumerate(times) if t0 <= t <= t1])
 
-        together = store.aggregate(1, [1, 2], T0 + t0, T0 + t1).series[0]
-        assert (together.group, together.t.tolist(), together.n.tolist()) == (0, [T0 + t0], [2 * len(inside)])
-        assert (together.min[0], together.max[0]) == (inside[0], 2 * inside[-1])
-        assert together.mean[0] == pytest.approx(inside.mean() * 1.5)
+        combined = store.aggregate(1, [1, 2], T0 + t0, T0 + t1).series[0]
+        assert (combined.group, combined.t.tolist(), combined.n.tolist()) == (0, [T0 + t0], [2 * len(inside)])
+        assert (combined.min[0], combined.max[0]) == (inside[0], 2 * inside[-1])
+        assert combined.mean[0] == pytest.approx(inside.mean() * 1.5)
 
         daily = means(store.aggregate(1, [1, 2], T0 + t0, T0 + t1, DAY, {1: 10, 2: 5}))
         assert list(daily) == [5, 10]
@@ -290,13 +290,13 @@ class Conformance:
         assert ((one.t - T0).tolist(), one.n.tolist()) == ([20, 30, 40], [25, 50, 25])
         assert one.mean == pytest.approx([27.0, 34.5, 42.0])
 
-    def test_aggregates_leave_out_gaps_and_runs_without_the_metric(self, store: SampleStore) -> None:
+    def test_aggregates_omit_gaps_and_runs_without_the_metric(self, store: SampleStore) -> None:
         store.append([batch(1, [0, 1], [np.nan, np.nan], run=1), batch(1, [0, 1], [np.nan, 3.0], run=2)])
-        answer = means(store.aggregate(1, [1, 2, 3], T0, T0 + 9, None, {1: 1, 2: 2, 3: 3}))
-        assert answer == {2: [(0, 1, 3.0)]}
+        groups = means(store.aggregate(1, [1, 2, 3], T0, T0 + 9, None, {1: 1, 2: 2, 3: 3}))
+        assert groups == {2: [(0, 1, 3.0)]}
         assert means(store.aggregate(2, [1, 2], T0, T0 + 9)) == {}
 
-    def test_aggregates_see_what_was_written_last(self, store: SampleStore) -> None:
+    def test_aggregates_include_later_writes(self, store: SampleStore) -> None:
         times = range(0, 3 * DAY, DAY // 20)
         store.append([batch(1, times, np.full(60, 1.0))])
         assert means(store.aggregate(1, [1], T0, T0 + 3 * DAY)) == {0: [(0, 60, 1.0)]}
@@ -304,36 +304,36 @@ class Conformance:
         (one,) = store.aggregate(1, [1], T0, T0 + 3 * DAY).series
         assert (one.n.tolist(), one.mean[0]) == ([61], pytest.approx(121 / 61))
 
-    # Taking away
+    # Deleting
 
-    def test_a_deleted_run_is_forgotten_whole(self, store: SampleStore) -> None:
+    def test_a_deleted_run_is_forgotten_completely(self, store: SampleStore) -> None:
         store.append([batch(1, range(50), np.arange(50.0), run=run) for run in (1, 2)])
         store.delete([1, 9])
-        assert list(told(store.read([1, 2], None, *ALL))) == [(2, 1)]
+        assert list(samples_of(store.read([1, 2], None, *ALL))) == [(2, 1)]
         assert store.active_runs(0) == [2]
         assert store.latest([1]) == []
         assert store.append([batch(1, [5], [7.0], run=1)]) == CommitAck(1, 0)
-        assert told(store.read([1], None, *ALL)) == {(1, 1): [(5, 7.0)]}
+        assert samples_of(store.read([1], None, *ALL)) == {(1, 1): [(5, 7.0)]}
 
-    def test_dropping_the_old_keeps_everything_newer(self, store: SampleStore) -> None:
+    def test_drop_before_keeps_everything_newer(self, store: SampleStore) -> None:
         days = range(0, 90 * DAY, DAY // 4)
         store.append([batch(1, days, np.arange(360.0)), batch(1, [5], [1.0], run=2)])
         store.flush()
         cut = 45 * DAY + DAY // 3
         store.drop_before(T0 + cut)
-        left = told(store.read([1], [1], *ALL))[1, 1]
+        left = samples_of(store.read([1], [1], *ALL))[1, 1]
         whole = [(t, float(n)) for n, t in enumerate(days)]
         assert left[-len([t for t, _ in whole if t >= cut]) :] == [row for row in whole if row[0] >= cut]
         assert set(left) <= set(whole)
         assert len(left) < len(whole)
 
-    def test_shrinking_drops_the_oldest(self, opened: SampleStore) -> None:
+    def test_shrink_to_deletes_the_oldest_samples(self, opened: SampleStore) -> None:
         rng = np.random.default_rng(1)
         for seq in range(30):
             times = range(seq * DAY, seq * DAY + 400)
             opened.append([batch(seq, times, rng.normal(size=(400, 20)), metrics=tuple(range(20)))])
         opened.flush()
-        opened.shrink_to(opened.stats().size_bytes)  # whatever can be tidied away
+        opened.shrink_to(opened.stats().size_bytes)  # release free space first
         before, samples = opened.stats().size_bytes, opened.stats().samples
         opened.shrink_to(before // 2)
         assert opened.stats().size_bytes <= before // 2
@@ -342,7 +342,7 @@ class Conformance:
         assert kept[-1] == T0 + 29 * DAY + 399
         assert kept[0] > T0
 
-    # Itself
+    # Statistics and closing
 
     def test_stats_count(self, opened: SampleStore) -> None:
         opened.append([batch(1, range(30), np.ones((30, 2)), metrics=(1, 2))])
@@ -353,7 +353,7 @@ class Conformance:
         assert (stats.runs, stats.samples, stats.unsealed_samples, stats.problem) == (1, 60, 0, None)
         assert stats.size_bytes > 0
 
-    def test_a_closed_store_takes_nothing(self, opened: SampleStore) -> None:
+    def test_a_closed_store_rejects_batches(self, opened: SampleStore) -> None:
         opened.close()
         opened.close()
         with pytest.raises(OSError, match="closed"):

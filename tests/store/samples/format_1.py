@@ -1,7 +1,6 @@
-"""A store of format 1, made without the store's own code: what any later version must be able to read.
+"""Creates a store of format 1 without the store's code: later versions must be able to read it.
 
-One run, 7, with metrics 1 and 2: a chunk of six ticks of each, a pack of two ticks, a batch that is in the
-log alone.
+Run 7 with metrics 1 and 2: a chunk of six ticks of each, a pack of two ticks, and a batch in the log.
 """
 
 from __future__ import annotations
@@ -94,15 +93,15 @@ def _chunk(codec: int, payload: bytes) -> bytes:
     return struct.pack("<BI", codec, zlib.crc32(payload, codec)) + payload
 
 
-def _stored(raw: bytes) -> bytes:
-    """A zstd frame of one block that is not compressed."""
+def _uncompressed(raw: bytes) -> bytes:
+    """A zstd frame with one uncompressed block."""
     block = len(raw) << 3 | 1
     return b"\x28\xb5\x2f\xfd" + bytes([0x20, len(raw)]) + block.to_bytes(3, "little") + raw
 
 
 def _decimal_chunk(first: int, steps: list[int]) -> bytes:
-    return _chunk(2, struct.pack("<BBq", 0, 1, first) + _stored(struct.pack(f"<{len(steps)}h", *steps)))
+    return _chunk(2, struct.pack("<BBq", 0, 1, first) + _uncompressed(struct.pack(f"<{len(steps)}h", *steps)))
 
 
 def _zstd_chunk(values: list[float]) -> bytes:
-    return _chunk(3, _stored(struct.pack(f"<{len(values)}d", *values)))
+    return _chunk(3, _uncompressed(struct.pack(f"<{len(values)}d", *values)))

@@ -1,6 +1,6 @@
 """Fills a small file system with a store, then frees space: `python -m tests.store.samples.full_disk FOLDER`.
 
-Prints as JSON what it saw.
+Prints its observations as JSON.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ def main(folder: str) -> None:
     with open(ballast, "wb") as file:
         file.write(bytes(1 << 20))
     acknowledged: list[int] = []
-    refused: list[str] = []
+    rejected: list[str] = []
     seq = 0
     with SqliteChunks(os.path.join(folder, "store"), SETTINGS) as store:
-        while len(refused) < 3:
+        while len(rejected) < 3:
             seq += 1
             try:
                 store.append([batch(1, seq)])
                 acknowledged.append(seq)
             except StoreUnavailable as error:
-                refused.append(str(error))
+                rejected.append(str(error))
         readable_while_full = _batches(store)
         problem_while_full = store.stats().problem
         os.unlink(ballast)
@@ -41,25 +41,25 @@ def main(folder: str) -> None:
             store.append([batch(1, seq)])
             acknowledged.append(seq)
         store.flush()
-        said = {
-            "refused": refused,
+        observed = {
+            "rejected": rejected,
             "readable_while_full": readable_while_full,
-            "told": [problem_while_full, store.stats().problem],
+            "problems_reported": [problem_while_full, store.stats().problem],
             "acknowledged": acknowledged,
             "readable": _batches(store),
             "unsealed": store.stats().unsealed_samples,
         }
-    said["problems"] = [str(problem) for problem in check(os.path.join(folder, "store"))]
+    observed["problems"] = [str(problem) for problem in check(os.path.join(folder, "store"))]
     with SqliteChunks(os.path.join(folder, "store"), SETTINGS) as store:
-        said["reopened"] = _batches(store)
-    print(json.dumps(said))
+        observed["reopened"] = _batches(store)
+    print(json.dumps(observed))
 
 
 def _batches(store: SqliteChunks) -> list[int]:
-    """The numbers of the batches that are there whole."""
+    """The sequence numbers of the batches that are complete."""
     (series,) = store.read([1], [1], 0, T0 * 2).series
     ticks = ((series.values - 1e6 - 1) / 10).astype(int).reshape(-1, TICKS)
-    return [int(some[0]) // TICKS for some in ticks]
+    return [int(batch_ticks[0]) // TICKS for batch_ticks in ticks]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A store that a child could check: dictionaries, no files, no thread. It only forgets when it ends."""
+"""A sample store that is simple enough to be obviously correct: dictionaries, no files, no threads."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Model:
 
     def __init__(self) -> None:
         self.runs: dict[int, dict[int, Series]] = {}
-        self.seen: set[tuple[int, int, int]] = set()
+        self.stored: set[tuple[int, int, int]] = set()
         self.closed = False
 
     def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
@@ -45,13 +45,13 @@ class Model:
         return CommitAck(sum(fresh), len(fresh) - sum(fresh), fresh)
 
     def _store(self, batch: SampleBatch) -> bool:
-        name = (batch.run, batch.writer, batch.seq)
-        if name in self.seen:
+        identity = (batch.run, batch.writer, batch.seq)
+        if identity in self.stored:
             return False
-        self.seen.add(name)
+        self.stored.add(identity)
         for row, t in enumerate(batch.t.tolist()):
             for column, metric in enumerate(batch.metrics):
-                # Not float(): a NaN's payload is part of the value, and numpy's scalar keeps it.
+                # Not float(), which would lose the payload of a NaN.
                 self.runs.setdefault(batch.run, {}).setdefault(metric, {})[t] = batch.values[row, column]
         return True
 
@@ -74,13 +74,13 @@ class Model:
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
     ) -> ReadResult[SeriesSamples]:
-        found = []
+        results = []
         for run, metric, series in self._series(runs, metrics):
             times = sorted(t for t in series if t0_ms <= t <= t1_ms)
             if times:
                 values = np.array([series[t] for t in times], np.float64)
-                found.append(SeriesSamples(run, metric, np.array(times, np.int64), values))
-        return ReadResult(found, [])
+                results.append(SeriesSamples(run, metric, np.array(times, np.int64), values))
+        return ReadResult(results, [])
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
@@ -103,7 +103,7 @@ class Model:
         }
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
-        found = []
+        results = []
         for run in runs:
             newest = []
             for _, metric, series in self._series([run], metrics):
@@ -112,8 +112,8 @@ class Model:
                     newest.append((metric, max(times), series[max(times)]))
             if newest:
                 ids, t, values = zip(*newest, strict=True)
-                found.append(LatestSample(run, np.array(ids), np.array(t), np.array(values)))
-        return found
+                results.append(LatestSample(run, np.array(ids), np.array(t), np.array(values)))
+        return results
 
     def aggregate(
         self,
@@ -136,7 +136,7 @@ class Model:
     def delete(self, runs: Sequence[int]) -> None:
         for run in runs:
             self.runs.pop(run, None)
-        self.seen = {name for name in self.seen if name[0] not in runs}
+        self.stored = {identity for identity in self.stored if identity[0] not in runs}
 
     def drop_before(self, t_ms: int) -> None:
         for run, metrics in list(self.runs.items()):
@@ -166,17 +166,17 @@ class Model:
 
 def _aggregate(group: int, buckets: dict[int, list[float]]) -> MetricAggregate:
     starts = sorted(buckets)
-    held = [buckets[start] for start in starts]
+    values_by_bucket = [buckets[start] for start in starts]
     return MetricAggregate(
         group,
         np.array(starts, np.int64),
-        np.array([len(values) for values in held], np.int64),
-        np.array([min(values) for values in held]),
-        np.array([max(values) for values in held]),
+        np.array([len(values) for values in values_by_bucket], np.int64),
+        np.array([min(values) for values in values_by_bucket]),
+        np.array([max(values) for values in values_by_bucket]),
         np.array(
             [
                 math.fsum(values) / len(values) if all(map(math.isfinite, values)) else sum(values)
-                for values in held
+                for values in values_by_bucket
             ]
         ),
     )

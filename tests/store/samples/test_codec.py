@@ -1,4 +1,4 @@
-"""Chunks: every value comes back bit by bit, and what was damaged says so."""
+"""Chunks: values are restored bit for bit, and damage is detected."""
 
 from __future__ import annotations
 
@@ -23,22 +23,22 @@ LEVELS = st.sampled_from([codec.SEAL_LEVEL, codec.COMPACT_LEVEL])
 
 
 def bits(values: NDArray[Any]) -> list[int]:
-    made: list[int] = np.ascontiguousarray(values).view(np.uint64).tolist()
-    return made
+    integers: list[int] = np.ascontiguousarray(values).view(np.uint64).tolist()
+    return integers
 
 
 @given(st.lists(FLOATS, max_size=50), LEVELS)
 @example([], codec.SEAL_LEVEL)
 @example([-0.0] * 30, codec.SEAL_LEVEL)
 @example([1.25, -0.0, 1.5], codec.SEAL_LEVEL)
-def test_values_come_back_bit_by_bit(values: list[float], level: int) -> None:
+def test_values_are_restored_bit_for_bit(values: list[float], level: int) -> None:
     written = np.array(values, np.float64)
     chunk = codec.encode(written, level)
     assert bits(codec.decode(chunk, np.float64, len(values))) == bits(written)
 
 
 @given(st.lists(FLOATS, max_size=50))
-def test_values_come_back_bit_by_bit_without_pcodec(values: list[float]) -> None:
+def test_values_are_restored_bit_for_bit_without_pcodec(values: list[float]) -> None:
     written = np.array(values, np.float64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "standalone", None)
@@ -48,7 +48,7 @@ def test_values_come_back_bit_by_bit_without_pcodec(values: list[float]) -> None
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), max_size=30), st.booleans())
-def test_times_come_back(times: list[int], with_pcodec: bool) -> None:
+def test_times_are_restored(times: list[int], with_pcodec: bool) -> None:
     written = np.array(times, np.int64)
     with pytest.MonkeyPatch.context() as patch:
         if not with_pcodec:
@@ -64,7 +64,7 @@ def test_times_come_back(times: list[int], with_pcodec: bool) -> None:
         (np.round(np.arange(100.0) / 7, 2), codec.PCODEC),
     ],
 )
-def test_pcodec_is_used_where_it_is(values: NDArray[np.float64], used: int) -> None:
+def test_pcodec_is_used_if_it_is_installed(values: NDArray[np.float64], used: int) -> None:
     assert codec.encode(values)[0] == used
 
 
@@ -80,7 +80,7 @@ def test_pcodec_is_used_where_it_is(values: NDArray[np.float64], used: int) -> N
         (np.array([], np.float64), codec.ZSTD),
     ],
 )
-def test_what_is_used_where_pcodec_is_not(
+def test_codecs_used_without_pcodec(
     values: NDArray[np.float64], used: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(codec, "standalone", None)
@@ -90,7 +90,7 @@ def test_what_is_used_where_pcodec_is_not(
         assert len(chunk) < 32 + len(values) * 4
 
 
-def test_a_codec_that_gives_other_values_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codec_that_does_not_restore_the_values_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     class Wrong:
         simple_compress = staticmethod(lambda values, config: b"")
         simple_decompress = staticmethod(lambda packed: np.zeros(3))
@@ -101,42 +101,42 @@ def test_a_codec_that_gives_other_values_is_passed_over(monkeypatch: pytest.Monk
 
 
 @given(st.integers(0, 200), st.integers(1, 255))
-def test_a_damaged_chunk_says_so(position: int, flip: int) -> None:
+def test_damage_is_detected(position: int, flip: int) -> None:
     chunk = bytearray(codec.encode(np.arange(400.0) ** 1.5))
     chunk[position % len(chunk)] ^= flip
-    with pytest.raises(codec.Corrupt):
+    with pytest.raises(codec.CorruptData):
         codec.decode(bytes(chunk), np.float64, 400)
 
 
 @pytest.mark.parametrize("chunk", [b"", b"\x01\x00\x00", b"\x09\x00\x00\x00\x00"])
-def test_what_is_no_chunk(chunk: bytes) -> None:
-    with pytest.raises(codec.Corrupt):
+def test_invalid_chunks(chunk: bytes) -> None:
+    with pytest.raises(codec.CorruptData):
         codec.decode(chunk, np.float64, 1)
 
 
-def test_a_chunk_of_another_count_or_type_is_none() -> None:
+def test_a_chunk_of_another_length_or_type_is_rejected() -> None:
     chunk = codec.encode(np.arange(10.0))
-    with pytest.raises(codec.Corrupt, match="11 values of float64 were expected, not 10"):
+    with pytest.raises(codec.CorruptData, match="expected 11 values of float64, got 10"):
         codec.decode(chunk, np.float64, 11)
-    with pytest.raises(codec.Corrupt, match="of int64 were expected"):
+    with pytest.raises(codec.CorruptData, match="expected 10 values of int64"):
         codec.decode(chunk, np.int64, 10)
 
 
 def test_a_chunk_of_pcodec_without_pcodec(monkeypatch: pytest.MonkeyPatch) -> None:
     chunk = codec.encode(np.arange(10.0))
     monkeypatch.setattr(codec, "standalone", None)
-    with pytest.raises(codec.Corrupt, match="pip install pcodec"):
+    with pytest.raises(codec.CorruptData, match="pip install pcodec"):
         codec.decode(chunk, np.float64, 10)
 
 
-def test_a_counter_that_stands_still_most_of_the_time_is_small() -> None:
+def test_a_counter_that_rarely_changes_is_compressed_well() -> None:
     steps = np.where(np.arange(2000) % 40 == 0, 1 + np.arange(2000) * 7919 % 5000, 0)
     total = np.cumsum(steps) / 2048 + 4856.5
     for level in (codec.SEAL_LEVEL, codec.COMPACT_LEVEL):
         assert len(codec.encode(total, level)) < 0.2 * len(total)
 
 
-def test_shares_of_a_few_clock_ticks_are_compacted_with_a_dictionary() -> None:
+def test_ratios_of_small_integers_are_compacted_with_a_dictionary() -> None:
     chance = np.random.default_rng(1)
     whole = chance.integers(18, 22, 4000)
     share = 100 * (chance.integers(0, 6, 4000) % whole) / whole

@@ -1,4 +1,4 @@
-"""Compacting where something fails: it holds up nothing else, is told once, and tried again later."""
+"""A failed compaction does not block others, is logged once, and retried later."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
 from runvitals.store.samples.sqlite_chunks.compaction import Compactor
 from runvitals.store.samples.sqlite_chunks.inventory import inventory
-from runvitals.store.samples.sqlite_chunks.month_files import Months
+from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 from tests.store.samples.conformance import DAY, T0, batch
 
 SMALL = Settings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)
@@ -28,12 +28,12 @@ class Clock:
 def chunks_of(folder: str, month: str) -> dict[int, int]:
     """The chunks of each run in a month."""
     connection = sqlite3.connect(os.path.join(folder, f"samples-{month}.db"))
-    found = dict(connection.execute("SELECT run, count(*) FROM chunk GROUP BY run").fetchall())
+    counts = dict(connection.execute("SELECT run, count(*) FROM chunk GROUP BY run").fetchall())
     connection.close()
-    return found
+    return counts
 
 
-def test_a_run_that_cannot_be_compacted_holds_up_no_other(
+def test_a_run_whose_compaction_fails_does_not_block_others(
     folder: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     with SqliteChunks(folder, SMALL, clock_ms=lambda: T0) as store:
@@ -41,7 +41,7 @@ def test_a_run_that_cannot_be_compacted_holds_up_no_other(
             for run in (1, 2, 3):
                 t = range(seq * 100, seq * 100 + 100)
                 store.append([batch(seq, t, np.ones(100), run=run)])
-                store.append([batch(seq + 10, [one + 31 * DAY for one in t], np.ones(100), run=run)])
+                store.append([batch(seq + 10, [t_ms + 31 * DAY for t_ms in t], np.ones(100), run=run)])
             store.flush()
     first = os.path.join(folder, inventory(folder)[1].path)
     connection = sqlite3.connect(first)
@@ -52,18 +52,18 @@ def test_a_run_that_cannot_be_compacted_holds_up_no_other(
     connection.commit()
     connection.close()
 
-    clock, months = Clock(), Months(folder)
+    clock, months = Clock(), MonthFiles(folder)
     compactor = Compactor(months, SMALL, lambda: T0 + DAY, clock)
     with caplog.at_level(logging.ERROR):
         for _ in range(20):
             compactor.step()
     assert chunks_of(folder, "2026-10") == {1: 2, 2: 1, 3: 1}
     assert chunks_of(folder, "2026-11") == {1: 1, 2: 1, 3: 1}
-    for _ in range(20):  # hours later: tried now and then, and not told again
+    for _ in range(20):  # hours later: retried, but not logged again
         clock.now_s += 1800
         compactor.step()
     assert [record.getMessage() for record in caplog.records] == [
-        f"{first}, run 1 cannot be compacted at present: {first}: broken"
+        f"could not compact {first}, run 1, will retry: {first}: broken"
     ]
     connection = sqlite3.connect(first)
     connection.execute("DROP TRIGGER broken")

@@ -1,4 +1,4 @@
-"""What was acknowledged is there, once, whatever happens: kill -9, a full disk, bytes that were damaged."""
+"""Acknowledged samples are stored exactly once after kill -9, a full disk, and damage."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from runvitals.buckets import grid
-from runvitals.store.check import check_catalogue
+from runvitals.store.check import check_metadata_store
 from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.check import check
-from runvitals.store.samples.sqlite_chunks.month_files import ASIDE
+from runvitals.store.samples.sqlite_chunks.month_files import SET_ASIDE
 from tests.patience import PATIENCE_S
 from tests.store.samples.conformance import T0
 from tests.store.samples.writer_process import METRICS, SETTINGS, TICKS, batch
@@ -30,8 +30,8 @@ RUNS = 4
 ROOT = Path(__file__).parents[3]
 
 
-class Server:
-    """A `writer_process`."""
+class WriterProcess:
+    """Runs `writer_process`."""
 
     def __init__(self, folder: str) -> None:
         self._process = subprocess.Popen(
@@ -42,39 +42,39 @@ class Server:
             env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )
         assert self._process.stdout is not None
-        self.said = self._process.stdout.readline()
+        self.first_line = self._process.stdout.readline()
         self.pid = self._process.pid
 
     def kill(self) -> dict[int, int]:
-        """Kill it; the last batch that was acknowledged, for each run."""
+        """Kill it. Returns the last acknowledged batch of each run."""
         self._process.send_signal(signal.SIGKILL)
-        told, _ = self._process.communicate(timeout=PATIENCE_S)
-        # The last line may be torn: then nobody was told.
-        whole = told[: told.rfind(b"\n") + 1].decode().splitlines()
-        return {int(run): int(seq) for run, seq in (line.split() for line in whole)}
+        output, _ = self._process.communicate(timeout=PATIENCE_S)
+        # The last line may be incomplete: that batch does not count as acknowledged.
+        lines = output[: output.rfind(b"\n") + 1].decode().splitlines()
+        return {int(run): int(seq) for run, seq in (line.split() for line in lines)}
 
 
-def test_no_acknowledged_sample_is_lost_or_doubled_by_kill_9(folder: str) -> None:
+def test_kill_9_neither_loses_nor_duplicates_acknowledged_samples(folder: str) -> None:
     rng = random.Random(5)
     acknowledged: dict[int, int] = {}
     for _ in range(5):
-        server = Server(folder)
+        server = WriterProcess(folder)
         time.sleep(rng.uniform(0.05, 0.7))
         acknowledged |= server.kill()
-        assert server.said == b"open\n"
+        assert server.first_line == b"open\n"
     assert sum(acknowledged.values()) > 100
     assert list(check(folder)) == []
     with SqliteChunks(folder, SETTINGS) as store:
-        for _ in ("as it was left", "sealed"):
+        for _ in ("as left", "sealed"):
             for run, last in acknowledged.items():
-                _assert_whole(store, run, last)
+                _assert_complete(store, run, last)
             store.flush()
         assert store.stats().problem is None
     assert list(check(folder)) == []
 
 
-def _assert_whole(store: SqliteChunks, run: int, last: int) -> None:
-    """A run has all its batches up to `last`, and perhaps some that were durable and not told."""
+def _assert_complete(store: SqliteChunks, run: int, last: int) -> None:
+    """A run has all batches up to `last`, and possibly some that were durable but not acknowledged."""
     series = store.read([run], None, 0, T0 * 2).series
     assert [one.metric for one in series] == list(METRICS)
     batches = len(series[0].t) // TICKS
@@ -85,7 +85,7 @@ def _assert_whole(store: SqliteChunks, run: int, last: int) -> None:
     for column, one in enumerate(series):
         np.testing.assert_array_equal(one.t, times)
         np.testing.assert_array_equal(one.values, values[:, column])
-    assert store.append(written).stored == 0  # and it knows them all
+    assert store.append(written).stored == 0  # all are recognized as duplicates
 
 
 def in_namespace(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -109,28 +109,28 @@ def may_mount() -> bool:
         return False
 
 
-needs_mounts = pytest.mark.skipif(not may_mount(), reason="this machine lets us mount no file systems")
+needs_mounts = pytest.mark.skipif(not may_mount(), reason="needs permission to mount file systems")
 
 
 @needs_mounts
-def test_a_full_disk_refuses_and_keeps_everything_that_was_acknowledged(tmp_path: Path) -> None:
+def test_a_full_disk_rejects_batches_and_keeps_acknowledged_ones(tmp_path: Path) -> None:
     script = 'mount -t tmpfs -o size=3m none "$1" && exec "$0" -m tests.store.samples.full_disk "$1"'
     done = in_namespace(script, sys.executable, str(tmp_path))
     assert done.returncode == 0, done.stderr
-    said = json.loads(done.stdout)
-    assert "log.db: database or disk is full" in said["refused"][0]
-    while_full, afterwards = said["told"]
-    assert while_full.endswith("database or disk is full"), "of the log or a month, whichever met it"
+    observed = json.loads(done.stdout)
+    assert "log.db: database or disk is full" in observed["rejected"][0]
+    while_full, afterwards = observed["problems_reported"]
+    assert while_full.endswith("database or disk is full"), "of the log or of a month file"
     assert afterwards is None
-    full = len(said["acknowledged"]) - 50
+    full = len(observed["acknowledged"]) - 50
     assert full > 20
-    assert said["readable_while_full"] == said["acknowledged"][:full]
-    assert said["readable"] == said["reopened"] == said["acknowledged"]
-    assert (said["problems"], said["unsealed"]) == ([], 0)
+    assert observed["readable_while_full"] == observed["acknowledged"][:full]
+    assert observed["readable"] == observed["reopened"] == observed["acknowledged"]
+    assert (observed["problems"], observed["unsealed"]) == ([], 0)
 
 
 @needs_mounts
-def test_a_read_only_file_system_is_named_and_can_be_checked(tmp_path: Path) -> None:
+def test_a_store_on_a_read_only_file_system_can_be_checked_but_not_opened(tmp_path: Path) -> None:
     program = """
 import sys
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
@@ -149,9 +149,9 @@ except OSError as error:
     script = 'mount --bind "$2" "$2" && mount -o remount,bind,ro "$2" && exec "$0" -c "$1" "$2"'
     done = in_namespace(script, sys.executable, program, str(folder))
     assert done.returncode == 0, done.stderr
-    checked, refused = done.stdout.splitlines()
+    checked, rejected = done.stdout.splitlines()
     assert checked == "[] [None, 750]"
-    assert refused == f"the store in {folder} cannot be written to: Read-only file system"
+    assert rejected == f"the store in {folder} is not writable: Read-only file system"
 
 
 @needs_mounts
@@ -187,26 +187,26 @@ catalogue.close()
     months = [os.path.basename(path) for path in files(str(into))]
     assert sorted(os.listdir(into)) == ["catalogue.db", "log.db", *months]
     assert list(check(str(into))) == []
-    assert list(check_catalogue(str(into), str(into / "catalogue.db"))) == []
+    assert list(check_metadata_store(str(into), str(into / "catalogue.db"))) == []
     with SqliteChunks(str(into), SETTINGS) as store:
-        _assert_whole(store, 1, 50)
+        _assert_complete(store, 1, 50)
 
 
-def test_a_second_process_is_refused_with_the_first_ones_number(folder: str) -> None:
-    server = Server(folder)
+def test_a_second_process_is_rejected_with_the_pid_of_the_first(folder: str) -> None:
+    server = WriterProcess(folder)
     try:
-        with pytest.raises(StoreError) as refused:
+        with pytest.raises(StoreError) as rejected:
             SqliteChunks(folder)
     finally:
         server.kill()
-    assert str(refused.value) == (
-        f"the store in {folder} is in use by process {server.pid}: stop that one first, or use another folder"
+    assert str(rejected.value) == (
+        f"the store in {folder} is in use by process {server.pid}: stop it first, or use another folder"
     )
-    SqliteChunks(folder).close()  # the system has let go of the lock
+    SqliteChunks(folder).close()  # the kernel has released the lock
 
 
 def files(folder: str) -> list[str]:
-    """The files of the months, in order."""
+    """The month files, in order."""
     return [
         os.path.join(folder, name)
         for name in sorted(os.listdir(folder))
@@ -221,7 +221,7 @@ def damage(path: str, sql: str) -> None:
     connection.close()
 
 
-def test_a_damaged_chunk_is_reported_and_the_rest_served(folder: str) -> None:
+def test_a_damaged_chunk_is_reported_and_the_rest_read(folder: str) -> None:
     with SqliteChunks(folder, SETTINGS) as store:
         store.append([batch(1, seq) for seq in range(100)])
         store.flush()
@@ -233,25 +233,25 @@ def test_a_damaged_chunk_is_reported_and_the_rest_served(folder: str) -> None:
     assert "run 1: metric 2, chunk from" in problems[0]
     assert "the checksum does not match" in problems[0]
     with SqliteChunks(folder, SETTINGS) as store:
-        answer = store.read([1], None, 0, T0 * 2)
-        assert [len(one.t) for one in answer.series] == [500, 400, 500]
-        (damaged,) = answer.damaged
+        result = store.read([1], None, 0, T0 * 2)
+        assert [len(one.t) for one in result.series] == [500, 400, 500]
+        (damaged,) = result.damaged
         assert (damaged.run, damaged.metric, damaged.reason) == (1, 2, "a chunk: the checksum does not match")
         assert damaged.t0_ms == batch(1, 0).t[0]
-        assert store.read_buckets([1], [2], grid(0, T0 * 2, 500)).damaged == []  # its summary is whole
+        assert store.read_buckets([1], [2], grid(0, T0 * 2, 500)).damaged == []  # its summary is intact
         assert len(store.read_buckets([1], [2], grid(damaged.t0_ms, damaged.t1_ms, 500)).damaged) == 1
-        store.compact()  # leaves it as it is
+        store.compact()  # does not change it
 
-        # What is written into it goes beside it.
+        # A write into its range sets it aside.
         store.append([dataclasses.replace(batch(1, 0), seq=1000)])
         store.flush()
-        answer = store.read([1], None, 0, T0 * 2)
-        assert [len(one.t) for one in answer.series] == [500, 405, 500]
-        assert [(one.t0_ms, one.t1_ms) for one in answer.damaged] == [(damaged.t0_ms, damaged.t1_ms)]
+        result = store.read([1], None, 0, T0 * 2)
+        assert [len(one.t) for one in result.series] == [500, 405, 500]
+        assert [(one.t0_ms, one.t1_ms) for one in result.damaged] == [(damaged.t0_ms, damaged.t1_ms)]
     assert ["set aside" in str(problem) for problem in check(folder)] == [True]
 
 
-def test_a_damaged_pack_is_reported_and_the_rest_served(folder: str) -> None:
+def test_a_damaged_pack_is_reported_and_the_rest_read(folder: str) -> None:
     with SqliteChunks(folder, SETTINGS) as store:
         store.append([batch(run, 0) for run in (1, 2)])
         store.flush()
@@ -261,12 +261,12 @@ def test_a_damaged_pack_is_reported_and_the_rest_served(folder: str) -> None:
 
     assert ["run 1: pack from" in str(problem) for problem in check(folder)] == [True]
     with SqliteChunks(folder, SETTINGS) as store:
-        answer = store.read([1, 2], [1], 0, T0 * 2)
-        assert [one.run for one in answer.series] == [2]
-        assert [(one.run, one.metric) for one in answer.damaged] == [(1, None)]
-        together = store.aggregate(1, [1, 2], 0, T0 * 2)
-        assert together.series[0].n.tolist() == [TICKS]
-        assert len(together.damaged) == 1
+        result = store.read([1, 2], [1], 0, T0 * 2)
+        assert [one.run for one in result.series] == [2]
+        assert [(one.run, one.metric) for one in result.damaged] == [(1, None)]
+        combined = store.aggregate(1, [1, 2], 0, T0 * 2)
+        assert combined.series[0].n.tolist() == [TICKS]
+        assert len(combined.damaged) == 1
         assert [one.run for one in store.latest([1, 2])] == [2]
 
         store.append([batch(1, 1)])
@@ -275,7 +275,7 @@ def test_a_damaged_pack_is_reported_and_the_rest_served(folder: str) -> None:
         assert store.stats().problem is None
 
 
-def test_a_damaged_file_is_reported_and_the_others_served(folder: str) -> None:
+def test_a_damaged_file_is_reported_and_the_others_read(folder: str) -> None:
     with SqliteChunks(folder, SETTINGS) as store:
         store.append([batch(1, seq) for seq in range(1000)])
         store.flush()
@@ -287,12 +287,12 @@ def test_a_damaged_file_is_reported_and_the_others_served(folder: str) -> None:
 
     assert any(str(problem).startswith(first) for problem in check(folder))
     with SqliteChunks(folder, SETTINGS) as store:
-        answer = store.read([1], [1], 0, T0 * 2)
-        assert 0 < len(answer.series[0].t) < whole
-        assert [first in damaged.reason for damaged in answer.damaged] == [True]
-        together = store.aggregate(1, [1], 0, T0 * 2)
-        assert together.series[0].n.tolist() == [len(answer.series[0].t)]
-        assert len(together.damaged) == 1
+        result = store.read([1], [1], 0, T0 * 2)
+        assert 0 < len(result.series[0].t) < whole
+        assert [first in damaged.reason for damaged in result.damaged] == [True]
+        combined = store.aggregate(1, [1], 0, T0 * 2)
+        assert combined.series[0].n.tolist() == [len(result.series[0].t)]
+        assert len(combined.damaged) == 1
         assert store.append([batch(2, 1)]).stored == 1
         assert len(store.read([2], [1], 0, T0 * 2).series[0].t) == TICKS
     assert os.path.exists(second)
@@ -306,12 +306,12 @@ def test_a_damaged_row_of_the_log_is_set_aside(folder: str) -> None:
 
     with SqliteChunks(folder, SETTINGS) as store:
         assert len(store.read([1], [1], 0, T0 * 2).series[0].t) == 2 * TICKS
-        assert store.append([batch(1, 1)]).stored == 1  # nobody knows any longer that it was there
-    assert any("set aside" in str(problem) for problem in check(folder))
+        assert store.append([batch(1, 1)]).stored == 1  # it is not recognized as a duplicate
+    assert any("moved to the table `damaged`" in str(problem) for problem in check(folder))
 
 
 @pytest.mark.parametrize("how", ["not a database", "cut off", "empty", "a folder"])
-def test_a_month_that_cannot_be_opened_is_set_aside_and_the_rest_served(folder: str, how: str) -> None:
+def test_a_month_file_that_cannot_be_opened_is_set_aside_and_the_rest_read(folder: str, how: str) -> None:
     with SqliteChunks(folder, SETTINGS) as store:
         store.append([batch(1, seq) for seq in range(1000)])
         store.flush()
@@ -322,15 +322,15 @@ def test_a_month_that_cannot_be_opened_is_set_aside_and_the_rest_served(folder: 
     with SqliteChunks(folder, SETTINGS) as store:
         stats = store.stats()
         assert stats.problem is None
-        assert stats.warnings == (f"{first}.damaged-1 is {ASIDE}: `runvitals store repair`",)
+        assert stats.warnings == (f"{first}.damaged-1 is {SET_ASIDE}: `runvitals store repair`",)
         for _ in range(2):
-            answer = store.read([1], [1], 0, T0 * 2)
-            assert 0 < len(answer.series[0].t) < whole
-            assert [one.reason for one in answer.damaged] == [f"{first}.damaged-1 is {ASIDE}"]
+            result = store.read([1], [1], 0, T0 * 2)
+            assert 0 < len(result.series[0].t) < whole
+            assert [one.reason for one in result.damaged] == [f"{first}.damaged-1 is {SET_ASIDE}"]
             assert len(store.aggregate(1, [1], 0, T0 * 2).damaged) == 1
             assert store.latest([1])[0].metrics.tolist() == list(METRICS)
             assert 1 in store.active_runs(0)
-            # What comes for that month goes into a new file.
+            # Further samples of that month are written to a new file.
             assert store.append([batch(2, 1)]).stored in (0, 1)
             store.flush()
             assert len(store.read([2], [1], 0, T0 * 2).series[0].t) == TICKS
@@ -349,7 +349,7 @@ def spoil(path: str, how: str) -> None:
             file.truncate(os.path.getsize(path) // 2 if how == "cut off" else 0)
 
 
-def test_a_month_that_is_damaged_while_it_is_in_use_stops_no_samples(folder: str) -> None:
+def test_a_month_file_that_is_damaged_while_in_use_does_not_stop_writes(folder: str) -> None:
     with SqliteChunks(folder, SETTINGS) as store:
         store.append([batch(1, seq) for seq in range(10)])
         store.flush()

@@ -1,4 +1,4 @@
-"""The format on disk: older ones are read, later and foreign ones refused."""
+"""The format on disk: older versions are read, later ones and files of other programs rejected."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def test_a_store_of_format_1_is_read(folder: str, then: str) -> None:
         ones, twos = store.read([7], None, 0, format_1.T0 * 2).series
         assert (ones.metric, ones.t.tolist(), ones.values.tolist()) == (1, format_1.TICKS, format_1.ONES)
         assert (twos.metric, bits(twos.values.tolist())) == (2, bits(format_1.TWOS))
-        (together,) = store.aggregate(1, [7], 0, format_1.T0 * 2).series
-        assert (together.n.tolist(), together.mean.tolist()) == ([9], [4.0])
+        (combined,) = store.aggregate(1, [7], 0, format_1.T0 * 2).series
+        assert (combined.n.tolist(), combined.mean.tolist()) == ([9], [4.0])
         assert store.latest([7])[0].values.tolist() == [8.0, 8.0]
         assert store.stats().samples + store.stats().unsealed_samples == 18
     assert list(check(folder)) == []
 
 
-def test_a_later_format_is_refused_with_the_way_out(folder: str) -> None:
+def test_a_later_format_is_rejected_with_a_remedy(folder: str) -> None:
     SqliteChunks(folder).close()
     connection = sqlite3.connect(os.path.join(folder, "log.db"))
     connection.execute("PRAGMA user_version=3")
@@ -49,26 +49,26 @@ def test_a_later_format_is_refused_with_the_way_out(folder: str) -> None:
         list(check(folder))
 
 
-def test_another_programs_database_is_left_alone(folder: str) -> None:
+def test_a_database_of_another_program_is_rejected(folder: str) -> None:
     os.makedirs(folder)
     connection = sqlite3.connect(os.path.join(folder, log.NAME))
     connection.execute("CREATE TABLE mine (x)")
     connection.close()
-    with pytest.raises(StoreError, match="another program's database"):
+    with pytest.raises(StoreError, match="the database of another program"):
         SqliteChunks(folder)
 
 
-def test_what_is_no_database_is_named(folder: str) -> None:
+def test_a_file_that_is_not_a_database_is_rejected(folder: str) -> None:
     os.makedirs(folder)
     with open(os.path.join(folder, log.NAME), "wb") as file:
         file.write(b"not a database" * 1000)
     with pytest.raises(StoreError, match=r"log.db: file is not a database"):
         SqliteChunks(folder)
     os.unlink(os.path.join(folder, log.NAME))
-    SqliteChunks(folder).close()  # and the lock was let go
+    SqliteChunks(folder).close()  # the lock was released
 
 
-def test_an_older_file_is_migrated_step_by_step(tmp_path: os.PathLike[str]) -> None:
+def test_an_older_file_is_migrated_version_by_version(tmp_path: os.PathLike[str]) -> None:
     path = os.path.join(tmp_path, "some.db")
     first = Format(77, "CREATE TABLE a (x)")
     second = Format(77, "CREATE TABLE a (x, y)", [_add_column("y")])
@@ -77,7 +77,7 @@ def test_an_older_file_is_migrated_step_by_step(tmp_path: os.PathLike[str]) -> N
     connection.execute("INSERT INTO a VALUES (1)")
     connection.close()
 
-    with pytest.raises(StoreError, match="is of format 1: a server must have opened it once"):
+    with pytest.raises(StoreError, match="is of format 1: start a server once to migrate it"):
         database.open_for_reading(path, third)
     database.open_for_writing(path, second).close()
     connection = database.open_for_writing(path, third)

@@ -1,4 +1,4 @@
-"""One metric over more runs than are asked one by one: the same answer, and damage costs one run."""
+"""Aggregates over so many runs that tables are scanned: same results, and damage affects a single run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SECOND = 1000
 
 @pytest.fixture
 def store(folder: str) -> SqliteChunks:
-    """Runs of several shapes: with other metrics, gaps, chunks, and some that were written to again."""
+    """Runs with different metrics, gaps, chunks, and some that were written to again."""
     store = SqliteChunks(folder, SMALL)
     rng = np.random.default_rng(3)
     for run in range(RUNS):
@@ -36,31 +36,31 @@ def store(folder: str) -> SqliteChunks:
     return store
 
 
-def told(answers: list[MetricAggregate]) -> dict[tuple[int, int], tuple[int, float, float]]:
+def by_group_and_time(aggregates: list[MetricAggregate]) -> dict[tuple[int, int], tuple[int, float, float]]:
     return {
         (one.group, int(t)): (int(n), float(low), float(high))
-        for one in answers
+        for one in aggregates
         for t, n, low, high in zip(one.t, one.n, one.min, one.max, strict=True)
     }
 
 
 @pytest.mark.parametrize("bucket_ms", [None, 10 * SECOND])
 @pytest.mark.parametrize("metric", [1, 2, 3])
-def test_many_runs_at_once_give_the_same_as_each_alone(
+def test_many_runs_give_the_same_as_each_run_separately(
     store: SqliteChunks, metric: int, bucket_ms: int | None
 ) -> None:
     t0, t1 = T0 + 30 * SECOND, T0 + (RUNS - 20) * SECOND
-    alone: dict[int, int] = {run: run for run in range(RUNS)}
-    together = store.aggregate(metric, range(RUNS), t0, t1, bucket_ms, alone)
-    one_by_one = [store.aggregate(metric, [run], t0, t1, bucket_ms, alone) for run in range(RUNS)]
-    assert together.damaged == []
-    expected = told([one for answer in one_by_one for one in answer.series])
+    groups: dict[int, int] = {run: run for run in range(RUNS)}
+    combined = store.aggregate(metric, range(RUNS), t0, t1, bucket_ms, groups)
+    separate = [store.aggregate(metric, [run], t0, t1, bucket_ms, groups) for run in range(RUNS)]
+    assert combined.damaged == []
+    expected = by_group_and_time([one for result in separate for one in result.series])
     assert len(expected) > 300 if metric == 1 else expected
-    assert told(together.series) == expected
+    assert by_group_and_time(combined.series) == expected
     store.close()
 
 
-def test_one_damaged_pack_of_many_costs_one_run(store: SqliteChunks) -> None:
+def test_a_damaged_pack_affects_a_single_run(store: SqliteChunks) -> None:
     store.close()
     path = os.path.join(store.folder, "samples-2026-10.db")
     connection = sqlite3.connect(path)
@@ -71,4 +71,4 @@ def test_one_damaged_pack_of_many_costs_one_run(store: SqliteChunks) -> None:
         (one,) = again.aggregate(3, range(RUNS), 0, 2 * T0).series
         (without,) = again.aggregate(3, [run for run in range(RUNS) if run != 7], 0, 2 * T0).series
         assert one.n.tolist() == without.n.tolist()
-        assert [found.run for found in again.aggregate(3, range(RUNS), 0, 2 * T0).damaged] == [7]
+        assert [damaged.run for damaged in again.aggregate(3, range(RUNS), 0, 2 * T0).damaged] == [7]

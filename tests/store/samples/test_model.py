@@ -1,4 +1,4 @@
-"""The model that other stores are compared with keeps the contract itself."""
+"""The model, to which other stores are compared, fulfills the contract."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Whatever is written in whatever order, the SQLite store answers as the model does: fresh, sealed,
-compacted, reopened.
-"""
+"""After random writes the SQLite store returns what the model does: unsealed, sealed, compacted, reopened."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from hypothesis import strategies as st
 
 from runvitals.store.samples.contract import SampleBatch
 from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
-from tests.store.samples.comparison import assert_alike
+from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import DAY, T0
 from tests.store.samples.model import Model
 
@@ -26,8 +24,8 @@ TINY = Settings(chunk_ticks=10, pack_ticks=4, compact_ticks=25, head_bytes=1 << 
 PAYLOAD = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_DEAD_BEEF))[0]
 VALUES = np.array([0.0, -0.0, 1.5, -3.25, 1e3, 0.1, np.nan, PAYLOAD, np.inf, -np.inf, 5e-324, 7.0, 7.0, 7.0])
 COLUMNS = [(0, 1, 2), (1, 3), (2,), (0, 1, 2, 3), (3, 0)]
-# Around the beginning of a month, of the next day, and of the next month.
-PLACES = (T0 - 40, T0 + DAY - 30, T0 + DAY + 60, T0 + 31 * DAY - 50, T0 + 400 * DAY)
+# Around the start of a month, of the next day, and of the next month.
+STARTS = (T0 - 40, T0 + DAY - 30, T0 + DAY + 60, T0 + 31 * DAY - 50, T0 + 400 * DAY)
 RANGES = [
     (0, T0 + 500 * DAY),
     (T0 - 20, T0 + DAY + 80),
@@ -42,7 +40,7 @@ class Append:
     run: int
     writer: int
     columns: tuple[int, ...]
-    place: int
+    start: int
     ticks: int
     step: int
     backwards: bool
@@ -50,38 +48,38 @@ class Append:
 
     def batch(self, seq: int) -> SampleBatch:
         rng = np.random.default_rng(self.seed)
-        t = self.place + np.arange(self.ticks, dtype=np.int64) * self.step
+        t = self.start + np.arange(self.ticks, dtype=np.int64) * self.step
         values = rng.choice(VALUES, (self.ticks, len(self.columns)))
         return SampleBatch(self.run, self.writer, seq, self.columns, t[::-1] if self.backwards else t, values)
 
 
 @dataclass(frozen=True)
-class Again:
+class Repeat:
     """A batch that was sent before."""
 
-    which: int
+    index: int
 
 
-Do = Literal["flush", "compact", "reopen"]
+Operation = Literal["flush", "compact", "reopen"]
 
 APPENDS = st.builds(
     Append,
     run=st.sampled_from(RUNS),
     writer=st.integers(0, 1),
     columns=st.sampled_from(COLUMNS),
-    place=st.builds(int.__add__, st.sampled_from(PLACES), st.integers(0, 40)),
+    start=st.builds(int.__add__, st.sampled_from(STARTS), st.integers(0, 40)),
     ticks=st.integers(0, 30),
     step=st.sampled_from([0, 1, 2, 3, DAY // 8]),
     backwards=st.booleans(),
     seed=st.integers(0, 1000),
 )
 DELETES = st.sampled_from(RUNS)
-STEPS: st.SearchStrategy[list[Append | Again | Do | int]] = st.lists(
+STEPS: st.SearchStrategy[list[Append | Repeat | Operation | int]] = st.lists(
     st.one_of(
         APPENDS,
         APPENDS,
         APPENDS,
-        st.builds(Again, st.integers(0, 100)),
+        st.builds(Repeat, st.integers(0, 100)),
         st.sampled_from(["flush", "compact", "reopen"]),
         DELETES,
     ),
@@ -90,8 +88,8 @@ STEPS: st.SearchStrategy[list[Append | Again | Do | int]] = st.lists(
 )
 
 
-class Both:
-    """The store in a folder and the model beside it."""
+class StoreAndModel:
+    """A store in a folder, and a model that gets the same writes."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -99,12 +97,12 @@ class Both:
         self.model = Model()
         self.sent: list[SampleBatch] = []
 
-    def do(self, step: Append | Again | Do | int) -> None:
+    def do(self, step: Append | Repeat | Operation | int) -> None:
         if isinstance(step, Append):
             self.send(step.batch(len(self.sent)))
-        elif isinstance(step, Again):
+        elif isinstance(step, Repeat):
             if self.sent:
-                self.send(self.sent[step.which % len(self.sent)])
+                self.send(self.sent[step.index % len(self.sent)])
         elif isinstance(step, int):
             self.store.delete([step])
             self.model.delete([step])
@@ -121,14 +119,14 @@ class Both:
         assert self.store.append([batch]) == self.model.append([batch])
 
     def compare(self) -> None:
-        assert_alike(self.store, self.model, RUNS, RANGES)
+        assert_equal(self.store, self.model, RUNS, RANGES)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
-def test_the_store_answers_as_the_model_does(steps: Sequence[Append | Again | Do | int]) -> None:
+def test_the_store_returns_the_same_as_the_model(steps: Sequence[Append | Repeat | Operation | int]) -> None:
     with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        both = Both(folder)
+        both = StoreAndModel(folder)
         try:
             for step in steps:
                 both.do(step)

@@ -1,5 +1,5 @@
-"""The SQLite store keeps the contract: as it is by default, and with chunks so small that everything
-happens often.
+"""The SQLite store fulfills the contract: with default settings, and with chunks so small that sealing and
+compaction happen often.
 """
 
 from __future__ import annotations

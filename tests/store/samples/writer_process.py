@@ -1,6 +1,6 @@
 """A store in a process that a test may kill: `python -m tests.store.samples.writer_process FOLDER RUNS`.
 
-Threads append for one run each, as fast as they can. Every acknowledged batch is told on stdout: "run seq".
+One thread per run appends as fast as it can. Every acknowledged batch is printed to stdout: "run seq".
 """
 
 from __future__ import annotations
@@ -23,9 +23,7 @@ SETTINGS = Settings(
 
 
 def batch(run: int, seq: int) -> SampleBatch:
-    """What writer `run` sends as its batch `seq`: every value tells where it belongs. A week passes in
-    1,000 batches.
-    """
+    """Batch `seq` of writer `run`: its values identify run, tick and metric. 1,000 batches span a week."""
     ticks = np.arange(seq * TICKS, (seq + 1) * TICKS, dtype=np.int64)
     t = T0 + 27 * DAY + ticks * (7 * DAY // (1000 * TICKS))
     values = ticks[:, None] * 10.0 + np.array(METRICS) + run * 1e6
@@ -41,8 +39,8 @@ def main(folder: str, runs: int) -> None:
 
 
 def _append(store: SqliteChunks, run: int) -> None:
-    known = store.read([run], [1], 0, T0 * 2).series
-    seq = len(known[0].t) // TICKS if known else 0
+    stored = store.read([run], [1], 0, T0 * 2).series
+    seq = len(stored[0].t) // TICKS if stored else 0
     while True:
         store.append([batch(run, seq)])
         os.write(1, f"{run} {seq}\n".encode())

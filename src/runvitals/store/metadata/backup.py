@@ -7,7 +7,7 @@ from pathlib import Path
 
 from runvitals.store import private_files
 from runvitals.store.errors import MetadataStoreError
-from runvitals.store.samples.sqlite_chunks.database import copy_frozen, is_frozen
+from runvitals.store.samples.sqlite_chunks.database import copy_immutable, is_on_read_only_disk
 
 
 def backup(path: str, into: str) -> None:
@@ -19,9 +19,9 @@ def backup(path: str, into: str) -> None:
         MetadataStoreError: it could not be read, or the copy could not be written.
     """
     try:
-        private_files.make(into, exclusive=True)
-        if is_frozen(path):
-            copy_frozen(path, into)
+        private_files.create(into, exclusive=True)
+        if is_on_read_only_disk(path):
+            copy_immutable(path, into)
             return
         source = sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=rw", uri=True)
         try:

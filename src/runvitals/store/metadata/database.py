@@ -48,7 +48,7 @@ from runvitals import deadline
 from runvitals.store import private_files
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from runvitals.store.open_file_identity import OpenedFile
-from runvitals.store.samples.sqlite_chunks.database import open_as_it_is
+from runvitals.store.samples.sqlite_chunks.database import open_read_only
 
 T = TypeVar("T")
 Insert = sqlite.Insert | postgresql.Insert
@@ -193,7 +193,7 @@ class ReadOnlyDatabase(Database):
             return
         path = url.database or ""
         try:
-            connection = open_as_it_is(path)
+            connection = open_read_only(path)
         except (OSError, sqlite3.Error) as error:
             raise MetadataStoreError(f"could not read the metadata store {path}: {error}") from error
         self.engine = create_engine("sqlite://", creator=lambda: connection, poolclass=StaticPool)
@@ -242,8 +242,8 @@ def _sqlite(url: URL) -> Engine:
     try:
         # Configurations are private, so the file is too, and with it the files that SQLite creates next to
         # it.
-        private_files.make(path)
-        private_files.take_back(path)
+        private_files.create(path)
+        private_files.restrict(path)
     except OSError as error:
         raise MetadataStoreError(f"could not open the metadata store {path}: {error.strerror}") from error
     engine = create_engine(url, connect_args={"timeout": BUSY_S}, pool_size=8, max_overflow=24)

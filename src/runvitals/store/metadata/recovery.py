@@ -55,7 +55,7 @@ def fill_from_damaged(catalogue: MetadataStore, path: str) -> int:
     """
 
     def work(connection: Connection) -> int:
-        with closing(sqlite_salvage.opened(path)) as source:
+        with closing(sqlite_salvage.open_damaged(path)) as source:
             return sum(_copy(connection, source, table) for table in metadata.sorted_tables)
 
     return catalogue.write(work)

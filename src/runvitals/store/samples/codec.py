@@ -1,16 +1,15 @@
-"""Chunks: one series' values, or a tick group's times, as bytes.
+"""Encodes chunks: the values of a series, or the times that series share, as bytes.
 
-    offset  size  what
+    offset  size  content
     0       1     codec: 1 pcodec, 2 decimal, 3 zstd
-    1       4     CRC-32 of what follows, begun with the codec; little-endian
-    5       …     as the codec has it
+    1       4     CRC-32 of the payload, with the codec as initial value; little-endian
+    5       …     payload, encoded by the codec
 
-pcodec finds steps and bases by itself, needs 0.8 bytes for a typical value, and is used where it is
-installed. Without it, `decimal` (13 % larger) takes numbers that have few decimals, and zstd all others. A
-chunk is decoded again before it is handed out: one that does not give the same bits is encoded by the next
-codec instead.
+pcodec (https://github.com/pcodec/pcodec) is used if it is installed: a typical value takes 0.8 bytes.
+Otherwise `decimal` (13 % larger) encodes numbers with few decimals, and zstd all others. Each chunk is
+decoded again after encoding; if the bits differ, the next codec is used.
 
-Measured on one core of a small cloud machine, for 2,000 values: encoding 0.07 µs a value, checking 0.02.
+Measured on one core of a small cloud machine, for 2,000 values: encoding 0.07 µs per value, verifying 0.02.
 """
 
 from __future__ import annotations
@@ -28,31 +27,31 @@ from runvitals.buckets import Floats, Integers
 
 try:
     from pcodec import ChunkConfig, DeltaSpec, ModeSpec, standalone
-except ImportError:  # no wheel for this platform: the other codecs do the same job, a little worse
+except ImportError:  # no wheel for this platform: the other codecs are used
     standalone = None
 
 PCODEC, DECIMAL, ZSTD = 1, 2, 3
 SEAL_LEVEL, COMPACT_LEVEL = 4, 6
-"""How hard pcodec tries: quickly while samples come in, and well when chunks are put together for good."""
+"""Compression levels of pcodec: fast for sealing, better for compaction."""
 _HEAD = struct.Struct("<BI")
 _DECIMAL_HEAD = struct.Struct("<BBq")
-_MOST_DECIMALS = 4
+_MAX_DECIMALS = 4
 _WIDTHS = ("<i1", "<i2", "<i4", "<i8")
 _EXACT = 2.0**53
-_FEW = 16
-"""A value that comes so often, on average, is worth a place in a dictionary."""
+_MIN_REPETITIONS = 16
+"""Average number of occurrences per distinct value from which a dictionary is tried."""
 _DICTIONARY_BYTES = 0.4
-"""A value; what is smaller hardly gains from a dictionary, and a dictionary costs as much time again."""
+"""Bytes per value from which a dictionary is tried: smaller chunks gain little, and it doubles the time."""
 
 Array = NDArray[Any]
 
 
-class Corrupt(ValueError):
-    """A chunk that cannot be what was written."""
+class CorruptData(ValueError):
+    """A chunk or pack is damaged."""
 
 
 def encode(values: Floats | Integers, level: int = SEAL_LEVEL) -> bytes:
-    """A chunk of float64 values or int64 times, bit by bit.
+    """Encode float64 values or int64 times, bit for bit.
 
     Example:
         >>> decode(encode(np.array([0.5, np.nan, -0.0])), np.float64, 3)
@@ -63,68 +62,70 @@ def encode(values: Floats | Integers, level: int = SEAL_LEVEL) -> bytes:
         encoders.insert(0, (PCODEC, _pcodec))
     for codec, encoder in encoders:
         payload = encoder(values, level)
-        if payload is not None and _same_bits(_decoded(codec, payload, values.dtype, len(values)), values):
+        if payload is not None and _same_bits(
+            _decode_payload(codec, payload, values.dtype, len(values)), values
+        ):
             return _HEAD.pack(codec, zlib.crc32(payload, codec)) + payload
-    raise AssertionError("zstd gave other bytes than it was given")
+    raise AssertionError("zstd did not restore the bytes that it compressed")
 
 
 def decode(chunk: bytes, dtype: type[np.float64] | type[np.int64], count: int) -> Array:
-    """The `count` values of a chunk.
+    """Decode the `count` values of a chunk.
 
     Raises:
-        Corrupt: damaged, of another count, or of a codec that is not known or not installed.
+        CorruptData: damaged, of another length or type, or of an unknown or not installed codec.
     """
     if len(chunk) < _HEAD.size:
-        raise Corrupt(f"a chunk has at least {_HEAD.size} bytes, not {len(chunk)}")
+        raise CorruptData(f"expected a chunk of at least {_HEAD.size} bytes, got {len(chunk)}")
     codec, checksum = _HEAD.unpack_from(chunk)
     payload = chunk[_HEAD.size :]
     if zlib.crc32(payload, codec) != checksum:
-        raise Corrupt("the checksum does not match")
+        raise CorruptData("the checksum does not match")
     try:
-        return _decoded(codec, payload, np.dtype(dtype), count)
+        return _decode_payload(codec, payload, np.dtype(dtype), count)
     except (ValueError, RuntimeError, struct.error) as error:
-        raise Corrupt(str(error)) from error
+        raise CorruptData(str(error)) from error
 
 
-def _decoded(codec: int, payload: bytes, dtype: np.dtype[Any], count: int) -> Array:
+def _decode_payload(codec: int, payload: bytes, dtype: np.dtype[Any], count: int) -> Array:
     if codec == PCODEC:
         if standalone is None:
             raise ValueError("encoded by pcodec, which is not installed: pip install pcodec")
-        made = standalone.simple_decompress(payload)
-        values = np.empty(0, dtype) if made is None else np.asarray(made)
+        decompressed = standalone.simple_decompress(payload)
+        values = np.empty(0, dtype) if decompressed is None else np.asarray(decompressed)
     elif codec == DECIMAL:
         values = _from_decimal(payload, dtype, count)
     elif codec == ZSTD:
         values = np.frombuffer(zstd.decompress(payload, count * dtype.itemsize), dtype.newbyteorder("<"))
     else:
-        raise ValueError(f"codec {codec} is not known")
+        raise ValueError(f"unknown codec {codec}")
     if len(values) != count or values.dtype != dtype:
-        raise ValueError(f"{count} values of {dtype} were expected, not {len(values)} of {values.dtype}")
+        raise ValueError(f"expected {count} values of {dtype}, got {len(values)} of {values.dtype}")
     return values
 
 
 def _pcodec(values: Array, level: int) -> bytes | None:
-    """By the way that suits the values, where that is known better than pcodec finds it.
+    """Choose pcodec's options where we know better than its automatic choice.
 
-    To let pcodec choose the order of differences takes half as long again, and it errs with counters that
-    stand still most of the time: they need a tenth of the bytes as differences. Shares of small numbers (7 of
-    19 clock ticks) have no step in common, but there are few of them: a dictionary halves them.
+    Its automatic choice of the order of differences takes half as long again, and is wrong for counters that
+    rarely change: first differences take a tenth of the bytes. Ratios of small integers (7 of 19 clock ticks)
+    have no common step but few distinct values: a dictionary halves them.
     """
     values = np.ascontiguousarray(values)
-    steps = ChunkConfig(compression_level=level, delta_spec=DeltaSpec.try_consecutive(1))
+    differences = ChunkConfig(compression_level=level, delta_spec=DeltaSpec.try_consecutive(1))
     if level < COMPACT_LEVEL or bool((values[1:] >= values[:-1]).all()):
-        packed: bytes = standalone.simple_compress(values, steps)
+        packed: bytes = standalone.simple_compress(values, differences)
         return packed
     packed = standalone.simple_compress(values, ChunkConfig(compression_level=level))
-    if len(packed) <= _DICTIONARY_BYTES * len(values) or not _are_few(values):
+    if len(packed) <= _DICTIONARY_BYTES * len(values) or not _repeat(values):
         return packed
     dictionary = ChunkConfig(compression_level=level, mode_spec=ModeSpec.try_dict())
-    by_dictionary: bytes = standalone.simple_compress(values, dictionary)
-    return min(packed, by_dictionary, key=len)
+    with_dictionary: bytes = standalone.simple_compress(values, dictionary)
+    return min(packed, with_dictionary, key=len)
 
 
-def _are_few(values: Array) -> bool:
-    return len(np.unique(values)) * _FEW <= len(values)
+def _repeat(values: Array) -> bool:
+    return len(np.unique(values)) * _MIN_REPETITIONS <= len(values)
 
 
 def _zstd(values: Array, level: int) -> bytes | None:
@@ -132,30 +133,26 @@ def _zstd(values: Array, level: int) -> bytes | None:
 
 
 def _decimal(values: Array, level: int) -> bytes | None:
-    """Whole numbers after a shift of the decimal point, as differences in the fewest bytes.
+    """Scale to integers by a power of ten, and store their differences in the narrowest type.
 
-    None where a value has more decimals than this looks for, or is no number.
+    None if a value has more than four decimals or is not finite.
     """
     if values.dtype != np.float64:
-        return _differences(0, values)
-    if (
-        not len(values)
-        or not np.isfinite(values).all()
-        or np.abs(values).max() >= _EXACT / 10**_MOST_DECIMALS
-    ):
+        return _encode_differences(0, values)
+    if not len(values) or not np.isfinite(values).all() or np.abs(values).max() >= _EXACT / 10**_MAX_DECIMALS:
         return None
-    for decimals in range(_MOST_DECIMALS + 1):
+    for decimals in range(_MAX_DECIMALS + 1):
         whole = np.rint(values * 10**decimals)
         if np.array_equal(whole / 10**decimals, values):
-            return _differences(decimals, whole.astype(np.int64))
+            return _encode_differences(decimals, whole.astype(np.int64))
     return None
 
 
-def _differences(decimals: int, whole: Array) -> bytes:
+def _encode_differences(decimals: int, whole: Array) -> bytes:
     steps = np.diff(whole)
     low, high = (int(steps.min()), int(steps.max())) if len(steps) else (0, 0)
     width = next(
-        i for i, kind in enumerate(_WIDTHS) if np.iinfo(kind).min <= low and high <= np.iinfo(kind).max
+        i for i, dtype in enumerate(_WIDTHS) if np.iinfo(dtype).min <= low and high <= np.iinfo(dtype).max
     )
     first = int(whole[0]) if len(whole) else 0
     return _DECIMAL_HEAD.pack(decimals, width, first) + zstd.compress(steps.astype(_WIDTHS[width]).tobytes())
@@ -163,12 +160,14 @@ def _differences(decimals: int, whole: Array) -> bytes:
 
 def _from_decimal(payload: bytes, dtype: np.dtype[Any], count: int) -> Array:
     decimals, width, first = _DECIMAL_HEAD.unpack_from(payload)
-    if width >= len(_WIDTHS) or decimals > _MOST_DECIMALS:
-        raise ValueError("no decimal chunk")
+    if width >= len(_WIDTHS) or decimals > _MAX_DECIMALS:
+        raise ValueError("invalid header of a decimal chunk")
     if not count:
         return np.empty(0, dtype)
-    kind = np.dtype(_WIDTHS[width])
-    steps = np.frombuffer(zstd.decompress(payload[_DECIMAL_HEAD.size :], (count - 1) * kind.itemsize), kind)
+    width_dtype = np.dtype(_WIDTHS[width])
+    steps = np.frombuffer(
+        zstd.decompress(payload[_DECIMAL_HEAD.size :], (count - 1) * width_dtype.itemsize), width_dtype
+    )
     whole = first + np.concatenate(([0], np.cumsum(steps, dtype=np.int64)))
     values: Array = whole / 10**decimals if dtype == np.float64 else whole
     return values

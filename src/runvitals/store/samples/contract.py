@@ -4,15 +4,15 @@ A **series** is (run, metric): two integer ids assigned by the metadata store. T
 names, hosts or teams. If several hosts of a run record the same key, the metadata store assigns each host an
 id of its own, and `aggregate` combines them with `group_by`.
 
-The rules, held by `tests/store/samples/conformance.py` for every store:
+The rules, tested by `tests/store/samples/conformance.py` for every store:
 
 * A batch is stored completely or not at all, and is durable when `append` returns.
 * (run, writer, seq) identifies a batch: a repeated batch is acknowledged but not stored again, in whatever
   order batches arrive.
 * The last write wins on (run, metric, t). Batches may arrive in any order.
 * Values are returned bit for bit as they were written: -0.0, ±inf, subnormals, NaN payloads. NaN is a gap: a
-  sample like any other where samples are read, nothing where they are counted or put into buckets.
-* Reads in the same process see appended batches at once.
+  sample when samples are read, but not counted in buckets and aggregates.
+* Reads in the same process see appended batches immediately.
 * Times are milliseconds UTC, from 1970 to the year 9999. Ranges include both ends.
 
 Example:
@@ -35,7 +35,7 @@ import numpy as np
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 
 END_OF_TIME_MS = 253_402_300_800_000
-"""The first millisecond that no batch may hold: the year 10,000."""
+"""The year 10,000: times of batches must be earlier."""
 _LARGEST_ID = 2**63 - 1
 _FEW_ROWS = 64
 _LARGEST_METRIC = 2**32 - 1
@@ -55,7 +55,7 @@ class StoreClosed(StoreError):
 
 def extent(t: Integers) -> tuple[int, int]:
     """The smallest and largest of one or more times."""
-    if len(t) <= _FEW_ROWS:  # a third of what numpy takes for so few
+    if len(t) <= _FEW_ROWS:  # for few rows, three times as fast as numpy
         listed = t.tolist()
         return min(listed), max(listed)
     return int(t.min()), int(t.max())
@@ -69,7 +69,7 @@ class SampleBatch:
         run, writer: ids, 0 to 2⁶³ - 1.
         seq: the writer's number of this batch, from 0; the same number means the same batch.
         metrics: ids of the columns, 0 to 2³² - 1, each once.
-        t: ms UTC of the rows, in any order; of equal ones the later row wins.
+        t: ms UTC of the rows, in any order; if times are equal, the later row wins.
         values: rows × metrics; NaN is a gap.
         body: t and values encoded by `batch_body.pack`, if the sender sent them so; a store may keep them in
             this form.
@@ -91,40 +91,40 @@ class SampleBatch:
         t, values = self.t, self.values
         for name, number in (("run", self.run), ("writer", self.writer), ("seq", self.seq)):
             if not 0 <= number <= _LARGEST_ID:
-                raise self._wrong(f"{name} must be 0 to {_LARGEST_ID}")
+                raise self._error(f"{name} must be 0 to {_LARGEST_ID}")
         if t.dtype != np.int64 or values.dtype != np.float64:
-            raise self._wrong(f"t must be int64 and values float64, not {t.dtype} and {values.dtype}")
+            raise self._error(f"t must be int64 and values float64, not {t.dtype} and {values.dtype}")
         if t.ndim != 1 or values.shape != (len(t), len(self.metrics)):
-            raise self._wrong(
+            raise self._error(
                 f"values must be {len(t)} rows × {len(self.metrics)} metrics, not {values.shape}"
             )
         if not len(t):
             return
         first, last = extent(t)
         if first < 0 or last >= END_OF_TIME_MS:
-            raise self._wrong(f"times must be 0 to {END_OF_TIME_MS - 1} ms, not {first} to {last}")
+            raise self._error(f"times must be 0 to {END_OF_TIME_MS - 1} ms, not {first} to {last}")
 
     def check_metrics(self) -> None:
-        """The part of `check` that holds for all batches with the same columns.
+        """Check the columns, once for all batches that have the same ones.
 
         Raises:
             ValueError: a metric occurs twice, or an invalid id.
         """
         if len(set(self.metrics)) != len(self.metrics):
-            raise self._wrong("a metric occurs twice")
+            raise self._error("a metric occurs more than once")
         if self.metrics and not (min(self.metrics) >= 0 and max(self.metrics) <= _LARGEST_METRIC):
-            raise self._wrong(f"metrics must be 0 to {_LARGEST_METRIC}")
+            raise self._error(f"metrics must be 0 to {_LARGEST_METRIC}")
 
-    def _wrong(self, what: str) -> ValueError:
-        return ValueError(f"batch {self.seq} of writer {self.writer} in run {self.run}: {what}")
+    def _error(self, problem: str) -> ValueError:
+        return ValueError(f"batch {self.seq} of writer {self.writer} in run {self.run}: {problem}")
 
 
 @dataclass(frozen=True, slots=True)
 class CommitAck:
-    """How many batches are now durable: `stored` just now, `duplicates` of earlier ones.
+    """The batches are durable: `stored` now, `duplicates` before.
 
     Args:
-        fresh: for each batch, in order, whether it was stored just now.
+        fresh: for each batch, in order, whether it was stored now.
     """
 
     stored: int
@@ -134,7 +134,7 @@ class CommitAck:
 
 @dataclass(frozen=True, slots=True)
 class SeriesSamples:
-    """A series as it was written: `t` ascending ms UTC, each once, and as many `values` (NaN: a gap)."""
+    """A series as written: `t` in ms UTC, ascending and unique, and as many `values` (NaN: a gap)."""
 
     run: int
     metric: int
@@ -163,7 +163,7 @@ class LatestSample:
 
 @dataclass(frozen=True, slots=True)
 class MetricAggregate:
-    """One metric over the runs of a group: the buckets that hold a value.
+    """One metric over the runs of a group: the buckets that contain a value.
 
     Args:
         t: the start of the buckets, ms UTC.
@@ -184,7 +184,7 @@ class DamagedData:
     """A range of stored samples that cannot be read; all others are served.
 
     Args:
-        run, metric: None: all.
+        run, metric: ids; None for all.
         t0_ms, t1_ms: both included.
         reason: which file, and what is wrong with it.
     """
@@ -227,12 +227,12 @@ class StoreStats:
     """Statistics and problems of a store.
 
     Args:
-        runs, samples: stored in their final form (a value of one metric at one time is one sample).
-        unsealed_samples: durable, but not in their final form yet.
-        waiting_batches: appended, not yet durable.
+        runs, samples: in their final form (a value of one metric at one time is one sample).
+        unsealed_samples: durable, but not yet in their final form.
+        waiting_batches: submitted, but not yet durable.
         size_bytes: on disk, everything included.
         problem: why background work is failing; None if it is not.
-        warnings: other conditions for an operator to look at; samples are still accepted and served.
+        warnings: other conditions that need attention; samples are still accepted and served.
         threads: the background threads by name, and why each is failing.
     """
 
@@ -305,11 +305,11 @@ class SampleStore(Protocol):
 
         Args:
             bucket_ms: width of the buckets, which begin at multiples of it since 1970 (the first and the last
-                hold only what lies in the range); None for one bucket that begins at `t0_ms`.
+                are clipped to the range); None for one bucket that begins at `t0_ms`.
             group_by: run -> group; None puts all runs into group 0.
 
         Returns:
-            the groups that hold a value, ascending.
+            the groups that contain a value, ascending.
         """
 
     def delete(self, runs: Sequence[int]) -> None:

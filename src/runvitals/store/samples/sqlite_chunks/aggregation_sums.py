@@ -1,4 +1,4 @@
-"""What an aggregate adds up: buckets and samples of many runs, put together at the end, all at once."""
+"""Collects the buckets and samples of many runs, and combines them into aggregates in one step at the end."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Day = tuple[int, int, bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
-    """What is asked, as `SampleStore.aggregate` says."""
+class AggregateQuery:
+    """The arguments of `SampleStore.aggregate`."""
 
     metric: int
     runs: frozenset[int]
@@ -35,55 +35,59 @@ class Question:
         return Grid(first * self.bucket_ms, self.bucket_ms, self.t1 // self.bucket_ms - first + 1)
 
     def whole_days(self, days: range) -> set[int]:
-        """Those of some days that lie in the range, and in one bucket."""
-        some = range(max(days.start, -(-self.t0 // DAY_MS)), min(days.stop, (self.t1 + 1) // DAY_MS))
+        """The days that are completely in the range, and within one bucket."""
+        in_range = range(max(days.start, -(-self.t0 // DAY_MS)), min(days.stop, (self.t1 + 1) // DAY_MS))
         if self.bucket_ms is None:
-            return set(some)
+            return set(in_range)
         width = self.bucket_ms
-        return {day for day in some if day * DAY_MS // width == ((day + 1) * DAY_MS - 1) // width}
+        return {day for day in in_range if day * DAY_MS // width == ((day + 1) * DAY_MS - 1) // width}
 
 
-class Tally:
-    """Adds up the answer to a question."""
+class AggregateSums:
+    """Collects the parts of an aggregate.
 
-    def __init__(self, question: Question) -> None:
-        self.question = question
-        self.on = question.grid()
+    Attributes:
+        on: the bucket grid.
+    """
+
+    def __init__(self, query: AggregateQuery) -> None:
+        self.query = query
+        self.on = query.grid()
         self._groups: list[Integers] = []
         self._parts: list[Buckets] = []
         self._samples: list[tuple[int, Integers, Floats]] = []
 
     def add(self, run: int, parts: Iterable[Buckets]) -> None:
-        """Buckets of a run."""
+        """Add buckets of a run."""
         group = self._group(run)
         for part in parts:
             self._groups.append(np.full(len(part.t), group))
             self._parts.append(part)
 
     def add_samples(self, run: int, t: Integers, values: Floats) -> None:
-        """Samples of a run, some perhaps outside of the range.
+        """Add samples of a run; those outside the range are ignored.
 
-        Thousands of short runs put into buckets one by one take ten times as long.
+        They are put into buckets at the end, which is ten times as fast for thousands of short runs.
         """
         self._samples.append((self._group(run), t, values))
 
     def add_many(self, runs: Sequence[int], t: Integers, values: Floats) -> None:
-        """Samples of many runs: runs × samples of each."""
-        of_runs = np.array([self._group(run) for run in runs], np.int64)
-        self._add_in_buckets(np.repeat(of_runs, t.shape[1]), t.ravel(), values.ravel())
+        """Add samples of many runs; `t` and `values` are of shape (runs, samples)."""
+        groups = np.array([self._group(run) for run in runs], np.int64)
+        self._add_in_buckets(np.repeat(groups, t.shape[1]), t.ravel(), values.ravel())
 
     def add_days(self, days: Sequence[Day]) -> None:
-        """Rows of the roll-up."""
-        runs, numbers, packed = zip(*days, strict=True)
+        """Add rows of the roll-up."""
+        runs, day_numbers, packed = zip(*days, strict=True)
         summaries = chunk_summary.unpack(packed)
         columns = (summaries[name] for name in ("min", "max", "mean", "last"))
         self._groups.append(np.array([self._group(run) for run in runs], np.int64))
         self._parts.append(
-            Buckets(self._starts(np.array(numbers) * DAY_MS), summaries["n"].astype(np.int64), *columns)
+            Buckets(self._starts(np.array(day_numbers) * DAY_MS), summaries["n"].astype(np.int64), *columns)
         )
 
     def aggregates(self) -> list[MetricAggregate]:
-        """The groups that hold a value, ascending."""
+        """The groups that contain a value, ascending."""
         if self._samples:
             self._put_samples_into_buckets()
         if not self._parts:
@@ -97,8 +101,8 @@ class Tally:
         rows = rows[np.lexsort((t[rows], groups[rows]))]
         groups, t = groups[rows], t[rows]
         first = np.append(True, (groups[1:] != groups[:-1]) | (t[1:] != t[:-1]))[: len(rows)]
-        # All groups at once: a number for each (group, bucket) stands for its time. Which value is the last
-        # of many runs means nothing.
+        # All groups in one call: each (group, bucket) is numbered, and its number used as the time. The last
+        # value over many runs has no meaning.
         numbers = np.cumsum(first) - 1
         low, high, mean = low[rows], high[rows], mean[rows]
         buckets = combine([Buckets(numbers, n[rows], low, high, mean, mean)])
@@ -121,16 +125,16 @@ class Tally:
         self._add_in_buckets(groups, t, values)
 
     def _add_in_buckets(self, groups: Integers, t: Integers, values: Floats) -> None:
-        """Samples, and of which group each is."""
-        rows = (t >= self.question.t0) & (t <= self.question.t1) & ~np.isnan(values)
+        """Add samples, with the group of each."""
+        rows = (t >= self.query.t0) & (t <= self.query.t1) & ~np.isnan(values)
         t, values = t[rows], values[rows]
         self._groups.append(groups[rows])
         ones = np.ones(len(t), np.int64)
         self._parts.append(Buckets(self._starts(t), ones, values, values, values, values))
 
     def _starts(self, t: Integers) -> Integers:
-        """Where the buckets of times begin."""
+        """The start of the bucket of each time."""
         return self.on.t0_ms + (t - self.on.t0_ms) // self.on.width_ms * self.on.width_ms
 
     def _group(self, run: int) -> int:
-        return 0 if self.question.group_by is None else self.question.group_by[run]
+        return 0 if self.query.group_by is None else self.query.group_by[run]

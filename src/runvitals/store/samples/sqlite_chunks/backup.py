@@ -1,4 +1,4 @@
-"""A copy of a store, while a server may be writing to it."""
+"""Copies a store, while a server may be writing to it."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from runvitals.store import private_files
 from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files
 from runvitals.store.samples.sqlite_chunks.database import Format
-from runvitals.store.samples.sqlite_chunks.month_files import Months
+from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 
 
 def backup(folder: str, into: str) -> int:
-    """Copy a store into a folder that is empty or not there; how many files it has.
+    """Copy a store into an empty or new folder. Returns the number of files.
 
-    Every sample that was acknowledged before this began is in the copy. The log is copied first: a sample
-    moves from it into a month's file, so it is seen twice at worst, which opening the copy puts right.
+    The copy contains every sample that was acknowledged before the call. The log is copied first: samples
+    move from it to month files, so some may be copied twice; they are merged when the copy is opened.
 
     Raises:
-        StoreError: there is no store, or the folder cannot be written to, or holds something.
+        StoreError: there is no store, or the target folder is not writable or not empty.
     """
-    path = log.existing(folder)
+    path = log.existing_path(folder)
     try:
         os.makedirs(into, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise StoreError(f"{into} cannot be made: {error.strerror}") from error
+        raise StoreError(f"could not create {into}: {error.strerror}") from error
     if os.listdir(into):
-        raise StoreError(f"{into} is not empty: a backup goes into a folder of its own")
-    there = Months(folder)
+        raise StoreError(f"{into} is not empty: choose an empty or new folder for the backup")
+    months = MonthFiles(folder)
     _copy(path, os.path.join(into, log.NAME), log.FORMAT)
     copied = 1
-    for month in there.there():
-        path = there.path(month)
-        if os.path.exists(path):  # and not dropped meanwhile
+    for month in months.existing():
+        path = months.path(month)
+        if os.path.exists(path):  # otherwise it was deleted meanwhile
             _copy(path, os.path.join(into, os.path.basename(path)), month_files.FORMAT)
             copied += 1
     return copied
 
 
-def _copy(path: str, into: str, form: Format) -> None:
+def _copy(path: str, into: str, file_format: Format) -> None:
     try:
-        private_files.make(into, exclusive=True)
-        if database.is_frozen(path):
-            database.copy_frozen(path, into)
+        private_files.create(into, exclusive=True)
+        if database.is_on_read_only_disk(path):
+            database.copy_immutable(path, into)
             return
     except StoreError:
         raise
     except OSError as error:
-        raise StoreError(f"{into} cannot be made: {error.strerror}") from error
-    source = database.open_for_reading(path, form)
+        raise StoreError(f"could not create {into}: {error.strerror}") from error
+    source = database.open_for_reading(path, file_format)
     try:
-        with database.failing(into):
+        with database.store_errors(into):
             target = sqlite3.connect(into)
             try:
                 source.backup(target)

@@ -1,6 +1,4 @@
-"""Samples in memory: blocks as they were written, and groups as they are read, where the last write has
-won.
-"""
+"""Samples in memory: blocks as written, and groups as read, in which the last write has won."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from numpy.typing import NDArray
 from runvitals.buckets import Floats, Integers
 
 OLDEST = -1
-"""The order of what lies on disk: every later write wins over it."""
+"""The order of samples on disk: every write in memory wins over them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +20,9 @@ class Block:
 
     Args:
         metrics: ids of the columns.
-        t: ms UTC of the rows, in any order, perhaps repeated.
-        values: rows × metrics.
-        order: of each row, when it was written: the larger wins; ascending.
+        t: ms UTC of the rows, in any order, possibly repeated.
+        values: of shape (rows, metrics).
+        order: when each row was written, ascending; if times are equal, the larger order wins.
     """
 
     metrics: tuple[int, ...]
@@ -35,24 +33,23 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Metrics that have the same times: ascending, each once. `values`: times × metrics."""
+    """Metrics with the same times: ascending and unique. `values`: of shape (times, metrics)."""
 
     metrics: tuple[int, ...]
     t: Integers
     values: Floats
 
-    def part(self, chosen: slice | NDArray[np.bool_]) -> Group:
-        return Group(self.metrics, self.t[chosen], self.values[chosen])
+    def part(self, rows: slice | NDArray[np.bool_]) -> Group:
+        return Group(self.metrics, self.t[rows], self.values[rows])
 
 
 def on_disk(metrics: tuple[int, ...], t: Integers, values: Floats) -> Block:
-    """A block that any write in memory wins over."""
+    """A block of samples on disk, over which any write in memory wins."""
     return Block(metrics, t, values, np.full(len(t), OLDEST, np.int64))
 
 
 def groups(blocks: Iterable[Block], wanted: Collection[int] | None = None) -> list[Group]:
-    """What the blocks hold, the last write of each (metric, time) alone, by sets of metrics that share their
-    times.
+    """Merge blocks: the last write of each (metric, time), grouped by metrics that share their times.
 
     Args:
         wanted: only these metrics; None for all.
@@ -62,29 +59,29 @@ def groups(blocks: Iterable[Block], wanted: Collection[int] | None = None) -> li
         if len(block.t):
             by_columns.setdefault(block.metrics, []).append(block)
     if len(by_columns) == 1:  # almost always
-        ((columns, some),) = by_columns.items()
+        ((columns, same_columns),) = by_columns.items()
         metrics = columns if wanted is None else tuple(metric for metric in wanted if metric in columns)
-        return [_group(metrics, some)] if metrics else []
-    held_by: dict[int, list[tuple[int, ...]]] = {}
+        return [_group(metrics, same_columns)] if metrics else []
+    column_sets: dict[int, list[tuple[int, ...]]] = {}
     for columns in by_columns:
         for metric in columns:
             if wanted is None or metric in wanted:
-                held_by.setdefault(metric, []).append(columns)
-    sharing: dict[tuple[tuple[int, ...], ...], list[int]] = {}
-    for metric, holders in held_by.items():
-        sharing.setdefault(tuple(holders), []).append(metric)
+                column_sets.setdefault(metric, []).append(columns)
+    metrics_by_sets: dict[tuple[tuple[int, ...], ...], list[int]] = {}
+    for metric, sets in column_sets.items():
+        metrics_by_sets.setdefault(tuple(sets), []).append(metric)
     return [
-        _group(tuple(some), [block for columns in holders for block in by_columns[columns]])
-        for holders, some in sharing.items()
+        _group(tuple(metrics), [block for columns in sets for block in by_columns[columns]])
+        for sets, metrics in metrics_by_sets.items()
     ]
 
 
 def _group(metrics: tuple[int, ...], blocks: Sequence[Block]) -> Group:
-    t = _joined([block.t for block in blocks])
-    values = _joined([_columns(block, metrics) for block in blocks])
+    t = _concatenate([block.t for block in blocks])
+    values = _concatenate([_columns(block, metrics) for block in blocks])
     if len(t) < 2 or bool((t[1:] > t[:-1]).all()):
         return Group(metrics, t, values)
-    rows = np.lexsort((_joined([block.order for block in blocks]), t))
+    rows = np.lexsort((_concatenate([block.order for block in blocks]), t))
     sorted_t = t[rows]
     rows = rows[np.append(sorted_t[1:] != sorted_t[:-1], True)]
     return Group(metrics, t[rows], values[rows])
@@ -96,12 +93,12 @@ def _columns(block: Block, metrics: tuple[int, ...]) -> Floats:
     return block.values[:, [block.metrics.index(metric) for metric in metrics]]
 
 
-def _joined(parts: list[NDArray]) -> NDArray:  # type: ignore[type-arg]
+def _concatenate(parts: list[NDArray]) -> NDArray:  # type: ignore[type-arg]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def overwritten(t: Integers, values: Floats, new_t: Integers, new_values: Floats) -> tuple[Integers, Floats]:
-    """One series and what was written to it later, as one. Both with ascending times, each once."""
+def overwrite(t: Integers, values: Floats, new_t: Integers, new_values: Floats) -> tuple[Integers, Floats]:
+    """Merge later samples into a series. The times of both are ascending and unique."""
     if not len(t) or not len(new_t) or new_t[0] > t[-1]:
         return np.concatenate((t, new_t)), np.concatenate((values, new_values))
     kept = ~np.isin(t, new_t, assume_unique=True)

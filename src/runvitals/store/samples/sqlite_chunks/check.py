@@ -1,6 +1,4 @@
-"""Checking a store: every page, every chunk, every row that says something about others. Nothing is
-changed.
-"""
+"""Checks a store: every page, every chunk, and every row that depends on others. Changes nothing."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.buckets import Grid, combine
-from runvitals.store.samples.codec import Corrupt
+from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.sqlite_chunks import (
     chunk_summary,
     chunks,
@@ -23,16 +21,16 @@ from runvitals.store.samples.sqlite_chunks import (
     packs,
     stored_ids,
 )
-from runvitals.store.samples.sqlite_chunks.chunks import Chunk, Decoder
+from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder
 from runvitals.store.samples.sqlite_chunks.column_sets import read_columns
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
-from runvitals.store.samples.sqlite_chunks.month_files import ASIDE, MISSING, Month, Months, start_ms
+from runvitals.store.samples.sqlite_chunks.month_files import MISSING, SET_ASIDE, Month, MonthFiles, start_ms
 from runvitals.store.samples.sqlite_chunks.series import RunMonth
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something that is not as it should be."""
+    """Damage or an inconsistency in a file."""
 
     path: str
     text: str
@@ -42,62 +40,64 @@ class Problem:
 
 
 def check(folder: str) -> Iterator[Problem]:
-    """Everything that is wrong with a store; another process may have it open.
+    """Yield all problems of a store. Another process may have it open.
 
     Raises:
         StoreError: there is no store in the folder, or it is of another version.
     """
-    path = log.existing(folder)
+    path = log.existing_path(folder)
     with closing(database.open_for_reading(path, log.FORMAT)) as connection:
-        yield from _failing(path, _of_log(connection, path))
-        noted = _noted_months(connection)
-    months = Months(folder, _store_id(folder))
+        yield from _until_unreadable(path, _check_log(connection, path))
+        recorded = _recorded_months(connection)
+    months = MonthFiles(folder, _store_id(folder))
     try:
-        for _, path in months.aside():
-            yield Problem(path, f"is {ASIDE}: `runvitals store repair` brings back what it can")
-        months.expect(noted)
+        for _, path in months.set_aside_files():
+            yield Problem(path, f"is {SET_ASIDE}: run `runvitals store repair` to recover readable samples")
+        months.expect(recorded)
         for _, path in months.missing():
             yield Problem(path, MISSING)
-        for month in months.there():
+        for month in months.existing():
             try:
                 with months.reader(month) as reader:
-                    yield from _failing(months.path(month), _of_month(reader, month, months.path(month)))
+                    yield from _until_unreadable(
+                        months.path(month), _check_month(reader, month, months.path(month))
+                    )
             except DamagedFile as error:
                 yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
     finally:
         months.close()
 
 
-def _noted_months(connection: sqlite3.Connection) -> log.NotedMonths:
+def _recorded_months(connection: sqlite3.Connection) -> log.RecordedMonths:
     try:
         return log.read_months(connection)
-    except sqlite3.Error:  # the damage of the log is reported
-        return log.NotedMonths()
+    except sqlite3.Error:  # reported as damage of the log
+        return log.RecordedMonths()
 
 
 def _store_id(folder: str) -> str | None:
     try:
-        known = stored_ids.pairing_of(folder)
-    except DamagedFile:  # the log's problems were told
+        pairing = stored_ids.pairing_of(folder)
+    except DamagedFile:  # reported as damage of the log
         return None
-    return known and known.id
+    return pairing and pairing.id
 
 
-def _failing(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:
+def _until_unreadable(path: str, problems: Iterator[Problem]) -> Iterator[Problem]:
     try:
         yield from problems
     except sqlite3.Error as error:
-        yield Problem(path, f"cannot be read further: {error}")
+        yield Problem(path, f"could not be read further: {error}")
 
 
-def pages(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
+def check_pages(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
     for (text,) in connection.execute("PRAGMA integrity_check"):
         if text != "ok":
             yield Problem(path, text)
 
 
-def _of_log(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
-    yield from pages(connection, path)
+def _check_log(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
+    yield from check_pages(connection, path)
     columns = read_columns(connection)
     for seq, packed in connection.execute("SELECT seq, batches FROM log"):
         try:
@@ -105,104 +105,104 @@ def _of_log(connection: sqlite3.Connection, path: str) -> Iterator[Problem]:
         except ValueError as error:
             yield Problem(path, f"row {seq} of the log: {error}")
     for (seq,) in connection.execute("SELECT seq FROM damaged"):
-        yield Problem(path, f"row {seq} of the log was damaged, and is set aside in the table damaged")
+        yield Problem(path, f"row {seq} of the log was damaged and moved to the table `damaged`")
 
 
-def _of_month(connection: sqlite3.Connection, month: Month, path: str) -> Iterator[Problem]:
-    yield from pages(connection, path)
+def _check_month(connection: sqlite3.Connection, month: Month, path: str) -> Iterator[Problem]:
+    yield from check_pages(connection, path)
     for run, metric, t0, t1, reason in connection.execute("SELECT run, metric, t0, t1, reason FROM damaged"):
-        what = "a pack" if metric is None else f"a chunk of metric {metric}"
-        yield Problem(path, f"run {run}: {what} from {t0} to {t1} ms was damaged, and is set aside: {reason}")
+        part = "a pack" if metric is None else f"a chunk of metric {metric}"
+        yield Problem(path, f"run {run}: {part} from {t0} to {t1} ms was damaged and set aside: {reason}")
     for (run,) in connection.execute("SELECT run FROM run").fetchall():
-        for text in _Run(connection, month, run).problems():
+        for text in _RunCheck(connection, month, run).problems():
             yield Problem(path, f"run {run}: {text}")
     for table, column in (("data", "data"), ("times", "times")):
-        (lost,) = connection.execute(
+        (orphans,) = connection.execute(
             f"SELECT count(*) FROM {table} WHERE id NOT IN (SELECT {column} FROM chunk)"
         ).fetchone()
-        if lost:
-            yield Problem(path, f"{lost} rows of table {table} belong to no chunk")
-    for times_id, said, counted in connection.execute(
+        if orphans:
+            yield Problem(path, f"{orphans} rows of table {table} do not belong to a chunk")
+    for times_id, recorded, actual in connection.execute(
         """SELECT times.id, times.chunks, count(*) FROM times JOIN chunk ON chunk.times = times.id
         GROUP BY times.id HAVING times.chunks != count(*)"""
     ):
-        yield Problem(path, f"times {times_id} say that {said} chunks share them, and {counted} do")
+        yield Problem(path, f"times {times_id} are shared by {actual} chunks, not {recorded} as recorded")
     for table in ("chunk", "pack", "rollup"):
         rows = connection.execute(f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM run)")
-        yield from (
-            Problem(path, f"table {table} has run {run}, which is not in table run") for (run,) in rows
-        )
+        yield from (Problem(path, f"run {run} is in table {table}, but not in table run") for (run,) in rows)
 
 
-class _Run:
-    """A run in a month."""
+class _RunCheck:
+    """Checks a run in a month file."""
 
     def __init__(self, connection: sqlite3.Connection, month: Month, run: int) -> None:
         self._connection = connection
         self._month = month
         self._run = run
-        self._decoder = Decoder(connection)
+        self._decoder = ChunkDecoder(connection)
 
     def problems(self) -> Iterator[str]:
-        there = chunks.of_run(self._connection, self._run)
-        packed = packs.of_run(self._connection, self._run)
+        run_chunks = chunks.of_run(self._connection, self._run)
+        run_packs = packs.of_run(self._connection, self._run)
         damaged = False
-        for text in (*self._of_chunks(there), *self._of_packs(packed)):
+        for text in (*self._check_chunks(run_chunks), *self._check_packs(run_packs)):
             damaged = True
             yield text
-        yield from self._of_order(there)
-        yield from self._of_row(there, packed)
+        yield from self._check_order(run_chunks)
+        yield from self._check_row(run_chunks, run_packs)
         if not damaged:
-            yield from self._of_days()
+            yield from self._check_rollup()
 
-    def _of_chunks(self, there: list[Chunk]) -> Iterator[str]:
-        for chunk in there:
+    def _check_chunks(self, run_chunks: list[Chunk]) -> Iterator[str]:
+        for chunk in run_chunks:
             where = f"metric {chunk.metric}, chunk from {chunk.t0} to {chunk.t1} ms"
             try:
                 t, values = self._decoder.times(chunk), self._decoder.values(chunk)
-            except Corrupt as error:
+            except CorruptData as error:
                 yield f"{where}: {error}"
                 continue
             if not (np.diff(t) > 0).all():
-                yield f"{where}: its times do not ascend"
-            elif chunk_summary.summarise(t, values.reshape(1, -1)).tobytes() != chunk.summary:
-                yield f"{where}: its summary is not that of its values"
+                yield f"{where}: its times are not ascending"
+            elif chunk_summary.summarize(t, values.reshape(1, -1)).tobytes() != chunk.summary:
+                yield f"{where}: its summary does not match its values"
 
-    def _of_packs(self, packed: list[packs.Pack]) -> Iterator[str]:
-        for pack in packed:
+    def _check_packs(self, run_packs: list[packs.Pack]) -> Iterator[str]:
+        for pack in run_packs:
             where = f"pack from {pack.t0} to {pack.t1} ms"
             try:
                 t = pack.block().t
-            except Corrupt as error:
+            except CorruptData as error:
                 yield f"{where}: {error}"
                 continue
             if not (np.diff(t) > 0).all() or (t[0], t[-1]) != (pack.t0, pack.t1):
-                yield f"{where}: its times are others"
+                yield f"{where}: its times do not match its range"
 
-    def _of_order(self, there: list[Chunk]) -> Iterator[str]:
-        for before, after in itertools.pairwise(there):
+    def _check_order(self, run_chunks: list[Chunk]) -> Iterator[str]:
+        for before, after in itertools.pairwise(run_chunks):
             if before.metric == after.metric and before.t1 >= after.t0:
                 yield f"metric {after.metric}: two chunks overlap at {after.t0} ms"
-        lo, end = start_ms(self._month), start_ms(self._month + 1)
-        for chunk in there:
-            if chunk.t0 < lo or chunk.t1 >= end:
-                yield f"metric {chunk.metric}: the chunk at {chunk.t0} ms is not of this month"
+        start, end = start_ms(self._month), start_ms(self._month + 1)
+        for chunk in run_chunks:
+            if chunk.t0 < start or chunk.t1 >= end:
+                yield f"metric {chunk.metric}: the chunk at {chunk.t0} ms does not belong to this month"
 
-    def _of_row(self, there: list[Chunk], packed: list[packs.Pack]) -> Iterator[str]:
+    def _check_row(self, run_chunks: list[Chunk], run_packs: list[packs.Pack]) -> Iterator[str]:
         t0, t1, chunks_t1, samples = self._connection.execute(
             "SELECT t0, t1, chunks_t1, samples FROM run WHERE run=?", (self._run,)
         ).fetchone()
-        counted = sum(chunk.ticks for chunk in there) + sum(pack.samples for pack in packed)
-        if counted != samples:
-            yield f"{samples} samples are noted, and {counted} are there"
-        if max((chunk.t1 for chunk in there), default=None) != chunks_t1:
-            yield f"{chunks_t1} ms is noted as the end of its chunks, which it is not"
-        for some_t0, some_t1 in [chunk[2:4] for chunk in there] + [(pack.t0, pack.t1) for pack in packed]:
-            if some_t0 < t0 or some_t1 > t1:
-                yield f"{t0} to {t1} ms is noted as its extent, and it has {some_t0} to {some_t1}"
+        actual = sum(chunk.ticks for chunk in run_chunks) + sum(pack.samples for pack in run_packs)
+        if actual != samples:
+            yield f"it has {actual} samples, not {samples} as recorded"
+        if max((chunk.t1 for chunk in run_chunks), default=None) != chunks_t1:
+            yield f"its chunks do not end at {chunks_t1} ms as recorded"
+        for part_t0, part_t1 in [chunk[2:4] for chunk in run_chunks] + [
+            (pack.t0, pack.t1) for pack in run_packs
+        ]:
+            if part_t0 < t0 or part_t1 > t1:
+                yield f"it has samples from {part_t0} to {part_t1} ms, not only {t0} to {t1} ms as recorded"
 
-    def _of_days(self) -> Iterator[str]:
-        """The day roll-up says what the samples say."""
+    def _check_rollup(self) -> Iterator[str]:
+        """Compare the day roll-up with the samples."""
         (rolled,) = self._connection.execute("SELECT rolled FROM run WHERE run=?", (self._run,)).fetchone()
         days = day_rollup.rolled_days(self._month, rolled)
         if not days:
@@ -212,11 +212,14 @@ class _Run:
         series = RunMonth(self._connection, self._run, (), on.t0_ms, end)
         for metric, parts in series.buckets(sorted(series.metrics()), on):
             buckets = combine(parts)
-            held = dict(zip((buckets.t // day_rollup.DAY_MS).tolist(), buckets.n.tolist(), strict=True))
+            counts = dict(zip((buckets.t // day_rollup.DAY_MS).tolist(), buckets.n.tolist(), strict=True))
             for day in days:
                 row = self._connection.execute(
                     "SELECT summary FROM rollup WHERE metric=? AND day=? AND run=?", (metric, day, self._run)
                 ).fetchone()
-                noted = int(chunk_summary.unpack([row[0]])[0]["n"]) if row else 0
-                if noted != held.get(day, 0):
-                    yield f"metric {metric}, day {day}: {noted} values are rolled up of {held.get(day, 0)}"
+                rolled_up = int(chunk_summary.unpack([row[0]])[0]["n"]) if row else 0
+                if rolled_up != counts.get(day, 0):
+                    yield (
+                        f"metric {metric}, day {day}: the roll-up has {rolled_up} values instead of "
+                        f"{counts.get(day, 0)}"
+                    )

@@ -1,7 +1,7 @@
-"""What is known of a chunk without decoding it: how many values, their minimum, maximum and mean, and the
-last.
+"""Chunk summaries: the number of values, minimum, maximum, mean and last value, stored with each chunk so
+that it need not be decoded.
 
-Kept as bytes, because SQLite keeps no NaN and makes -0.0 a 0.
+Stored as bytes, because SQLite stores NaN as NULL and -0.0 as 0.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from numpy.typing import NDArray
 
 from runvitals.buckets import Buckets, Floats, Integers, combine
 
-# age: how long before the end of the chunk the last value was, in ms.
+# age: time from the last value to the end of the chunk, in ms.
 DTYPE = np.dtype(
     [("n", "<u4"), ("age", "<u4"), ("min", "<f8"), ("max", "<f8"), ("mean", "<f8"), ("last", "<f8")]
 )
 Summaries = NDArray[Any]
 
 
-def summarise(t: Integers, values: Floats) -> Summaries:
-    """One summary for each series.
+def summarize(t: Integers, values: Floats) -> Summaries:
+    """Summarize each series.
 
     Args:
-        t: ms UTC, ascending; no longer than a month.
-        values: series × times.
+        t: ms UTC, ascending, of one month.
+        values: of shape (series, times).
     """
-    there = ~np.isnan(values)
-    made = np.zeros(len(values), DTYPE)
-    n = made["n"] = there.sum(axis=1)
+    present = ~np.isnan(values)
+    summaries = np.zeros(len(values), DTYPE)
+    n = summaries["n"] = present.sum(axis=1)
     low, high = np.fmin.reduce(values, axis=1), np.fmax.reduce(values, axis=1)
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        mean = np.where(there, values, 0.0).sum(axis=1) / n
-    made["min"], made["max"] = low, high
-    made["mean"] = np.minimum(np.maximum(mean, low), high)
-    newest = values.shape[1] - 1 - there[:, ::-1].argmax(axis=1)
-    made["last"] = np.where(n > 0, values[np.arange(len(values)), newest], np.nan)
-    made["age"] = t[-1] - t[newest]
-    return made
+        mean = np.where(present, values, 0.0).sum(axis=1) / n
+    summaries["min"], summaries["max"] = low, high
+    summaries["mean"] = np.minimum(np.maximum(mean, low), high)
+    newest = values.shape[1] - 1 - present[:, ::-1].argmax(axis=1)
+    summaries["last"] = np.where(n > 0, values[np.arange(len(values)), newest], np.nan)
+    summaries["age"] = t[-1] - t[newest]
+    return summaries
 
 
 def unpack(summaries: Sequence[bytes]) -> Summaries:
@@ -47,9 +47,7 @@ def unpack(summaries: Sequence[bytes]) -> Summaries:
 
 
 def buckets(starts: Integers, summaries: Summaries) -> Buckets:
-    """Summaries in the order of their times, each within one bucket, as buckets; `starts`: where theirs
-    begin.
-    """
+    """Summaries as buckets. Each is within one bucket, which begins at `starts`, ascending."""
     parts = Buckets(
         starts,
         summaries["n"].astype(np.int64),

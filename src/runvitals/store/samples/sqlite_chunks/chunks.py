@@ -1,4 +1,4 @@
-"""Chunks in a month's file: finding, decoding, adding and taking away."""
+"""Chunks in a month file: find, decode, add and remove them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 
 from runvitals.buckets import Floats, Integers
 from runvitals.store.samples import codec
-from runvitals.store.samples.codec import Corrupt
+from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.sqlite_chunks.blocks import Group
-from runvitals.store.samples.sqlite_chunks.chunk_summary import summarise
+from runvitals.store.samples.sqlite_chunks.chunk_summary import summarize
 
 
 class Chunk(NamedTuple):
@@ -29,12 +29,13 @@ class Chunk(NamedTuple):
 
 
 _COLUMNS = "run, metric, t0, t1, ticks, summary, times, data"
-# The chunks of a series do not overlap: before the range, only the last one to begin can reach into it.
+# The chunks of a series do not overlap: of those that begin before the range, only the last can reach into
+# it.
 _IN_RANGE = f"""
     SELECT {_COLUMNS} FROM chunk WHERE run=?1 AND metric=?2 AND t0 <= ?4 AND t1 >= ?3
     AND t0 >= coalesce((SELECT max(t0) FROM chunk WHERE run=?1 AND metric=?2 AND t0 <= ?3), 0) ORDER BY t0
 """
-# SQLite does not skip through an index by itself: it would look at every chunk of the run.
+# A skip scan through the index; SELECT DISTINCT would read every chunk of the run.
 _METRICS = """
     WITH RECURSIVE found(metric) AS (
         SELECT min(metric) FROM chunk WHERE run=?1
@@ -46,12 +47,12 @@ _METRICS = """
 
 
 def metrics_of(connection: sqlite3.Connection, run: int) -> list[int]:
-    """The metrics a run has chunks of, ascending."""
+    """The metrics of a run's chunks, ascending."""
     return [metric for (metric,) in connection.execute(_METRICS, (run,))]
 
 
 def in_range(connection: sqlite3.Connection, run: int, metric: int, t0: int, t1: int) -> list[Chunk]:
-    """The chunks of a series that reach into a range, in order of time."""
+    """The chunks of a series that overlap a range, in order of time."""
     return [Chunk(*row) for row in connection.execute(_IN_RANGE, (run, metric, t0, t1))]
 
 
@@ -69,7 +70,7 @@ def of_run(connection: sqlite3.Connection, run: int) -> list[Chunk]:
 
 
 def newest_with_value(connection: sqlite3.Connection, run: int, metric: int) -> Chunk | None:
-    """The last chunk of a series that is not all gaps."""
+    """The last chunk of a series that contains a value."""
     rows = connection.execute(
         f"SELECT {_COLUMNS} FROM chunk WHERE run=? AND metric=? ORDER BY t0 DESC", (run, metric)
     )
@@ -80,8 +81,8 @@ def newest_with_value(connection: sqlite3.Connection, run: int, metric: int) -> 
     return None
 
 
-class Decoder:
-    """Decodes chunks, and the times they share only once."""
+class ChunkDecoder:
+    """Decodes chunks; times that chunks share are decoded once."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -91,33 +92,33 @@ class Decoder:
         """ms UTC.
 
         Raises:
-            Corrupt: they cannot be decoded.
+            CorruptData: the chunk is damaged.
         """
-        found = self._times.get(chunk.times)
-        if found is None:
-            found = self._times[chunk.times] = codec.decode(
+        times = self._times.get(chunk.times)
+        if times is None:
+            times = self._times[chunk.times] = codec.decode(
                 self._blob("times", chunk.times), np.int64, chunk.ticks
             )
-        if len(found) != chunk.ticks or found[0] != chunk.t0 or found[-1] != chunk.t1:
-            raise Corrupt("its times are those of another chunk")
-        return found
+        if len(times) != chunk.ticks or times[0] != chunk.t0 or times[-1] != chunk.t1:
+            raise CorruptData("the times do not match the chunk")
+        return times
 
     def values(self, chunk: Chunk) -> Floats:
         """
         Raises:
-            Corrupt: they cannot be decoded.
+            CorruptData: the chunk is damaged.
         """
         return codec.decode(self._blob("data", chunk.data), np.float64, chunk.ticks)
 
     def _blob(self, table: str, blob_id: int) -> bytes:
         row = self._connection.execute(f"SELECT data FROM {table} WHERE id=?", (blob_id,)).fetchone()
         if row is None:
-            raise Corrupt(f"row {blob_id} of table {table} is missing")
+            raise CorruptData(f"row {blob_id} of table {table} is missing")
         return bytes(row[0])
 
 
-class _Times:
-    """Times that chunks added in one transaction share."""
+class _SharedTimes:
+    """Times shared by chunks that are added in one transaction."""
 
     __slots__ = ("chunks", "data", "id")
 
@@ -127,14 +128,14 @@ class _Times:
         self.chunks = 0
 
 
-class Writer:
-    """Adds and takes away chunks in a transaction; `write` brings it all into the file."""
+class ChunkWriter:
+    """Collects chunks to add and remove; `write` executes it, inside a transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
         self._next_times = self._next_data = 0
         self._added: list[Chunk] = []
-        self._times: dict[bytes, _Times] = {}
+        self._times: dict[bytes, _SharedTimes] = {}
         self._data: list[tuple[int, bytes]] = []
         self._removed: list[Chunk] = []
 
@@ -143,17 +144,19 @@ class Writer:
         return (last or 0) + 1
 
     def add(self, run: int, group: Group, level: int = codec.SEAL_LEVEL) -> None:
-        """Chunks of all metrics of a group, as long as it is."""
+        """Add a chunk for each metric of a group."""
         if not self._next_data:
             self._next_times, self._next_data = self._next("times"), self._next("data")
         rows = np.ascontiguousarray(group.values.T)
         t0, t1 = int(group.t[0]), int(group.t[-1])
         times = self._times.get(group.t.tobytes())
         if times is None:
-            times = self._times[group.t.tobytes()] = _Times(self._next_times, codec.encode(group.t, level))
+            times = self._times[group.t.tobytes()] = _SharedTimes(
+                self._next_times, codec.encode(group.t, level)
+            )
             self._next_times += 1
         times.chunks += len(group.metrics)
-        for metric, values, summary in zip(group.metrics, rows, summarise(group.t, rows), strict=True):
+        for metric, values, summary in zip(group.metrics, rows, summarize(group.t, rows), strict=True):
             self._data.append((self._next_data, codec.encode(values, level)))
             self._added.append(
                 Chunk(
@@ -167,18 +170,20 @@ class Writer:
         self._removed.extend(chunks)
 
     def write(self) -> None:
-        removed, run = self._removed, self._connection.executemany
+        removed, execute = self._removed, self._connection.executemany
         if not removed and not self._added:
             return
-        run("DELETE FROM chunk WHERE run=? AND metric=? AND t0=?", [chunk[:3] for chunk in removed])
-        run("DELETE FROM data WHERE id=?", [(chunk.data,) for chunk in removed])
-        run("UPDATE times SET chunks=chunks-1 WHERE id=?", [(chunk.times,) for chunk in removed])
-        run(
+        execute("DELETE FROM chunk WHERE run=? AND metric=? AND t0=?", [chunk[:3] for chunk in removed])
+        execute("DELETE FROM data WHERE id=?", [(chunk.data,) for chunk in removed])
+        execute("UPDATE times SET chunks=chunks-1 WHERE id=?", [(chunk.times,) for chunk in removed])
+        execute(
             "DELETE FROM times WHERE id=? AND chunks <= 0",
             [(times,) for times in {chunk.times for chunk in removed}],
         )
-        run("INSERT INTO times VALUES (?, ?, ?)", [(t.id, t.chunks, t.data) for t in self._times.values()])
-        run("INSERT INTO data VALUES (?, ?)", self._data)
-        run("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._added)
+        execute(
+            "INSERT INTO times VALUES (?, ?, ?)", [(t.id, t.chunks, t.data) for t in self._times.values()]
+        )
+        execute("INSERT INTO data VALUES (?, ?)", self._data)
+        execute("INSERT INTO chunk VALUES (?, ?, ?, ?, ?, ?, ?, ?)", self._added)
         self._removed, self._data, self._added = [], [], []
         self._times = {}

@@ -1,4 +1,4 @@
-"""Sets of columns: each is kept once in a file, and named by a number."""
+"""Sets of columns: each is stored once per file, and referenced by its id."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Columns = tuple[int, ...]
 
 
 def add_columns(connection: sqlite3.Connection, metrics: Columns) -> int:
-    """The number of a set of columns in the table `columns`, new or not."""
+    """The id of a set of columns in the table `columns`; adds it if it is new."""
     packed = np.array(metrics, "<u4").tobytes()
     connection.execute("INSERT OR IGNORE INTO columns (metrics) VALUES (?)", (packed,))
     (column_id,) = connection.execute("SELECT id FROM columns WHERE metrics=?", (packed,)).fetchone()
@@ -19,7 +19,7 @@ def add_columns(connection: sqlite3.Connection, metrics: Columns) -> int:
 
 
 def read_columns(connection: sqlite3.Connection) -> dict[int, Columns]:
-    """All sets of columns of a file, by their numbers."""
+    """All sets of columns of a file, by id."""
     rows = connection.execute("SELECT id, metrics FROM columns")
     return {column_id: unpack_columns(packed) for column_id, packed in rows}
 
@@ -28,6 +28,6 @@ def read_columns(connection: sqlite3.Connection) -> dict[int, Columns]:
 def unpack_columns(packed: bytes | None) -> Columns:
     """
     Args:
-        packed: None where the table has lost the set.
+        packed: None if the row of the set is missing.
     """
     return () if packed is None else tuple(np.frombuffer(packed, "<u4").tolist())

@@ -1,6 +1,4 @@
-"""The thread that makes batches durable: whatever has come while one commit was written goes into the
-next.
-"""
+"""The thread that makes batches durable, with group commit: batches that wait share the next commit."""
 
 from __future__ import annotations
 
@@ -17,20 +15,20 @@ from runvitals.store.samples.sqlite_chunks.log import Log
 from runvitals.store.samples.sqlite_chunks.settings import Settings
 from runvitals.store.supervised_thread import SupervisedThread
 
-_MOST_BATCHES = 1024
-_MOST_BYTES = 16 << 20
+_MAX_BATCHES = 1024
+_MAX_BYTES = 16 << 20
 _POLL_S = 0.0005
 _LONGEST_WAIT_FOR_ROOM_S = 30.0
-_TOLD_S = 60.0
+_FAILURE_REPORTED_S = 60.0
 _LONGEST_PAUSE_S = 5.0
-_LOOK_S = 0.02
+_CHECK_EVERY_S = 0.02
 
 T = TypeVar("T")
 log = logging.getLogger("runvitals.store")
 
 
-class _Waiting:
-    """Batches that were submitted together, and who waits for them."""
+class _Submission:
+    """Batches that were submitted together, and the future of their result."""
 
     __slots__ = ("batches", "future")
 
@@ -39,13 +37,13 @@ class _Waiting:
         self.future: Future[CommitAck] = Future()
 
 
-class Committer:
-    """Writes the log, alone.
+class CommitThread:
+    """The only thread that writes to the log.
 
     Args:
-        heads: what is durable goes into them, to be read.
-        committed: called after each commit.
-        problem: why nothing can be sealed at present, if so.
+        heads: durable batches are added to them, to be read.
+        on_commit: called after each commit.
+        problem: returns why nothing can be sealed at present, if so.
     """
 
     def __init__(
@@ -53,17 +51,17 @@ class Committer:
         log: Log,
         heads: Heads,
         settings: Settings,
-        committed: Callable[[], None],
+        on_commit: Callable[[], None],
         problem: Callable[[], str | None],
     ) -> None:
         self._log = log
         self._heads = heads
         self._settings = settings
-        self._committed = committed
+        self._on_commit = on_commit
         self._problem = problem
-        self._something = threading.Condition()
-        self._waiting: list[_Waiting] = []
-        self._work: list[Callable[[], None]] = []
+        self._changed = threading.Condition()
+        self._queue: list[_Submission] = []
+        self._calls: list[Callable[[], None]] = []
         self._idle = True
         self._last_group = 0
         self._failed: tuple[float, str] | None = None
@@ -75,160 +73,162 @@ class Committer:
         self.thread.start()
 
     def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
-        """Queue batches that were checked.
+        """Queue batches that have been checked.
 
         Raises:
-            StoreClosed: the committer was told to end.
+            StoreClosed: the thread is closing.
         """
-        waiting = _Waiting(batches)
-        with self._something:
+        submission = _Submission(batches)
+        with self._changed:
             if self.thread.closing.is_set():
                 raise StoreClosed("the store is closed")
-            self._waiting.append(waiting)
+            self._queue.append(submission)
             if self._idle:
-                self._something.notify()
-        return waiting.future
+                self._changed.notify()
+        return submission.future
 
     def call(self, work: Callable[[Log], T]) -> T:
-        """Let the committer's thread do something with the log, between commits; its answer.
+        """Run a function on the log in this thread, between commits. Returns its result.
 
         Raises:
-            StoreClosed: the committer was told to end; and whatever `work` raises.
+            StoreClosed: the thread is closing; and whatever `work` raises.
         """
         future: Future[T] = Future()
 
         def run() -> None:
             try:
                 future.set_result(work(self._log))
-            except BaseException as error:  # noqa: BLE001 - the caller's to handle, whatever it is
+            except BaseException as error:  # noqa: BLE001 - raised in the calling thread
                 future.set_exception(error)
 
-        with self._something:
+        with self._changed:
             if self.thread.closing.is_set():
                 raise StoreClosed("the store is closed")
-            self._work.append(run)
-            self._something.notify()
+            self._calls.append(run)
+            self._changed.notify()
         return future.result()
 
     @property
     def problem(self) -> str | None:
-        """Why what came last could not be made durable; None as well when nothing has come for a while."""
-        lost = self._log.problem()
-        if lost is not None:
-            return lost
+        """Why the last commit failed; None as well if nothing was submitted for a while."""
+        problem = self._log.problem()
+        if problem is not None:
+            return problem
         failed = self._failed
-        # Whoever sends nothing to a server that is not ready must find out that there is room again.
-        return failed[1] if failed is not None and time.monotonic() - failed[0] < _TOLD_S else None
+        # Clients may wait until the server is ready, so the failure must expire without another commit.
+        return (
+            failed[1] if failed is not None and time.monotonic() - failed[0] < _FAILURE_REPORTED_S else None
+        )
 
     @property
     def waiting(self) -> int:
         """Batches that are not durable yet."""
-        with self._something:
-            return sum(len(one.batches) for one in self._waiting)
+        with self._changed:
+            return sum(len(submission.batches) for submission in self._queue)
 
     def close(self) -> None:
-        """Commit what waits, and end."""
-        with self._something:  # so that nobody submits anything that would not be committed
+        """Commit the queued batches and end the thread."""
+        with self._changed:  # nothing may be queued after the last commit
             self.thread.closing.set()
         self.thread.close()
 
     def _wake(self) -> None:
-        with self._something:
-            self._something.notify()
+        with self._changed:
+            self._changed.notify()
 
     def _turn(self) -> bool:
-        with self._something:
-            while not (self._waiting or self._work or self.thread.closing.is_set()):
+        with self._changed:
+            while not (self._queue or self._calls or self.thread.closing.is_set()):
                 self._idle = True
-                self._something.wait()
+                self._changed.wait()
             self._idle = False
-            ends = self.thread.closing.is_set() and not self._waiting
-        self._do_work()
-        if ends:
+            last_turn = self.thread.closing.is_set() and not self._queue
+        self._run_calls()
+        if last_turn:
             return False
         group = self._collect()
         if group:
             self._commit(group)
         return True
 
-    def _collect(self) -> list[_Waiting]:
-        """What to commit together: as many as came last time, if they come soon enough.
+    def _collect(self) -> list[_Submission]:
+        """Take submissions from the queue: as many as the last group had, if they arrive soon enough.
 
-        Those who wait for an answer before they send again come back all at once, a little after the first. A
-        single writer waits for nobody.
+        Clients that wait for a response before they send again all return shortly after the first one. A
+        single writer does not wait.
         """
         until_s = time.monotonic() + self._settings.group_wait_s
         while (
-            0 < len(self._waiting) < self._last_group
+            0 < len(self._queue) < self._last_group
             and not self.thread.closing.is_set()
             and time.monotonic() < until_s
         ):
             time.sleep(_POLL_S)
-        with self._something:
+        with self._changed:
             batches = size = count = 0
-            for waiting in self._waiting:
-                batches += len(waiting.batches)
-                size += sum(batch.values.nbytes for batch in waiting.batches)
-                if count and (batches > _MOST_BATCHES or size > _MOST_BYTES):
+            for submission in self._queue:
+                batches += len(submission.batches)
+                size += sum(batch.values.nbytes for batch in submission.batches)
+                if count and (batches > _MAX_BATCHES or size > _MAX_BYTES):
                     break
                 count += 1
-            group, self._waiting = self._waiting[:count], self._waiting[count:]
+            group, self._queue = self._queue[:count], self._queue[count:]
         if group:
             self._last_group = len(group)
         return group
 
-    def _commit(self, group: list[_Waiting]) -> None:
+    def _commit(self, group: list[_Submission]) -> None:
         try:
             self._wait_for_room()
             acks = self._append(group)
         except StoreError as error:
-            if self._failed is None or str(error) != self._failed[1]:  # told once, however often it is tried
-                log.error("%d appends failed: %s", len(group), error)
+            if self._failed is None or str(error) != self._failed[1]:  # logged once per problem
+                log.error("could not commit %d appends: %s", len(group), error)
             self._fail(group, error)
         except Exception as error:
-            log.exception("%d appends failed", len(group))
+            log.exception("could not commit %d appends", len(group))
             self._fail(group, StoreUnavailable(f"{self._log.path}: {error!r}"))
         else:
             self._failed = None
-            for waiting, ack in zip(group, acks, strict=True):
-                waiting.future.set_result(ack)
-            self._committed()
+            for submission, ack in zip(group, acks, strict=True):
+                submission.future.set_result(ack)
+            self._on_commit()
 
     def _wait_for_room(self) -> None:
-        """Wait while much more is in memory than should be. What the sealer wants of this thread goes on."""
+        """Wait while the heads take too much memory. Runs the maintenance thread's calls meanwhile."""
         until_s = time.monotonic() + _LONGEST_WAIT_FOR_ROOM_S
-        while not self._heads.wait_for_room(2 * self._settings.head_bytes, _LOOK_S):
-            self._do_work()
+        while not self._heads.wait_for_room(2 * self._settings.head_bytes, _CHECK_EVERY_S):
+            self._run_calls()
             problem = self._problem()
             if problem is not None or time.monotonic() > until_s:
-                why = problem or "samples come faster than they can be sealed"
-                raise StoreUnavailable(f"{self._log.path}: nothing more can be taken in: {why}")
+                reason = problem or "samples arrive faster than they can be sealed"
+                raise StoreUnavailable(f"{self._log.path}: could not store more samples: {reason}")
 
-    def _do_work(self) -> None:
-        with self._something:
-            work, self._work = self._work, []
-        for some in work:
-            some()
+    def _run_calls(self) -> None:
+        with self._changed:
+            calls, self._calls = self._calls, []
+        for call in calls:
+            call()
 
-    def _fail(self, group: list[_Waiting], error: StoreError) -> None:
+    def _fail(self, group: list[_Submission], error: StoreError) -> None:
         self._failed = time.monotonic(), str(error)
-        for waiting in group:
-            waiting.future.set_exception(error)
+        for submission in group:
+            submission.future.set_exception(error)
 
-    def _append(self, group: list[_Waiting]) -> list[CommitAck]:
-        """Make durable what is new in a group, and readable."""
+    def _append(self, group: list[_Submission]) -> list[CommitAck]:
+        """Append the new batches of a group to the log, and make them readable."""
         acks = []
         fresh: list[SampleBatch] = []
-        names: set[tuple[int, int, int]] = set()
-        for waiting in group:
+        identities: set[tuple[int, int, int]] = set()
+        for submission in group:
             flags = []
-            for batch in waiting.batches:
-                name = (batch.run, batch.writer, batch.seq)
-                is_fresh = name not in names and batch.seq not in self._log.marks.seen(
+            for batch in submission.batches:
+                identity = (batch.run, batch.writer, batch.seq)
+                is_fresh = identity not in identities and batch.seq not in self._log.stored_batches.of(
                     batch.run, batch.writer
                 )
                 if is_fresh:
-                    names.add(name)
+                    identities.add(identity)
                     fresh.append(batch)
                 flags.append(is_fresh)
             acks.append(CommitAck(sum(flags), len(flags) - sum(flags), tuple(flags)))

@@ -1,7 +1,7 @@
-"""The day roll-up: of every metric, day and run one summary, so that questions about a fleet and a month read
-31 rows a run and not its chunks.
+"""The day roll-up: a summary per metric, day and run, so that a query over a fleet and a month reads 31 rows
+per run instead of its chunks.
 
-Days are rolled up when they are over, of runs that have chunks. A write to such a day takes it out again.
+Days of runs with chunks are rolled up when they are over. A write to a rolled-up day removes its summaries.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ def days_of(month: Month) -> range:
 
 
 def rolled_days(month: Month, rolled: int) -> list[int]:
-    """The days that a run's bits say are rolled up."""
+    """The days that are rolled up, from the bits in column `rolled`."""
     first = days_of(month).start
     return [first + bit for bit in range(31) if rolled >> bit & 1]
 
 
 def forget(connection: sqlite3.Connection, month: Month, run: int, t0: int, t1: int) -> None:
-    """Take the days out again that reach into a range, inside a transaction."""
+    """Remove the summaries of days that overlap a range, inside a transaction."""
     row = connection.execute("SELECT rolled FROM run WHERE run=?", (run,)).fetchone()
     if row is None or not row[0]:
         return
@@ -51,7 +51,7 @@ def forget(connection: sqlite3.Connection, month: Month, run: int, t0: int, t1: 
 
 
 def roll_up(connection: sqlite3.Connection, month: Month, run: int, before_ms: int) -> None:
-    """Roll up the days of a run that ended before a time and are not yet, inside a transaction."""
+    """Roll up the days of a run that ended before a time, inside a transaction."""
     t0, t1, chunks_t1, rolled = connection.execute(
         "SELECT t0, t1, chunks_t1, rolled FROM run WHERE run=?", (run,)
     ).fetchone()
@@ -70,23 +70,23 @@ def roll_up(connection: sqlite3.Connection, month: Month, run: int, before_ms: i
     rows = []
     for metric, parts in series.buckets(sorted(series.metrics()), on):
         buckets = combine(parts)
-        wanted = np.isin(buckets.t // DAY_MS, due)
-        days = (buckets.t[wanted] // DAY_MS).tolist()
+        is_due = np.isin(buckets.t // DAY_MS, due)
+        days = (buckets.t[is_due] // DAY_MS).tolist()
         rows += [
             (metric, day, run, packed.tobytes())
-            for day, packed in zip(days, _summaries(buckets)[wanted], strict=True)
+            for day, packed in zip(days, _summaries(buckets)[is_due], strict=True)
         ]
     if series.damaged:
-        return  # what is missing would be missing for ever
+        return  # a roll-up without the damaged samples would hide the damage
     connection.executemany("REPLACE INTO rollup VALUES (?, ?, ?, ?)", rows)
     _set_bits(connection, month, run, due, rolled=True)
 
 
 def _summaries(buckets: Buckets) -> chunk_summary.Summaries:
-    made = np.zeros(len(buckets.t), chunk_summary.DTYPE)
+    summaries = np.zeros(len(buckets.t), chunk_summary.DTYPE)
     for name in ("n", "min", "max", "mean", "last"):
-        made[name] = getattr(buckets, name)
-    return made
+        summaries[name] = getattr(buckets, name)
+    return summaries
 
 
 def _set_bits(

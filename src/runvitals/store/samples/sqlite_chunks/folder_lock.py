@@ -1,5 +1,5 @@
-"""One process writes to a folder: it holds a lock on `store.lock`, which the system lets go when the process
-ends.
+"""Ensures that a single process writes to a folder, with a lock on `store.lock` that the kernel releases when
+the process ends.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ else:
     import fcntl
 
 NAME = "store.lock"
-_FAR_AWAY = 1 << 30  # Windows locks bytes, and nobody could read the pid in locked ones
+_LOCKED_BYTE = 1 << 30  # Windows locks byte ranges, and locked ones cannot be read, unlike the pid
 
 
 class FolderLock:
-    """Held from construction to `close`.
+    """A lock on a folder, from construction to `close`.
 
     Raises:
-        StoreError: another process holds it, or the folder cannot be written to.
+        StoreError: another process has it, or the folder cannot be written to.
     """
 
     def __init__(self, folder: str) -> None:
@@ -31,16 +31,16 @@ class FolderLock:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except OSError as error:
-            raise StoreError(f"the store in {folder} cannot be written to: {error.strerror}") from error
-        private_files.take_back(path)
+            raise StoreError(f"the store in {folder} is not writable: {error.strerror}") from error
+        private_files.restrict(path)
         try:
             _lock(self._fd)
         except OSError as error:
-            holder = os.read(self._fd, 32).decode("ascii", "replace").strip()
+            pid = os.read(self._fd, 32).decode("ascii", "replace").strip()
             os.close(self._fd)
-            by = f"process {holder}" if holder else "another process"
+            owner = f"process {pid}" if pid else "another process"
             raise StoreError(
-                f"the store in {folder} is in use by {by}: stop that one first, or use another folder"
+                f"the store in {folder} is in use by {owner}: stop it first, or use another folder"
             ) from error
         os.ftruncate(self._fd, 0)
         os.write(self._fd, f"{os.getpid()}\n".encode("ascii"))
@@ -51,7 +51,7 @@ class FolderLock:
 
 def _lock(fd: int) -> None:
     if sys.platform == "win32":
-        os.lseek(fd, _FAR_AWAY, os.SEEK_SET)
+        os.lseek(fd, _LOCKED_BYTE, os.SEEK_SET)
         msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         os.lseek(fd, 0, os.SEEK_SET)
     else:

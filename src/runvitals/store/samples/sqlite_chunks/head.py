@@ -1,7 +1,8 @@
-"""The newest samples of every run: durable in the log, not yet sealed into chunks, and read from memory.
+"""The heads: the newest samples of every run, in memory. They are durable in the log, but not yet in chunks.
 
-A run's head is cut off to be sealed: from then on it is read beside a fresh one, until its chunks are on
-disk. Readers take views of arrays that only fill up, so they wait for nobody, and nobody for them.
+To seal a run, its head is detached: a new one takes further samples, and both are read until the chunks are
+on disk. Readers get views of arrays that are only appended to, so readers and writers do not block each
+other.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from runvitals.store.samples.contract import SampleBatch
 from runvitals.store.samples.sqlite_chunks.blocks import Block
 
 _VALUE = 8
-_FEWEST_ROWS, _MOST_ROWS = 8, 512
-"""Of a stretch: each has twice as many as the one before. To move rows into longer arrays costs more than
-all else that is done to add them.
+_MIN_ROWS, _MAX_ROWS = 8, 512
+"""Capacity of buffers: each has twice the capacity of the one before. Moving rows to larger arrays would cost
+more than everything else in adding them.
 """
 
 
-class _Stretch:
-    """Rows of one set of columns, in arrays with room for more, which never move."""
+class _RowBuffer:
+    """Rows of one set of columns, in arrays of fixed capacity."""
 
     __slots__ = ("count", "metrics", "order", "t", "values")
 
-    def __init__(self, metrics: tuple[int, ...], room: int) -> None:
+    def __init__(self, metrics: tuple[int, ...], capacity: int) -> None:
         self.metrics = metrics
         self.count = 0
-        self.t, self.order = np.empty(room, np.int64), np.empty(room, np.int64)
-        self.values = np.empty((room, len(metrics)))
+        self.t, self.order = np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+        self.values = np.empty((capacity, len(metrics)))
 
     def add(self, t: Integers, values: Floats, first_order: int) -> None:
-        """Add rows for which there is room."""
+        """Add rows; at most `room`."""
         first, end = self.count, self.count + len(t)
         self.t[first:end] = t
         self.values[first:end] = values
@@ -44,7 +45,7 @@ class _Stretch:
 
     @property
     def room(self) -> int:
-        """For how many more rows there is room."""
+        """The number of rows that can still be added."""
         return len(self.t) - self.count
 
     @property
@@ -59,14 +60,15 @@ class Head:
     """One run's rows.
 
     Args:
-        seq: the log's row of its first batch.
-        since_s: when that came, on the monotonic clock.
+        seq: the row of the log with its first batch.
+        since_s: when that was added, on the monotonic clock.
 
-    `retry_s`: after a failure, when sealing it is tried again, on the same clock.
+    Attributes:
+        retry_s: when to retry sealing after a failure, on the same clock.
     """
 
     __slots__ = (
-        "_stretches", "bytes", "first_seq", "last_seq", "retry_s", "run", "samples", "since_s", "t1", "ticks",
+        "_buffers", "bytes", "first_seq", "last_seq", "retry_s", "run", "samples", "since_s", "t1", "ticks",
     )  # fmt: skip
 
     def __init__(self, run: int, seq: int, since_s: float) -> None:
@@ -76,42 +78,45 @@ class Head:
         self.retry_s = 0.0
         self.ticks = self.samples = self.bytes = 0
         self.t1 = 0
-        self._stretches: dict[tuple[int, ...], list[_Stretch]] = {}
+        self._buffers: dict[tuple[int, ...], list[_RowBuffer]] = {}
 
     def add(self, batch: SampleBatch, seq: int, order: int) -> int:
-        """Add a batch; how many bytes more are held."""
-        stretches = self._stretches.get(batch.metrics)
-        if stretches is None:
-            stretches = self._stretches[batch.metrics] = []
+        """Add a batch. Returns the number of bytes allocated."""
+        buffers = self._buffers.get(batch.metrics)
+        if buffers is None:
+            buffers = self._buffers[batch.metrics] = []
         ticks = len(batch.t)
-        grown = 0
-        if not stretches or stretches[-1].room < ticks:
-            room = 2 * len(stretches[-1].t) if stretches else _FEWEST_ROWS
-            stretches.append(_Stretch(batch.metrics, max(ticks, min(room, _MOST_ROWS))))
-            grown = stretches[-1].bytes
-        stretches[-1].add(batch.t, batch.values, order)
+        allocated = 0
+        if not buffers or buffers[-1].room < ticks:
+            capacity = 2 * len(buffers[-1].t) if buffers else _MIN_ROWS
+            buffers.append(_RowBuffer(batch.metrics, max(ticks, min(capacity, _MAX_ROWS))))
+            allocated = buffers[-1].bytes
+        buffers[-1].add(batch.t, batch.values, order)
         self.t1 = max(self.t1, int(batch.t.max()))
-        self.bytes += grown
+        self.bytes += allocated
         self.last_seq = seq
         self.ticks += ticks
         self.samples += ticks * len(batch.metrics)
-        return grown
+        return allocated
 
     def blocks(self, wanted: Set[int] | None = None) -> list[Block]:
-        """The rows; of those sets of columns that have one of the metrics wanted."""
+        """The rows; only of the sets of columns that contain a wanted metric."""
         return [
-            stretch.block()
-            for columns, stretches in self._stretches.items()
+            buffer.block()
+            for columns, buffers in self._buffers.items()
             if wanted is None or not wanted.isdisjoint(columns)
-            for stretch in stretches
+            for buffer in buffers
         ]
 
 
 class Heads:
-    """The heads of all runs. Batches are added by one thread, heads are cut off and dropped by another.
+    """The heads of all runs. One thread adds batches, another one detaches and drops heads.
 
     Args:
-        full_ticks: with so many ticks a head is full.
+        full_ticks: number of ticks at which a head is full.
+
+    Attributes:
+        full: a head has become full since the last call of `growing`.
     """
 
     def __init__(self, full_ticks: int) -> None:
@@ -122,10 +127,10 @@ class Heads:
         self._sealing: dict[int, Head] = {}
         self._order = 0
         self._bytes = 0
-        self._roomier = threading.Condition(self._lock)
+        self._memory_freed = threading.Condition(self._lock)
 
     def add(self, batches: Iterable[SampleBatch], seq: int) -> None:
-        """Add the batches of the log's row `seq`."""
+        """Add the batches of row `seq` of the log."""
         now_s = time.monotonic()
         with self._lock:
             for batch in batches:
@@ -140,17 +145,17 @@ class Heads:
                     self.full = True
 
     def blocks(self, runs: Iterable[int], wanted: Set[int] | None = None) -> dict[int, list[Block]]:
-        """The rows of those of these runs that have any, of these metrics or all."""
+        """The rows of the runs that have any, of these metrics or all."""
         with self._lock:
-            found = {}
+            blocks = {}
             for run in runs:
                 heads = [head for head in (self._sealing.get(run), self._growing.get(run)) if head]
                 if heads:
-                    found[run] = [block for head in heads for block in head.blocks(wanted)]
-            return found
+                    blocks[run] = [block for head in heads for block in head.blocks(wanted)]
+            return blocks
 
     def last_times(self, runs: Iterable[int]) -> dict[int, int]:
-        """The time of the last row of those of these runs that have any."""
+        """The time of the last row of the runs that have any."""
         with self._lock:
             return {
                 run: max(head.t1 for head in heads)
@@ -163,19 +168,19 @@ class Heads:
             return list(self._growing.keys() | self._sealing.keys())
 
     def growing(self) -> list[Head]:
-        """Heads that could be cut off. `full` is false from now on, until another one is."""
+        """The heads that can be detached. Resets `full`."""
         with self._lock:
             self.full = False
             return list(self._growing.values())
 
     def unsealed(self) -> list[Head]:
-        """Heads that were cut off, and are not sealed: what is left after a failure."""
+        """The heads that were detached and are not sealed yet, for example after a failure."""
         with self._lock:
             return list(self._sealing.values())
 
-    def cut(self, run: int) -> Head | None:
-        """Take a run's head off, to be sealed; that of the last time if it was not sealed. None if there is
-        none.
+    def detach(self, run: int) -> Head | None:
+        """Detach a run's head, to be sealed; or return the one detached before if it is not sealed yet. None
+        if there is none.
         """
         with self._lock:
             if run not in self._sealing and run in self._growing:
@@ -183,31 +188,31 @@ class Heads:
             return self._sealing.get(run)
 
     def sealed(self, runs: Iterable[int]) -> None:
-        """Let go of heads that were cut off: their samples are in chunks."""
+        """Release detached heads: their samples are in chunks."""
         with self._lock:
             for run in runs:
                 self._bytes -= self._sealing.pop(run).bytes
-            self._roomier.notify_all()
+            self._memory_freed.notify_all()
 
     def drop(self, run: int) -> None:
-        """Forget a run."""
+        """Drop the heads of a run."""
         with self._lock:
             for heads in (self._growing, self._sealing):
                 head = heads.pop(run, None)
                 if head is not None:
                     self._bytes -= head.bytes
-            self._roomier.notify_all()
+            self._memory_freed.notify_all()
 
     def oldest_seq(self) -> int | None:
-        """The oldest row of the log that some head still needs."""
+        """The oldest row of the log that a head still needs."""
         with self._lock:
             heads = (*self._growing.values(), *self._sealing.values())
             return min((head.first_seq for head in heads), default=None)
 
-    def wait_for_room(self, most_bytes: int, timeout_s: float) -> bool:
-        """Wait until the heads hold at most so much; False if they still hold more after `timeout_s`."""
+    def wait_for_room(self, max_bytes: int, timeout_s: float) -> bool:
+        """Wait until the heads take at most `max_bytes`; False if they do not within `timeout_s`."""
         with self._lock:
-            return self._roomier.wait_for(lambda: self._bytes <= most_bytes, timeout_s)
+            return self._memory_freed.wait_for(lambda: self._bytes <= max_bytes, timeout_s)
 
     @property
     def bytes(self) -> int:

@@ -1,21 +1,21 @@
-"""What lies in a store's files, read from them while another process may have them open."""
+"""Statistics of a store's files. Another process may have the store open."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from runvitals.store.samples.sqlite_chunks import database, log, month_files
-from runvitals.store.samples.sqlite_chunks.month_files import Months
+from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 
 
 @dataclass(frozen=True, slots=True)
-class File:
+class StoreFile:
     """One file.
 
     Args:
-        size_bytes: on disk, with its write-ahead log.
-        runs, samples, chunks, packs: what it holds; None of the log.
-        damaged: stretches that were set aside.
+        size_bytes: on disk, including its write-ahead log.
+        runs, samples, chunks, packs: how many it contains; None for the log.
+        damaged: number of damaged parts that were set aside.
     """
 
     path: str
@@ -27,31 +27,31 @@ class File:
     damaged: int
 
 
-def inventory(folder: str) -> list[File]:
+def inventory(folder: str) -> list[StoreFile]:
     """The log, then the months in order.
 
     Raises:
-        StoreError: there is no store in the folder, or it is of another version, or it cannot be read.
+        StoreError: there is no store in the folder, it is of another version, or could not be read.
     """
-    files = [_of_log(log.existing(folder))]
-    there = Months(folder)
-    return files + [_of_month(there.path(month)) for month in there.there()]
+    files = [_log_file(log.existing_path(folder))]
+    months = MonthFiles(folder)
+    return files + [_month_file(months.path(month)) for month in months.existing()]
 
 
-def _of_log(path: str) -> File:
+def _log_file(path: str) -> StoreFile:
     connection = database.open_for_reading(path, log.FORMAT)
     try:
-        with database.failing(path):
+        with database.store_errors(path):
             (damaged,) = connection.execute("SELECT count(*) FROM damaged").fetchone()
     finally:
         connection.close()
-    return File(path, database.size(path), None, None, None, None, damaged)
+    return StoreFile(path, database.size(path), None, None, None, None, damaged)
 
 
-def _of_month(path: str) -> File:
+def _month_file(path: str) -> StoreFile:
     connection = database.open_for_reading(path, month_files.FORMAT)
     try:
-        with database.failing(path):
+        with database.store_errors(path):
             counts = [
                 int(connection.execute(f"SELECT {what}").fetchone()[0])
                 for what in (
@@ -64,4 +64,4 @@ def _of_month(path: str) -> File:
             ]
     finally:
         connection.close()
-    return File(path, database.size(path), *counts)
+    return StoreFile(path, database.size(path), *counts)

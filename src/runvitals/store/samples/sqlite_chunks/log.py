@@ -1,10 +1,10 @@
-"""The log: what was appended and is not in chunks yet, one row for all batches of a commit.
+"""The log: batches that were appended and are not in chunks yet, one row per commit.
 
-Each row is a CRC-32 and then, for every batch, its run, writer, number and set of columns, and its times and
+A row is a CRC-32, then for every batch its run, writer, sequence number and set of columns, and its times and
 values packed as the client sent them (`runvitals.model.batch_body`). Rows whose batches are all sealed are
-deleted from the front; the last row always stays, emptied, so that numbers are never used twice.
+deleted from the front. The last row is emptied instead, so that row numbers are never reused.
 
-One thread uses a log; only the committer does.
+Only the commit thread uses the log.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from runvitals.store.samples.contract import SampleBatch, StoreError, StoreUnava
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks.column_sets import Columns, add_columns, read_columns
 from runvitals.store.samples.sqlite_chunks.database import Format
-from runvitals.store.samples.sqlite_chunks.stored_batches import Marks
+from runvitals.store.samples.sqlite_chunks.stored_batches import StoredBatches
 
 NAME = "log.db"
 _PAIRING = """
-    -- The catalogue that the store's numbers come from: no row, or one (see `runvitals.store.pairing`).
+    -- The metadata store that assigned the ids: no row, or one (see `runvitals.store.pairing`).
     CREATE TABLE pairing (id TEXT NOT NULL, starts INTEGER NOT NULL, catalogue TEXT NOT NULL)"""
 
 
@@ -41,12 +41,12 @@ FORMAT = Format(
     schema="""
     CREATE TABLE columns (id INTEGER PRIMARY KEY, metrics BLOB NOT NULL UNIQUE);
     CREATE TABLE log (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL);
-    -- Batches that were stored: numbers of a writer without a hole. Lags behind the log.
+    -- Stored batches: ranges of a writer's sequence numbers. Lags behind the log.
     CREATE TABLE mark (run INTEGER, writer INTEGER, first INTEGER, last INTEGER NOT NULL,
         PRIMARY KEY (run, writer, first)) WITHOUT ROWID;
-    -- Rows of the log up to this one hold nothing of the run that is not in chunks.
+    -- All batches of the run in rows up to this one are in chunks.
     CREATE TABLE sealed (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL);
-    -- Nor anything that was not deleted; done: its chunks are deleted as well.
+    -- All batches of the run in rows up to this one were deleted; done: its chunks were, too.
     CREATE TABLE deleted (run INTEGER PRIMARY KEY, seq INTEGER NOT NULL, done INTEGER NOT NULL);
     CREATE TABLE damaged (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL);
     """
@@ -57,19 +57,19 @@ FORMAT = Format(
 _BATCH = struct.Struct("<QQQII")
 _CHECKSUM = struct.Struct("<I")
 EMPTY = _CHECKSUM.pack(zlib.crc32(b""))
-"""A row of no batches."""
-_MOST_TRIMMED_BYTES = 16 << 20
+"""A row without batches."""
+_MAX_TRIMMED_BYTES = 16 << 20
 
 log = logging.getLogger("runvitals.store")
 
 
 class Pairing(NamedTuple):
-    """What a store and its catalogue both say, so that each is known to the other.
+    """Links a sample store and its metadata store; both contain it.
 
     Args:
-        id: of both.
-        starts: how often a server has used the two together; the catalogue's is never the smaller one.
-        catalogue: its name, without a password.
+        id: random id of the pair.
+        starts: number of server starts with the two; never larger in the sample store.
+        catalogue: address of the metadata store, without a password.
     """
 
     id: str
@@ -78,48 +78,48 @@ class Pairing(NamedTuple):
 
 
 def read_pairing(connection: sqlite3.Connection) -> Pairing | None:
-    """What a log says of its catalogue; None: nothing yet."""
+    """The pairing in a log; None if there is none yet."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='pairing'").fetchone():
-        return None  # of format 1
+        return None  # format 1
     row = connection.execute("SELECT id, starts, catalogue FROM pairing").fetchone()
     return None if row is None else Pairing(*row)
 
 
-class NotedMonths(NamedTuple):
-    """Which months have files, so that it is noticed when one is deleted.
+class RecordedMonths(NamedTuple):
+    """The months that have files, so that a deleted file is detected.
 
     Args:
         written: months that have, or had, a file.
-        lost: those whose file was deleted and has been made anew since.
+        lost: months whose file was deleted, and has been created anew since.
     """
 
     written: frozenset[int] = frozenset()
     lost: frozenset[int] = frozenset()
 
 
-def read_months(connection: sqlite3.Connection) -> NotedMonths:
-    """The months that a log has noted; none in a log of an older version."""
+def read_months(connection: sqlite3.Connection) -> RecordedMonths:
+    """The months recorded in a log; none in a log of an older version."""
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name='month'").fetchone():
-        return NotedMonths()
+        return RecordedMonths()
     rows = connection.execute("SELECT month, lost FROM month").fetchall()
-    return NotedMonths(
+    return RecordedMonths(
         frozenset(month for month, _ in rows), frozenset(month for month, lost in rows if lost)
     )
 
 
 class Log:
-    """The log of a folder.
+    """The log of a store.
 
     Raises:
-        StoreError: it cannot be opened.
+        StoreError: it could not be opened.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.connection = database.open_for_writing(path, FORMAT)
         self._file = OpenedFile(path)
-        with database.failing(path):
-            self.marks = Marks(self.connection)
+        with database.store_errors(path):
+            self.stored_batches = StoredBatches(self.connection)
             self._columns = {
                 metrics: column_id for column_id, metrics in read_columns(self.connection).items()
             }
@@ -138,27 +138,27 @@ class Log:
         return not self.last_seq
 
     def problem(self) -> str | None:
-        """Why nothing that is appended would last: the file was deleted or replaced. For any thread."""
+        """Why appended batches would be lost: the file was deleted or replaced. For use in any thread."""
         return self._file.problem()
 
     def highest(self) -> tuple[int, int]:
-        """The highest number of a run or writer, and of a metric, that the log knows of."""
-        with database.failing(self.path):
-            of_marks = self.connection.execute("SELECT max(run), max(writer) FROM mark").fetchone()
-        runs = [number for number in (*of_marks, *self._sealed) if number is not None]
-        return max(runs, default=0), max((max(some) for some in self._columns if some), default=0)
+        """The highest id of a run or writer, and of a metric, in the log."""
+        with database.store_errors(self.path):
+            in_marks = self.connection.execute("SELECT max(run), max(writer) FROM mark").fetchone()
+        runs = [number for number in (*in_marks, *self._sealed) if number is not None]
+        return max(runs, default=0), max((max(columns) for columns in self._columns if columns), default=0)
 
     def pair(self, pairing: Pairing) -> None:
-        """Note the catalogue that the store's numbers come from."""
-        with database.failing(self.path), database.transaction(self.connection):
+        """Record the pairing with a metadata store."""
+        with database.store_errors(self.path), database.transaction(self.connection):
             self.connection.execute("DELETE FROM pairing")
             self.connection.execute("INSERT INTO pairing VALUES (?, ?, ?)", pairing)
         self.pairing = pairing
 
-    def note_months(self, months: NotedMonths) -> None:
-        """Replace what is noted of the months' files."""
-        with database.failing(self.path), database.transaction(self.connection):
-            # Not in the format: older versions can read and write a file that has this table.
+    def record_months(self, months: RecordedMonths) -> None:
+        """Replace the record of the month files."""
+        with database.store_errors(self.path), database.transaction(self.connection):
+            # Not part of the format version: older versions can read and write files with this table.
             self.connection.execute(
                 "CREATE TABLE IF NOT EXISTS month (month INTEGER PRIMARY KEY, lost INTEGER NOT NULL)"
             )
@@ -168,8 +168,8 @@ class Log:
         self.months = months
 
     def unsealed(self) -> Iterator[tuple[int, list[SampleBatch]]]:
-        """Rows of the log with the batches that are in no chunk yet. All batches are noted as seen."""
-        with database.failing(self.path):
+        """The rows of the log with their unsealed batches. Adds all batches to `stored_batches`."""
+        with database.store_errors(self.path):
             upto = dict(self.connection.execute("SELECT run, seq FROM sealed"))
             for run, seq in self.connection.execute("SELECT run, seq FROM deleted"):
                 upto[run] = max(seq, upto.get(run, 0))
@@ -180,26 +180,26 @@ class Log:
                 try:
                     batches = unpack(packed, columns)
                 except ValueError as error:
-                    log.error("%s: row %d is damaged and set aside: %s", self.path, seq, error)
+                    log.error("%s: row %d is damaged and was set aside: %s", self.path, seq, error)
                     self.connection.execute("INSERT OR REPLACE INTO damaged VALUES (?, ?)", (seq, packed))
                     continue
                 for batch in batches:
                     if seq > deleted.get(batch.run, 0):
-                        self.marks.add(batch.run, batch.writer, batch.seq)
+                        self.stored_batches.add(batch.run, batch.writer, batch.seq)
                 yield seq, [batch for batch in batches if seq > upto.get(batch.run, 0)]
 
     def append(self, batches: Sequence[SampleBatch]) -> int:
-        """Make batches durable in a row; its number.
+        """Append batches durably as one row. Returns its number.
 
         Raises:
-            StoreUnavailable: they are not stored.
+            StoreUnavailable: they were not stored.
         """
         problem = self.problem()
         if problem is not None:
             raise StoreUnavailable(problem)
         seq = self.last_seq + 1
         new: dict[Columns, int] = {}
-        with database.failing(self.path), database.transaction(self.connection):
+        with database.store_errors(self.path), database.transaction(self.connection):
             packed = self._pack(batches, new)
             self.connection.execute("INSERT INTO log VALUES (?, ?)", (seq, packed))
         self._columns.update(new)
@@ -207,7 +207,7 @@ class Log:
         self._rows.append((seq, len(packed)))
         self.bytes += len(packed)
         for batch in batches:
-            self.marks.add(batch.run, batch.writer, batch.seq)
+            self.stored_batches.add(batch.run, batch.writer, batch.seq)
         return seq
 
     def _pack(self, batches: Sequence[SampleBatch], new: dict[Columns, int]) -> bytes:
@@ -222,35 +222,33 @@ class Log:
         joined = b"".join(parts)
         return _CHECKSUM.pack(zlib.crc32(joined)) + joined
 
-    def note_sealed(self, upto: Mapping[int, int]) -> None:
-        """Of these runs, nothing in rows up to `upto` is needed any longer. Made durable by the next
-        `trim`.
-        """
+    def record_sealed(self, upto: Mapping[int, int]) -> None:
+        """Record that the batches of these runs are sealed up to a row. The next `trim` makes it durable."""
         self._sealed.update(upto)
 
     def trim(self, needed_seq: int | None) -> bool:
-        """Delete rows before `needed_seq` (None: all, and empty the last), some at a time; whether there
+        """Delete some of the rows before `needed_seq` (None: all, and empty the last). Returns whether there
         are more.
         """
         needed = self.last_seq if needed_seq is None else min(needed_seq, self.last_seq)
         bytes_freed = rows = 0
-        while rows < len(self._rows) and self._rows[rows][0] < needed and bytes_freed < _MOST_TRIMMED_BYTES:
+        while rows < len(self._rows) and self._rows[rows][0] < needed and bytes_freed < _MAX_TRIMMED_BYTES:
             bytes_freed += self._rows[rows][1]
             rows += 1
         if not rows and not self._sealed:
             return False
         first = self._rows[rows][0] if rows < len(self._rows) else needed
         empties_last = needed_seq is None and rows == len(self._rows) - 1
-        with database.failing(self.path), database.transaction(self.connection):
+        with database.store_errors(self.path), database.transaction(self.connection):
             self.connection.executemany("REPLACE INTO sealed VALUES (?, ?)", self._sealed.items())
-            self.marks.write()
+            self.stored_batches.write()
             self.connection.execute("DELETE FROM log WHERE seq < ?", (first,))
             if empties_last:
                 self.connection.execute("UPDATE log SET batches=? WHERE seq=?", (EMPTY, first))
             self.connection.execute("DELETE FROM sealed WHERE seq < ?", (first,))
             self.connection.execute("DELETE FROM deleted WHERE seq < ? AND done", (first,))
         self._sealed.clear()
-        self.marks.written()
+        self.stored_batches.written()
         for _ in range(rows):
             self._rows.popleft()
         self.bytes -= bytes_freed
@@ -260,52 +258,51 @@ class Log:
         return bool(self._rows) and self._rows[0][0] < needed
 
     def delete(self, run: int) -> None:
-        """Forget a run's batches; from now on it must be deleted from the chunks as well, until
-        `delete_done`.
-        """
-        with database.failing(self.path), database.transaction(self.connection):
+        """Delete a run's batches. The deletion of its chunks is pending until `delete_done`."""
+        with database.store_errors(self.path), database.transaction(self.connection):
             self.connection.execute("REPLACE INTO deleted VALUES (?, ?, 0)", (run, self.last_seq))
             self.connection.execute("DELETE FROM sealed WHERE run=?", (run,))
-            self.marks.delete(run)
-        self.marks.deleted(run)
+            self.stored_batches.delete(run)
+        self.stored_batches.deleted(run)
         self._sealed.pop(run, None)
 
     def delete_done(self, run: int) -> None:
-        with database.failing(self.path):
+        with database.store_errors(self.path):
             self.connection.execute("UPDATE deleted SET done=1 WHERE run=?", (run,))
 
-    def half_deleted(self) -> list[int]:
-        """Runs whose chunks are still to be deleted."""
-        with database.failing(self.path):
+    def pending_deletions(self) -> list[int]:
+        """The runs whose chunks have not been deleted yet."""
+        with database.store_errors(self.path):
             return [run for (run,) in self.connection.execute("SELECT run FROM deleted WHERE NOT done")]
 
-    def give_back(self) -> None:
+    def release_free_pages(self) -> None:
         """Return free pages to the file system."""
-        with database.failing(self.path):
-            database.give_back(self.connection)
+        with database.store_errors(self.path):
+            database.release_free_pages(self.connection)
 
     def close(self) -> None:
         self.connection.close()
 
 
-def check_there(folder: str, has_samples: bool) -> None:
-    """
+def check_exists(folder: str, has_samples: bool) -> None:
+    """Check that a store with samples has a log.
+
     Raises:
-        StoreError: there are samples, and no log: what was acknowledged last is missing.
+        StoreError: it does not: the samples that were acknowledged last are missing.
     """
     path = os.path.join(folder, NAME)
     if has_samples and not os.path.exists(path):
         raise StoreError(
-            f"{path} is missing: it had the newest samples, and what was stored already. Put it back from a "
-            "backup, or make a new one with `runvitals store repair`"
+            f"{path} is missing: it contained the newest samples. Restore it from a backup, or create a new "
+            "one with `runvitals store repair`"
         )
 
 
-def existing(folder: str) -> str:
+def existing_path(folder: str) -> str:
     """The path of a store's log.
 
     Raises:
-        StoreError: there is none.
+        StoreError: the log does not exist.
     """
     path = os.path.join(folder, NAME)
     if not os.path.exists(path):
@@ -314,10 +311,10 @@ def existing(folder: str) -> str:
 
 
 def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[SampleBatch]:
-    """The batches of a row.
+    """Decode the batches of a row.
 
     Raises:
-        ValueError: it is damaged.
+        ValueError: the row is damaged.
     """
     if len(packed) < _CHECKSUM.size or _CHECKSUM.unpack_from(packed)[0] != zlib.crc32(
         packed[_CHECKSUM.size :]
@@ -327,12 +324,12 @@ def unpack(packed: bytes, columns: Mapping[int, Columns]) -> list[SampleBatch]:
     position = _CHECKSUM.size
     view = memoryview(packed)
     while position < len(packed):
-        run, writer, number, column_id, length = _BATCH.unpack_from(packed, position)
+        run, writer, seq, column_id, length = _BATCH.unpack_from(packed, position)
         position += _BATCH.size
         if column_id not in columns:
-            raise ValueError(f"its columns {column_id} are unknown")
+            raise ValueError(f"unknown set of columns {column_id}")
         metrics = columns[column_id]
         t, values = batch_body.unpack(view[position : position + length], len(metrics))
-        batches.append(SampleBatch(run, writer, number, metrics, t, values))
+        batches.append(SampleBatch(run, writer, seq, metrics, t, values))
         position += length
     return batches

@@ -1,7 +1,6 @@
-"""The files of sealed samples: one for each month (UTC) in which there are any, `samples-2026-10.db`.
+"""Month files: the sealed samples of each month (UTC), `samples-2026-10.db`.
 
-Each sample lies in the file of its own month, so that a range finds its files by their names, and dropping a
-month is dropping a file.
+A time range determines its files by name, and deleting a month means deleting a file.
 """
 
 from __future__ import annotations
@@ -23,31 +22,31 @@ from runvitals.buckets import Integers
 from runvitals.store.samples.contract import END_OF_TIME_MS, StoreError
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks import store_id as owner
-from runvitals.store.samples.sqlite_chunks.database import Connection, DamagedFile, Format
-from runvitals.store.samples.sqlite_chunks.log import NotedMonths
+from runvitals.store.samples.sqlite_chunks.database import DamagedFile, FileConnection, Format
+from runvitals.store.samples.sqlite_chunks.log import RecordedMonths
 
 FORMAT = Format(
     application_id=0x52564D31,
     schema="""
-    -- t0, t1: of all its samples here; chunks_t1: the last one in a chunk. rolled: a bit for each day of the
-    -- month that is in `rollup` whole. seals: since it was compacted, the last one at sealed_ms.
+    -- t0, t1: first and last sample in this file; chunks_t1: last sample in a chunk. rolled: a bit for each
+    -- day that is in `rollup`. seals: number of seals since compaction, the last one at sealed_ms.
     CREATE TABLE run (run INTEGER PRIMARY KEY, t0 INTEGER NOT NULL, t1 INTEGER NOT NULL,
         chunks_t1 INTEGER, samples INTEGER NOT NULL, rolled INTEGER NOT NULL, seals INTEGER NOT NULL,
         sealed_ms INTEGER NOT NULL);
     CREATE INDEX run_to_compact ON run (sealed_ms) WHERE seals > 0;
-    -- One series from t0 to t1; those of a series never overlap. times, data: where they lie.
+    -- One series from t0 to t1; chunks of a series never overlap. times, data: ids of rows in these tables.
     CREATE TABLE chunk (run INTEGER, metric INTEGER, t0 INTEGER, t1 INTEGER NOT NULL, ticks INTEGER NOT NULL,
         summary BLOB NOT NULL, times INTEGER NOT NULL, data INTEGER NOT NULL,
         PRIMARY KEY (run, metric, t0)) WITHOUT ROWID;
-    -- Times are shared by the chunks of a tick group: so many.
+    -- Times that chunks share; chunks: how many.
     CREATE TABLE times (id INTEGER PRIMARY KEY, chunks INTEGER NOT NULL, data BLOB NOT NULL);
     CREATE TABLE data (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
-    -- The samples of a run that are too few for chunks: all metrics together.
+    -- Samples of a run that are too few for chunks: all metrics in one row.
     CREATE TABLE pack (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, columns INTEGER NOT NULL,
         t0 INTEGER NOT NULL, t1 INTEGER NOT NULL, ticks INTEGER NOT NULL, body BLOB NOT NULL);
     CREATE INDEX pack_run ON pack (run);
     CREATE TABLE columns (id INTEGER PRIMARY KEY, metrics BLOB NOT NULL UNIQUE);
-    -- All chunks and packs of a run on a day (since 1970) together.
+    -- Summary of all chunks and packs of a run on a day (days since 1970).
     CREATE TABLE rollup (metric INTEGER, day INTEGER, run INTEGER, summary BLOB NOT NULL,
         PRIMARY KEY (metric, day, run)) WITHOUT ROWID;
     CREATE TABLE damaged (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, metric INTEGER, t0 INTEGER NOT NULL,
@@ -55,20 +54,20 @@ FORMAT = Format(
     """,
 )
 _NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db(\.damaged-\d+)?")
-ASIDE = "damaged or another store's, and set aside"
-"""What is said of a file that was set aside."""
+SET_ASIDE = "damaged or belongs to another store, and was set aside"
+"""Reported of a file that was set aside."""
 MISSING = (
-    "was deleted, and its samples are missing: stop the server and put the file back from a backup, or "
-    "accept the loss with `runvitals store repair`"
+    "was deleted, and its samples are missing: stop the server and restore the file from a backup, or accept "
+    "the loss with `runvitals store repair`"
 )
-"""What is reported of a month's file that was deleted."""
-_MOST_OPEN = 8
+"""Reported of a month file that was deleted."""
+_MAX_OPEN = 8
 _EPOCH_YEAR = 1970
 
 log = logging.getLogger("runvitals.store")
 
 Month = int
-"""Months since 1970-01."""
+"""MonthFiles since 1970-01."""
 
 
 def month_of(t_ms: int) -> Month:
@@ -85,29 +84,30 @@ def start_ms(month: Month) -> int:
 
 
 def months_of(t: Integers) -> list[tuple[Month, Integers]]:
-    """Which of these times lie in which month.
+    """Split times by month.
 
     Returns:
-        months and the indices of their times, in the order in which they were.
+        months, and the indices of their times in `t`.
     """
     first, last = month_of(int(t.min())), month_of(int(t.max()))
     if first == last:
         return [(first, np.arange(len(t)))]
-    found = []
+    indices = []
     for month in range(first, last + 1):
         rows = np.flatnonzero((t >= start_ms(month)) & (t < start_ms(month + 1)))
         if len(rows):
-            found.append((month, rows))
-    return found
+            indices.append((month, rows))
+    return indices
 
 
-class Months:
-    """The files of a folder, with connections that are used again.
+class MonthFiles:
+    """The month files of a folder, with pools of connections.
 
     One thread writes (`writer`); any number read (`reader`).
 
     Attributes:
-        store_id: of the store that the files belong to (see `owner`); None: not known, and none is refused.
+        store_id: id of the store (see `store_id`); files of other stores are rejected. None: unknown, and all
+            files are accepted.
     """
 
     def __init__(self, folder: str, store_id: str | None = None) -> None:
@@ -115,11 +115,11 @@ class Months:
         self.store_id = store_id
         self._lock = threading.Lock()
         self._writers: dict[Month, sqlite3.Connection] = {}
-        self._idle: dict[Month, list[Connection]] = {}
+        self._idle: dict[Month, list[FileConnection]] = {}
         self._generations: Counter[Month] = Counter()
-        self._frozen: list[Month] = []
-        self._thawed = threading.Condition(self._lock)
-        self._there: set[Month] = set()
+        self._immutable: list[Month] = []
+        self._no_immutable = threading.Condition(self._lock)
+        self._existing: set[Month] = set()
         self._aside: set[tuple[Month, str]] = set()
         self._written: set[Month] = set()
         self._lost: set[Month] = set()
@@ -128,43 +128,43 @@ class Months:
             if match[3]:
                 self._aside.add((month, os.path.join(folder, match[0])))
             else:
-                self._there.add(month)
+                self._existing.add(month)
 
     def path(self, month: Month) -> str:
         year, index = divmod(month, 12)
         return os.path.join(self.folder, f"samples-{_EPOCH_YEAR + year:04d}-{index + 1:02d}.db")
 
-    def there(self) -> list[Month]:
+    def existing(self) -> list[Month]:
         with self._lock:
-            return sorted(self._there)
+            return sorted(self._existing)
 
-    def aside(self) -> list[tuple[Month, str]]:
-        """The damaged files that were set aside: months and paths, in order."""
+    def set_aside_files(self) -> list[tuple[Month, str]]:
+        """The files that were set aside: months and paths, in order."""
         with self._lock:
             return sorted(self._aside)
 
-    def expect(self, noted: NotedMonths) -> None:
-        """The months that had files when the store was last used, as its log has noted."""
+    def expect(self, recorded: RecordedMonths) -> None:
+        """Set the months that had files when the store was last used, from its log."""
         aside = {month for month, _ in self._aside}
-        self._written |= noted.written - aside
-        self._lost |= noted.lost
+        self._written |= recorded.written - aside
+        self._lost |= recorded.lost
 
-    def noted(self) -> NotedMonths:
-        """The months that have or had files, for the log."""
+    def recorded(self) -> RecordedMonths:
+        """The months that have or had files, to be recorded in the log."""
         with self._lock:
-            return NotedMonths(frozenset(self._written | self._there), frozenset(self._lost))
+            return RecordedMonths(frozenset(self._written | self._existing), frozenset(self._lost))
 
     def missing(self) -> list[tuple[Month, str]]:
-        """The months whose files were deleted by somebody else, with the files' paths."""
-        noted = self.noted()
+        """The months whose files were deleted by another program, with the paths of the files."""
+        recorded = self.recorded()
         return [
             (month, self.path(month))
-            for month in sorted(noted.written | noted.lost)
-            if month in noted.lost or not os.path.exists(self.path(month))
+            for month in sorted(recorded.written | recorded.lost)
+            if month in recorded.lost or not os.path.exists(self.path(month))
         ]
 
     def accept_missing(self) -> list[str]:
-        """Expect deleted files no longer; their paths."""
+        """Stop reporting deleted files. Returns their paths."""
         missing = self.missing()
         with self._lock:
             self._lost.clear()
@@ -172,45 +172,51 @@ class Months:
         return [path for _, path in missing]
 
     def common_id(self) -> str | None:
-        """The id of a store that all files have that have one."""
-        found = set()
-        for month in self.there():
-            with suppress(StoreError), self.reader(month) as connection, database.failing(self.path(month)):
-                found.add(owner.of(connection))
-        found.discard(None)
-        return found.pop() if len(found) == 1 else None
+        """The store id of the files; None if no file has one, or they differ."""
+        ids = set()
+        for month in self.existing():
+            with (
+                suppress(StoreError),
+                self.reader(month) as connection,
+                database.store_errors(self.path(month)),
+            ):
+                ids.add(owner.read(connection))
+        ids.discard(None)
+        return ids.pop() if len(ids) == 1 else None
 
     def covering(self, t0_ms: int, t1_ms: int) -> list[Month]:
-        """The months there are that lie, wholly or in part, in a range."""
-        return [month for month in self.there() if start_ms(month) <= t1_ms and t0_ms < start_ms(month + 1)]
+        """The existing months that overlap a range."""
+        return [
+            month for month in self.existing() if start_ms(month) <= t1_ms and t0_ms < start_ms(month + 1)
+        ]
 
     def writer(self, month: Month) -> sqlite3.Connection:
-        """The connection that writes to a month; its file is made if there is none."""
+        """The connection that writes to a month; creates the file if it does not exist."""
         with self._lock:
             connection = self._writers.pop(month, None)
             if connection is None:
-                self._thawed.wait_for(lambda: month not in self._frozen)
-                if month in self._written | self._there and not os.path.exists(self.path(month)):
+                self._no_immutable.wait_for(lambda: month not in self._immutable)
+                if month in self._written | self._existing and not os.path.exists(self.path(month)):
                     self._lost.add(month)
                 connection = database.open_for_writing(self.path(month), FORMAT)
-                self._refuse_anothers(connection, month)
-                while len(self._writers) >= _MOST_OPEN:
+                self._check_owner(connection, month)
+                while len(self._writers) >= _MAX_OPEN:
                     self._writers.pop(next(iter(self._writers))).close()
-            self._writers[month] = connection  # last used, last closed
-            self._there.add(month)
+            self._writers[month] = connection  # the least recently used one is closed first
+            self._existing.add(month)
         return connection
 
     @contextmanager
     def writing(self, month: Month) -> Iterator[sqlite3.Connection]:
-        """A transaction in a month's file.
+        """A transaction in a month file.
 
         Raises:
-            DamagedFile: the file is of no use: it has been set aside, and the next one will be new.
+            DamagedFile: the file was set aside; the next write creates a new one.
         """
         try:
-            with database.failing(self.path(month)):
+            with database.store_errors(self.path(month)):
                 if month in self._writers and not os.path.exists(self.path(month)):
-                    self._forget_deleted(month)
+                    self._abandon_deleted(month)
                 connection = self.writer(month)
                 with database.transaction(connection):
                     if self.store_id is not None:
@@ -220,18 +226,18 @@ class Months:
             self.set_aside(month, error)
             raise
         except BaseException:
-            self.drop_writer(month)  # after a failure it may be of no use
+            self.drop_writer(month)  # the connection may be unusable after a failure
             raise
 
-    def _forget_deleted(self, month: Month) -> None:
-        """Write no more to a file that was deleted: that would be lost."""
+    def _abandon_deleted(self, month: Month) -> None:
+        """Stop writing to a file that was deleted: the samples would be lost."""
         with self._lock:
             self._lost.add(month)
-        self._let_go(month)
+        self._close_connections(month)
         self._start_generation(month)
 
     def drop_writer(self, month: Month) -> None:
-        """Close the connection that writes to a month: after a failure it may be of no use."""
+        """Close the connection that writes to a month: it may be unusable after a failure."""
         with self._lock:
             connection = self._writers.pop(month, None)
         if connection is not None:
@@ -239,7 +245,7 @@ class Months:
 
     @contextmanager
     def reader(self, month: Month) -> Iterator[sqlite3.Connection]:
-        """A connection on which everything read is of the same moment."""
+        """A connection in a read transaction: all reads see the same state."""
         connection = self._open(month)
         try:
             with database.snapshot(connection):
@@ -247,56 +253,56 @@ class Months:
         finally:
             self._put_back(month, connection)
 
-    def _open(self, month: Month) -> Connection:
-        """A connection to read from. While it is a frozen one, nobody writes to the month."""
+    def _open(self, month: Month) -> FileConnection:
+        """A connection for reading. While it is immutable, the month is not written to."""
         with self._lock:
             idle = self._idle.get(month)
             if idle:
                 return idle.pop()
             generation = self._generations[month]
         connection = database.open_for_reading(self.path(month), FORMAT)
-        self._refuse_anothers(connection, month)
+        self._check_owner(connection, month)
         connection.generation = generation
-        if not connection.frozen:
+        if not connection.immutable:
             return connection
         with self._lock:
             if month not in self._writers:
-                self._frozen.append(month)
+                self._immutable.append(month)
                 return connection
-        connection.close()  # a writer came in between: with it, there is what readers need
+        connection.close()  # a writer has opened the file meanwhile: open an ordinary connection
         return self._open(month)
 
-    def _refuse_anothers(self, connection: sqlite3.Connection, month: Month) -> None:
-        """Close a connection to another store's file.
+    def _check_owner(self, connection: sqlite3.Connection, month: Month) -> None:
+        """Check that a file belongs to this store; otherwise close the connection.
 
         Raises:
-            DamagedFile: it is one: of no use here.
+            DamagedFile: it belongs to another store.
         """
         try:
-            with database.failing(self.path(month)):
-                stamped = owner.of(connection)
+            with database.store_errors(self.path(month)):
+                stamped = owner.read(connection)
             if owner.is_another(stamped, self.store_id):
-                raise DamagedFile(f"{self.path(month)}: it is another store's")
+                raise DamagedFile(f"{self.path(month)}: the file belongs to another store")
         except BaseException:
             connection.close()
             raise
 
-    def _put_back(self, month: Month, connection: Connection) -> None:
+    def _put_back(self, month: Month, connection: FileConnection) -> None:
         with self._lock:
-            if connection.frozen:
-                self._frozen.remove(month)
-                self._thawed.notify_all()
+            if connection.immutable:
+                self._immutable.remove(month)
+                self._no_immutable.notify_all()
             elif (
                 connection.generation == self._generations[month]
-                and sum(map(len, self._idle.values())) < _MOST_OPEN
+                and sum(map(len, self._idle.values())) < _MAX_OPEN
             ):
                 self._idle.setdefault(month, []).append(connection)
                 return
         connection.close()
 
     def remove(self, month: Month) -> None:
-        """Delete a month's file."""
-        self._let_go(month)
+        """Delete a month file."""
+        self._close_connections(month)
         database.unlink(self.path(month))
         self._start_generation(month)
         with self._lock:
@@ -304,44 +310,41 @@ class Months:
             self._lost.discard(month)
 
     def set_aside(self, month: Month, reason: Exception) -> None:
-        """Rename a month's damaged file: nothing is read from it any longer, and nothing is lost of it."""
-        self._let_go(month)
+        """Rename a damaged month file: it is no longer read, and kept for `repair`."""
+        self._close_connections(month)
         path = database.set_aside(self.path(month))
         self._start_generation(month)
         with self._lock:
             self._aside.add((month, path))
             self._written.discard(month)
-        log.error("%s; it is now %s, and the rest is served: `runvitals store repair`", reason, path)
+        log.error("%s; the file was renamed to %s; run `runvitals store repair`", reason, path)
 
-    def forget_aside(self, path: str, into: str) -> str:
-        """Give a file that was set aside a name that is not looked for; the one it has then."""
+    def rename_set_aside(self, path: str, into: str) -> str:
+        """Rename a file that was set aside, so that it is no longer reported. Returns the new path."""
         database.rename(path, into)
         with self._lock:
-            self._aside = {one for one in self._aside if one[1] != path}
+            self._aside = {(month, other) for month, other in self._aside if other != path}
         return into
 
     def remove_aside(self, month: Month) -> None:
         """Delete the files of a month that were set aside."""
-        for of, path in self.aside():
-            if of == month and os.path.isfile(path):
+        for other_month, path in self.set_aside_files():
+            if other_month == month and os.path.isfile(path):
                 database.unlink(path)
                 with self._lock:
-                    self._aside.discard((of, path))
+                    self._aside.discard((month, path))
 
-    def _let_go(self, month: Month) -> None:
-        """Close what is open of a month but for what readers are using."""
+    def _close_connections(self, month: Month) -> None:
+        """Close the connections to a month file, except those in use by readers."""
         with self._lock:
-            self._there.discard(month)
+            self._existing.discard(month)
             unused = self._idle.pop(month, [])
             writer = self._writers.pop(month, None)
         for connection in (*unused, *filter(None, [writer])):
             connection.close()
 
     def _start_generation(self, month: Month) -> None:
-        """The month's file is gone: no connection that was opened before may be used again.
-
-        A connection that was opened while the file was being deleted is of the old generation as well.
-        """
+        """Prevent the reuse of connections to a deleted file, including those opened during its deletion."""
         with self._lock:
             self._generations[month] += 1
             unused = self._idle.pop(month, [])
@@ -349,15 +352,15 @@ class Months:
             connection.close()
 
     def size(self) -> int:
-        """Bytes on disk."""
-        paths = [*map(self.path, self.there()), *(path for _, path in self.aside())]
+        """Size on disk in bytes."""
+        paths = [*map(self.path, self.existing()), *(path for _, path in self.set_aside_files())]
         return sum(map(database.size, paths))
 
     def close(self) -> None:
         with self._lock:
             idle = [connection for some in self._idle.values() for connection in some]
             self._idle.clear()
-        # Readers first: the last one to close a file tidies up after it, and only a writer can.
+        # Readers first: the last connection to close a file checkpoints it, which only a writer can.
         for connection in (*idle, *self._writers.values()):
             connection.close()
         self._writers.clear()

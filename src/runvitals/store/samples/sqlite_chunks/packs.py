@@ -1,8 +1,7 @@
-"""Packs: a run's samples that are too few for chunks, all metrics in one row. A run of a minute is never more
-than this.
+"""Packs: samples of a run that are too few for chunks, all metrics in one row. A short run is a single pack.
 
-Packed like the bodies of batches: for so few ticks zstd over all columns together beats any codec of single
-ones (10 ticks: 1.5 bytes a value against 4.3 with pcodec).
+They are encoded like the bodies of batches. For few ticks, zstd over all columns is smaller than a codec per
+column (10 ticks: 1.5 bytes per value; 4.3 with pcodec).
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import NamedTuple
 
 from runvitals.buckets import Floats, Integers
 from runvitals.model import batch_body
-from runvitals.store.samples.codec import Corrupt
+from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.sqlite_chunks.blocks import Block, Group, on_disk
 from runvitals.store.samples.sqlite_chunks.column_sets import add_columns, read_columns, unpack_columns
 
@@ -36,33 +35,33 @@ class Pack(NamedTuple):
     def block(self) -> Block:
         """
         Raises:
-            Corrupt: it cannot be unpacked.
+            CorruptData: the pack is damaged.
         """
-        return on_disk(self.metrics, *self._unpacked())
+        return on_disk(self.metrics, *self._unpack())
 
     def series(self, metric: int) -> tuple[Integers, Floats] | None:
-        """The samples of one metric, times ascending, each once; None where it is not among them.
+        """The samples of one metric, with ascending and unique times; None if the pack does not contain it.
 
         Raises:
-            Corrupt: it cannot be unpacked.
+            CorruptData: the pack is damaged.
         """
         if metric not in self.metrics:
             return None
-        t, values = self._unpacked()
+        t, values = self._unpack()
         return t, values[:, self.metrics.index(metric)]
 
-    def _unpacked(self) -> tuple[Integers, Floats]:
+    def _unpack(self) -> tuple[Integers, Floats]:
         try:
             t, values = batch_body.unpack(self.body, len(self.metrics))
         except ValueError as error:
-            raise Corrupt(str(error)) from error
+            raise CorruptData(str(error)) from error
         if len(t) != self.ticks:
-            raise Corrupt(f"{self.ticks} ticks were expected, not {len(t)}")
+            raise CorruptData(f"expected {self.ticks} ticks, got {len(t)}")
         return t, values
 
 
-class PackedAlike(NamedTuple):
-    """Packs of one shape, each of another run. `column`: where the metric in question is among `columns`."""
+class SameShapePacks(NamedTuple):
+    """Packs of the same shape, each of another run. `column`: index of the wanted metric among `columns`."""
 
     columns: int
     ticks: int
@@ -71,7 +70,7 @@ class PackedAlike(NamedTuple):
     bodies: list[bytes]
 
     def series(self) -> tuple[Integers, Floats] | None:
-        """Times and values, runs × ticks; None where they must be read one by one."""
+        """Times and values of shape (runs, ticks); None if the packs must be read one by one."""
         return batch_body.unpack_column(self.bodies, self.ticks, self.columns, self.column)
 
 
@@ -85,28 +84,30 @@ def of_run(connection: sqlite3.Connection, run: int) -> list[Pack]:
 
 
 def of_all(connection: sqlite3.Connection, t0: int, t1: int) -> Iterator[Pack]:
-    """The packs of all runs that reach into a range."""
+    """The packs of all runs that overlap a range, by run."""
     return map(_pack, connection.execute(f"{_SELECT} WHERE t0<=? AND t1>=? ORDER BY run", (t1, t0)))
 
 
-def alike(connection: sqlite3.Connection, runs: Set[int], metric: int, t0: int, t1: int) -> list[PackedAlike]:
-    """The packs of these runs that have a metric and reach into a range, by their shapes."""
-    places = {
-        number: (metrics.index(metric), len(metrics))
-        for number, metrics in read_columns(connection).items()
+def of_same_shape(
+    connection: sqlite3.Connection, runs: Set[int], metric: int, t0: int, t1: int
+) -> list[SameShapePacks]:
+    """The packs of these runs that contain a metric and overlap a range, by shape."""
+    positions = {
+        column_id: (metrics.index(metric), len(metrics))
+        for column_id, metrics in read_columns(connection).items()
         if metric in metrics
     }
     rows = connection.execute("SELECT run, columns, ticks, body FROM pack WHERE t0<=? AND t1>=?", (t1, t0))
-    found: dict[tuple[int, int], PackedAlike] = {}
+    by_shape: dict[tuple[int, int], SameShapePacks] = {}
     for run, columns, ticks, packed in rows:
-        if run in runs and columns in places:
-            some = found.get((columns, ticks))
-            if some is None:
-                column, count = places[columns]
-                some = found[columns, ticks] = PackedAlike(count, ticks, column, [], [])
-            some.runs.append(run)
-            some.bodies.append(packed)
-    return list(found.values())
+        if run in runs and columns in positions:
+            same_shape = by_shape.get((columns, ticks))
+            if same_shape is None:
+                column, count = positions[columns]
+                same_shape = by_shape[columns, ticks] = SameShapePacks(count, ticks, column, [], [])
+            same_shape.runs.append(run)
+            same_shape.bodies.append(packed)
+    return list(by_shape.values())
 
 
 def _pack(row: tuple[int, int, bytes | None, int, int, int, bytes]) -> Pack:
@@ -115,7 +116,7 @@ def _pack(row: tuple[int, int, bytes | None, int, int, int, bytes]) -> Pack:
 
 
 def add(connection: sqlite3.Connection, run: int, groups: Iterable[Group]) -> None:
-    """Pack groups, a row each."""
+    """Add each group as a pack."""
     for group in groups:
         packed = batch_body.pack(group.t, group.values)
         column_id = add_columns(connection, group.metrics)

@@ -1,7 +1,8 @@
-"""Reading: series over the files of months and what is still in memory, and the newest values."""
+"""Reads series from month files and memory, and the newest values of runs."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import sqlite3
 import threading
@@ -25,32 +26,33 @@ from runvitals.store.samples.sqlite_chunks import chunk_summary, chunks, databas
 from runvitals.store.samples.sqlite_chunks.blocks import Block, Group, groups
 from runvitals.store.samples.sqlite_chunks.head import Heads
 from runvitals.store.samples.sqlite_chunks.month_files import (
-    ASIDE,
     MISSING,
+    SET_ASIDE,
     Month,
-    Months,
+    MonthFiles,
     months_of,
     start_ms,
 )
 from runvitals.store.samples.sqlite_chunks.packs import Pack
 from runvitals.store.samples.sqlite_chunks.series import RunMonth
 
-_MOST_LATEST = 20_000
-_MOST_CHOICES = 4
-"""Choices of metrics that the newest values of a run are kept of."""
+_MAX_LATEST_RUNS = 20_000
+_MAX_METRIC_SETS = 4
+"""Per run, the sets of metrics whose newest values are cached."""
 
 HeadMonths = dict[int, dict[Month, list[Block]]]
-"""Run → month → what is in memory of both."""
+"""Run → month → blocks in memory."""
 
 
 class Reader:
-    """Reads a store, from any thread.
+    """Reads a store. Thread-safe.
 
-    What is in memory is always looked at before the files: a sample moves from there into a file, so that it
-        is seen twice at worst, and put together into one.
+    Memory is always read before the files: samples move from memory to files, so a sample may be read twice
+        (and
+    is merged), but is never missed.
     """
 
-    def __init__(self, months: Months, heads: Heads) -> None:
+    def __init__(self, months: MonthFiles, heads: Heads) -> None:
         self.months = months
         self.heads = heads
         self._latest: dict[int, dict[frozenset[int] | None, LatestSample | None]] = {}
@@ -59,55 +61,55 @@ class Reader:
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0: int, t1: int
     ) -> ReadResult[SeriesSamples]:
-        found: dict[tuple[int, int], list[tuple[Integers, Floats]]] = {}
+        parts: dict[tuple[int, int], list[tuple[Integers, Floats]]] = {}
 
         def visit(month: RunMonth) -> None:
-            for metric, t, values in list(month.samples(_chosen(metrics, month))):
-                found.setdefault((month.run, metric), []).append((t, values))
+            for metric, t, values in list(month.samples(_metrics(metrics, month))):
+                parts.setdefault((month.run, metric), []).append((t, values))
 
         damaged = self._visit(runs, t0, t1, visit)
         series = [
-            SeriesSamples(run, metric, *_joined(found[run, metric])) for run, metric in _in_order(runs, found)
+            SeriesSamples(run, metric, *_concatenate(parts[run, metric]))
+            for run, metric in _in_order(runs, parts)
         ]
         return ReadResult(series, damaged)
 
     def read_buckets(
         self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
     ) -> ReadResult[SeriesBuckets]:
-        found: dict[tuple[int, int], list[Buckets]] = {}
+        parts: dict[tuple[int, int], list[Buckets]] = {}
 
         def visit(month: RunMonth) -> None:
-            for metric, parts in list(month.buckets(_chosen(metrics, month), on)):
-                found.setdefault((month.run, metric), []).extend(parts)
+            for metric, in_month in list(month.buckets(_metrics(metrics, month), on)):
+                parts.setdefault((month.run, metric), []).extend(in_month)
 
         damaged = self._visit(runs, on.t0_ms, on.t0_ms + on.count * on.width_ms - 1, visit)
         series = [
-            SeriesBuckets(run, metric, _combined(found[run, metric]))
-            for run, metric in _in_order(runs, found)
+            SeriesBuckets(run, metric, _combine(parts[run, metric])) for run, metric in _in_order(runs, parts)
         ]
         return ReadResult(series, damaged)
 
     def _visit(
         self, runs: Sequence[int], t0: int, t1: int, visit: Callable[[RunMonth], None]
     ) -> list[DamagedData]:
-        """Show `visit` each of the runs in each month of a range, in the order of time; what could not be
+        """Call `visit` for each run in each month of a range, in order of time. Returns what could not be
         read.
 
-        Where a file fails in the middle, `visit` is shown the same run and month again, with what is in
-        memory alone.
+        If reading a file fails, `visit` is called again for the same run and month, with the samples in
+        memory only.
         """
         in_memory = by_month(self.heads.blocks(runs))
-        months = {*self.months.covering(t0, t1), *(month for some in in_memory.values() for month in some)}
-        damaged = self.set_aside(t0, t1)
+        months = {*self.months.covering(t0, t1), *itertools.chain.from_iterable(in_memory.values())}
+        damaged = self.unreadable_months(t0, t1)
         for month in sorted(months):
-            with self.opened(month, damaged) as connection:
+            with self.connection(month, damaged) as connection:
                 for run in dict.fromkeys(runs):
                     deadline.check()
                     blocks = in_memory.get(run, {}).get(month, [])
-                    damaged += self.visit_one(connection, month, run, blocks, (t0, t1), visit)
+                    damaged += self.visit_run(connection, month, run, blocks, (t0, t1), visit)
         return damaged
 
-    def visit_one(
+    def visit_run(
         self,
         connection: sqlite3.Connection | None,
         month: Month,
@@ -115,12 +117,16 @@ class Reader:
         blocks: list[Block],
         extent: tuple[int, int],
         visit: Callable[[RunMonth], None],
-        unpacked: Sequence[Pack] | None = None,
+        run_packs: Sequence[Pack] | None = None,
     ) -> list[DamagedData]:
-        """`_visit` for one run and month; `unpacked`: its packs, if they were read before."""
+        """Like `_visit`, for one run and month.
+
+        Args:
+            run_packs: its packs, if they have been read already.
+        """
         if connection is not None:
             try:
-                series = RunMonth(connection, run, blocks, *extent, unpacked)
+                series = RunMonth(connection, run, blocks, *extent, run_packs)
                 visit(series)
                 return series.damaged
             except sqlite3.Error as error:
@@ -132,13 +138,13 @@ class Reader:
         return damaged
 
     def damage(self, month: Month, error: Exception, run: int | None = None) -> DamagedData:
-        """That a month's file cannot be read, wholly or for a run."""
+        """A report that a month file could not be read, as a whole or for a run."""
         reason = f"{self.months.path(month)}: {error}"
         return DamagedData(run, None, start_ms(month), start_ms(month + 1) - 1, reason)
 
-    def set_aside(self, t0: int, t1: int) -> list[DamagedData]:
-        """The files of months in a range that were damaged and set aside, or deleted."""
-        unreadable = [(month, f"{path} is {ASIDE}") for month, path in self.months.aside()]
+    def unreadable_months(self, t0: int, t1: int) -> list[DamagedData]:
+        """The month files in a range that were set aside or deleted."""
+        unreadable = [(month, f"{path} is {SET_ASIDE}") for month, path in self.months.set_aside_files()]
         unreadable += [(month, f"{path} {MISSING}") for month, path in self.months.missing()]
         return [
             DamagedData(None, None, start_ms(month), start_ms(month + 1) - 1, reason)
@@ -147,63 +153,63 @@ class Reader:
         ]
 
     @contextmanager
-    def opened(self, month: Month, damaged: list[DamagedData]) -> Iterator[sqlite3.Connection | None]:
-        """A connection to a month's file; None if there is none, or none that can be opened, which is
-        noted.
+    def connection(self, month: Month, damaged: list[DamagedData]) -> Iterator[sqlite3.Connection | None]:
+        """A connection to a month file; None if it does not exist or could not be opened, which is added to
+        `damaged`.
         """
         with ExitStack() as stack:
             connection = None
-            if month in self.months.there() and os.path.exists(self.months.path(month)):
+            if month in self.months.existing() and os.path.exists(self.months.path(month)):
                 try:
                     connection = stack.enter_context(self.months.reader(month))
                 except StoreError as error:
-                    if month in self.months.there():  # and not dropped meanwhile
+                    if month in self.months.existing():  # otherwise it was deleted meanwhile
                         damaged.append(self.damage(month, error))
             yield connection
 
     def active_runs(self, since_ms: int) -> list[int]:
         in_memory = self.heads.blocks(self.heads.runs())
-        found = {
+        active = {
             run
             for run, blocks in in_memory.items()
             if any(int(block.t.max()) >= since_ms for block in blocks)
         }
         for month in self.months.covering(since_ms, END_OF_TIME_MS):
             with (
-                suppress(StoreError),  # `stats` warns of it
+                suppress(StoreError),  # reported by `stats`
                 self.months.reader(month) as connection,
-                database.failing(self.months.path(month)),
+                database.store_errors(self.months.path(month)),
             ):
                 rows = connection.execute("SELECT run FROM run WHERE t1>=?", (since_ms,))
-                found.update(run for (run,) in rows)
-        return sorted(found)
+                active.update(run for (run,) in rows)
+        return sorted(active)
 
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         wanted = None if metrics is None else frozenset(metrics)
         in_memory = self.heads.blocks(runs, wanted)
         on_disk = self._latest_on_disk(runs, wanted)
-        found = (self._latest_of(run, on_disk[run], in_memory.get(run, []), wanted) for run in runs)
-        return [one for one in found if one is not None]
+        samples = (self._latest_of(run, on_disk[run], in_memory.get(run, []), wanted) for run in runs)
+        return [latest for latest in samples if latest is not None]
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
-        found = self.heads.last_times(runs)
-        for month in reversed(self.months.there()):
-            unknown = [run for run in runs if run not in found]
+        times = self.heads.last_times(runs)
+        for month in reversed(self.months.existing()):
+            unknown = [run for run in runs if run not in times]
             if not unknown:
                 break
             with (
-                suppress(StoreError),  # `stats` warns of it
+                suppress(StoreError),  # reported by `stats`
                 self.months.reader(month) as connection,
-                database.failing(self.months.path(month)),
+                database.store_errors(self.months.path(month)),
             ):
                 for run in unknown:
                     row = connection.execute("SELECT t1 FROM run WHERE run=?", (run,)).fetchone()
                     if row is not None:
-                        found[run] = row[0]
-        return found
+                        times[run] = row[0]
+        return times
 
     def forget_latest(self, runs: Iterable[int] | None) -> None:
-        """The files have changed for these runs; None for all."""
+        """Drop the cached newest values of these runs, or of all: their files have changed."""
         with self._latest_lock:
             for run in list(self._latest) if runs is None else runs:
                 self._latest.pop(run, None)
@@ -213,48 +219,48 @@ class Reader:
     ) -> LatestSample | None:
         newest = [_newest(group) for group in groups(blocks, wanted)]
         if on_disk is not None:
-            newest.insert(0, self._still_true(on_disk, blocks))
+            newest.insert(0, self._without_overwritten(on_disk, blocks))
         return _newest_of_all(run, newest)
 
     def _latest_on_disk(
         self, runs: Sequence[int], wanted: frozenset[int] | None
     ) -> dict[int, LatestSample | None]:
         with self._latest_lock:
-            known = {run: self._latest[run][wanted] for run in runs if wanted in self._latest.get(run, {})}
-            unknown = [run for run in runs if run not in known]
-            if not unknown:
-                return known
-            if len(self._latest) + len(unknown) > max(_MOST_LATEST, len(runs)):
+            cached = {run: self._latest[run][wanted] for run in runs if wanted in self._latest.get(run, {})}
+            missing = [run for run in runs if run not in cached]
+            if not missing:
+                return cached
+            if len(self._latest) + len(missing) > max(_MAX_LATEST_RUNS, len(runs)):
                 self._latest.clear()
-            loaded, is_whole = self._load_latest(unknown, wanted)
-            for run in unknown if is_whole else ():
-                of_run = self._latest.setdefault(run, {})
-                while len(of_run) >= _MOST_CHOICES:
-                    of_run.pop(next(iter(of_run)))
-                of_run[wanted] = loaded[run]
-            return {**known, **loaded}
+            loaded, is_complete = self._load_latest(missing, wanted)
+            for run in missing if is_complete else ():
+                by_metrics = self._latest.setdefault(run, {})
+                while len(by_metrics) >= _MAX_METRIC_SETS:
+                    by_metrics.pop(next(iter(by_metrics)))
+                by_metrics[wanted] = loaded[run]
+            return {**cached, **loaded}
 
     def _load_latest(
         self, runs: Sequence[int], wanted: frozenset[int] | None
     ) -> tuple[dict[int, LatestSample | None], bool]:
-        """The newest values in the files, and whether all files could be read. Older files are asked for what
-        newer ones have not.
+        """The newest values in the files, and whether all files could be read. Older files are read only for
+        metrics that newer ones do not contain.
         """
-        is_whole = True
-        found: dict[int, list[_Newest]] = {run: [] for run in runs}
+        is_complete = True
+        newest: dict[int, list[_Newest]] = {run: [] for run in runs}
         known: dict[int, set[int]] = {run: set() for run in runs}
-        for month in reversed(self.months.there()):
+        for month in reversed(self.months.existing()):
             try:
-                with self.months.reader(month) as connection, database.failing(self.months.path(month)):
+                with self.months.reader(month) as connection, database.store_errors(self.months.path(month)):
                     for run in runs:
-                        found[run] += _newest_in_file(connection, run, known[run], wanted)
-            except StoreError:  # `stats` warns of it
-                is_whole = False
-        return {run: _newest_of_all(run, newest) for run, newest in found.items()}, is_whole
+                        newest[run] += _newest_in_file(connection, run, known[run], wanted)
+            except StoreError:  # reported by `stats`
+                is_complete = False
+        return {run: _newest_of_all(run, parts) for run, parts in newest.items()}, is_complete
 
-    def _still_true(self, latest: LatestSample, blocks: Sequence[Block]) -> _Newest:
-        """The newest values in the files, but those that were overwritten by a gap: there, the ones
-        before.
+    def _without_overwritten(self, latest: LatestSample, blocks: Sequence[Block]) -> _Newest:
+        """The newest values in the files. Where a write in memory may have replaced one by a gap, the value
+        before it.
         """
         start = min((int(block.t.min()) for block in blocks), default=None)
         if start is None or int(latest.t.max()) < start:
@@ -265,9 +271,9 @@ class Reader:
                 rows.append((metric, t, value))
                 continue
             for series in self.read([latest.run], [metric], 0, t).series:
-                there = np.flatnonzero(~np.isnan(series.values))
-                if len(there):
-                    rows.append((metric, int(series.t[there[-1]]), series.values[there[-1]]))
+                present = np.flatnonzero(~np.isnan(series.values))
+                if len(present):
+                    rows.append((metric, int(series.t[present[-1]]), series.values[present[-1]]))
         return _columns(rows)
 
 
@@ -286,27 +292,28 @@ def _newest(group: Group) -> _Newest:
     last = group.values[-1]
     if not np.isnan(last).any():
         return metrics, np.full(len(metrics), group.t[-1]), last
-    there = ~np.isnan(group.values)
-    rows = len(group.t) - 1 - there[::-1].argmax(axis=0)
-    some = there.any(axis=0)
-    return metrics[some], group.t[rows[some]], group.values[rows[some], np.flatnonzero(some)]
+    present = ~np.isnan(group.values)
+    rows = len(group.t) - 1 - present[::-1].argmax(axis=0)
+    any_value = present.any(axis=0)
+    columns = np.flatnonzero(any_value)
+    return metrics[columns], group.t[rows[columns]], group.values[rows[columns], columns]
 
 
 def _newest_in_file(
     connection: sqlite3.Connection, run: int, known: set[int], wanted: frozenset[int] | None
 ) -> list[_Newest]:
-    """The newest values in a month's file, of metrics that are not known yet; they are then."""
-    there = connection.execute("SELECT chunks_t1 FROM run WHERE run=?", (run,)).fetchone()
-    if there is None:
+    """The newest values in a month file of metrics that are not in `known`; adds them to it."""
+    row = connection.execute("SELECT chunks_t1 FROM run WHERE run=?", (run,)).fetchone()
+    if row is None:
         return []
     rows = []
-    if there[0] is not None:
+    if row[0] is not None:
         metrics = chunks.metrics_of(connection, run) if wanted is None else sorted(wanted)
         for metric in metrics:
             chunk = None if metric in known else chunks.newest_with_value(connection, run, metric)
             if chunk is not None:
-                summed_up = chunk_summary.unpack([chunk.summary])[0]
-                rows.append((metric, chunk.t1 - int(summed_up["age"]), summed_up["last"]))
+                summary = chunk_summary.unpack([chunk.summary])[0]
+                rows.append((metric, chunk.t1 - int(summary["age"]), summary["last"]))
     newest = [_columns(rows)]
     blocks = RunMonth(connection, run, (), 0, END_OF_TIME_MS, wanted=wanted).blocks
     unknown = {metric for block in blocks for metric in block.metrics} - known
@@ -316,7 +323,7 @@ def _newest_in_file(
 
 
 def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
-    """Of several newest values of a metric the newest; of equally new ones the last."""
+    """The newest value of each metric; of equally new ones, the last."""
     if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
         return LatestSample(run, *newest[0]) if len(newest[0][0]) else None
     metrics, t, values = (
@@ -331,33 +338,33 @@ def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
 
 
 def by_month(blocks: dict[int, list[Block]]) -> HeadMonths:
-    """What is in memory, by the months of its times."""
-    found: HeadMonths = {}
-    for run, some in blocks.items():
-        for block in some:
+    """Split blocks in memory by month."""
+    months: HeadMonths = {}
+    for run, blocks_of_run in blocks.items():
+        for block in blocks_of_run:
             for month, rows in months_of(block.t):
                 part = block
                 if len(rows) < len(block.t):
                     part = Block(block.metrics, block.t[rows], block.values[rows], block.order[rows])
-                found.setdefault(run, {}).setdefault(month, []).append(part)
-    return found
+                months.setdefault(run, {}).setdefault(month, []).append(part)
+    return months
 
 
-def _chosen(metrics: Sequence[int] | None, month: RunMonth) -> Sequence[int]:
+def _metrics(metrics: Sequence[int] | None, month: RunMonth) -> Sequence[int]:
     return sorted(month.metrics()) if metrics is None else list(dict.fromkeys(metrics))
 
 
-def _in_order(runs: Sequence[int], found: Mapping[tuple[int, int], object]) -> list[tuple[int, int]]:
-    """The series found, by run as asked, then by metric."""
-    place = {run: index for index, run in enumerate(dict.fromkeys(runs))}
-    return sorted(found, key=lambda series: (place[series[0]], series[1]))
+def _in_order(runs: Sequence[int], series: Mapping[tuple[int, int], object]) -> list[tuple[int, int]]:
+    """Series by run, in the order given, then by metric."""
+    position = {run: index for index, run in enumerate(dict.fromkeys(runs))}
+    return sorted(series, key=lambda key: (position[key[0]], key[1]))
 
 
-def _combined(parts: list[Buckets]) -> Buckets:
+def _combine(parts: list[Buckets]) -> Buckets:
     return parts[0] if len(parts) == 1 else combine(parts)
 
 
-def _joined(parts: list[tuple[Integers, Floats]]) -> tuple[Integers, Floats]:
+def _concatenate(parts: list[tuple[Integers, Floats]]) -> tuple[Integers, Floats]:
     if len(parts) == 1:
         return parts[0]
     return np.concatenate([t for t, _ in parts]), np.concatenate([values for _, values in parts])

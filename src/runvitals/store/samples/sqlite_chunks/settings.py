@@ -1,4 +1,4 @@
-"""How a store behaves. The defaults fit from a laptop to a server of some thousand runs."""
+"""Settings of a store. The defaults suit anything from a laptop to a server with thousands of runs."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ MIB = 1 << 20
 class Settings:
     """
     Args:
-        chunk_ticks: a run's newest samples stay in memory (and in the log) until it has this many ticks, and
-            become chunks of about this length.
-        pack_ticks: fewer ticks than this become no chunk of their own: all metrics of the run stay in one
-            row.
-        compact_ticks: later, chunks are put together up to this length; the last ones up to half as much
-            again.
-        seal_age_s: no sample stays in memory for longer.
-        head_bytes: nor more samples than this in all. At twice as much, writers wait.
-        log_bytes: nor more than this in the log, which is read again when the store is opened.
-        group_wait_s: how long a commit waits for as many batches as came last time.
-        quiet_s: a run that has got nothing for this long is compacted.
+        chunk_ticks: ticks (distinct times) of a run that are kept in memory and in the log before they are
+            sealed, and the approximate length of chunks.
+        pack_ticks: fewer ticks than this are stored as a pack (all metrics of the run in one row) instead of
+            chunks.
+        compact_ticks: compaction merges chunks up to this length; the last one up to half as much again.
+        seal_age_s: samples are sealed at this age at the latest.
+        head_bytes: samples in memory before sealing starts early. At twice as much, writers wait.
+        log_bytes: size of the log before sealing starts early; it is read when the store is opened.
+        group_wait_s: how long a commit waits for as many batches as the last one had.
+        quiet_s: a run without new samples for this long is compacted.
     """
 
     chunk_ticks: int = 2000

@@ -1,8 +1,8 @@
-"""The store itself: a folder of SQLite files, one process that writes to it, any number that read.
+"""The store: a folder of SQLite files, written to by one process and read by any number.
 
-store.lock          the pid of the process that has it open
-log.db              what was appended and is not sealed (`log`)
-samples-2026-10.db  chunks, packs and the day roll-up of a month (`months`)
+store.lock          the pid of the process that has it open (`folder_lock`)
+log.db              samples that are not sealed yet (`log`)
+samples-2026-10.db  chunks, packs and the day roll-up of a month (`month_files`)
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from runvitals.store.samples.contract import (
     StoreStats,
 )
 from runvitals.store.samples.sqlite_chunks import aggregate, database, log
-from runvitals.store.samples.sqlite_chunks.aggregation_sums import Question
+from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
 from runvitals.store.samples.sqlite_chunks.blocks import Block
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 from runvitals.store.samples.sqlite_chunks.head import Heads
 from runvitals.store.samples.sqlite_chunks.log import Log, Pairing
-from runvitals.store.samples.sqlite_chunks.maintenance_thread import Sealer
-from runvitals.store.samples.sqlite_chunks.month_files import ASIDE, MISSING, Month, Months
+from runvitals.store.samples.sqlite_chunks.maintenance_thread import MaintenanceThread
+from runvitals.store.samples.sqlite_chunks.month_files import MISSING, SET_ASIDE, Month, MonthFiles
 from runvitals.store.samples.sqlite_chunks.reader import Reader
 from runvitals.store.samples.sqlite_chunks.settings import Settings
 
@@ -44,14 +44,13 @@ def _now_ms() -> int:
 
 
 class SqliteChunks:
-    """A `SampleStore` in a folder, which is made if it is not there.
+    """A `SampleStore` in a folder, which is created if it does not exist.
 
     Args:
-        settings: the defaults are good.
-        clock_ms: the time of day, for tests.
+        clock_ms: the time now, ms UTC; for tests.
 
     Raises:
-        StoreError: another process has the folder open, it cannot be written to, or it is of a later version.
+        StoreError: another process has the folder open, it is not writable, or of a later format version.
     """
 
     capabilities = Capabilities(durable_ack=True, exact_float64=True, read_after_write_ms=0)
@@ -63,17 +62,18 @@ class SqliteChunks:
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
-            raise StoreError(f"the store in {folder} cannot be made: {error.strerror}") from error
+            raise StoreError(f"could not create the store in {folder}: {error.strerror}") from error
         self.folder = folder
         self._lock = FolderLock(folder)
         try:
-            self._months = Months(folder)
-            log.check_there(folder, bool(self._months.there() or self._months.aside()))
+            self._months = MonthFiles(folder)
+            has_samples = bool(self._months.existing() or self._months.set_aside_files())
+            log.check_exists(folder, has_samples)
             self._log = Log(os.path.join(folder, log.NAME))
             pairing = self._log.pairing
             self._months.expect(self._log.months)
             self._months.store_id = pairing.id if pairing else self._months.common_id()
-            self._highest_run = max(map(self._open_month, self._months.there()), default=0)
+            self._highest_run = max(map(self._open_month, self._months.existing()), default=0)
         except BaseException:
             self._lock.close()
             raise
@@ -81,19 +81,21 @@ class SqliteChunks:
         self._closed = False
         self._heads = Heads(settings.chunk_ticks)
         self._reader = Reader(self._months, self._heads)
-        self._sealer = Sealer(self._months, self._heads, self._reader, self._log, settings, clock_ms)
-        self._committer = self._sealer.committer
+        self._maintenance = MaintenanceThread(
+            self._months, self._heads, self._reader, self._log, settings, clock_ms
+        )
+        self._commit_thread = self._maintenance.commit_thread
         self._recover()
-        self._sealer.start()
+        self._maintenance.start()
 
     def _open_month(self, month: Month) -> int:
-        """Open a month's file, which is set aside if it is damaged; the highest run in it."""
+        """Open a month file; a damaged one is set aside. Returns the highest run in it."""
         path = self._months.path(month)
         try:
             if not os.path.isfile(path):
-                raise DamagedFile(f"{path} is no file")
+                raise DamagedFile(f"{path} is not a file")
             connection = self._months.writer(month)
-            with database.failing(path):
+            with database.store_errors(path):
                 (highest,) = connection.execute("SELECT max(run) FROM run").fetchone()
         except DamagedFile as error:
             self._months.set_aside(month, error)
@@ -102,37 +104,37 @@ class SqliteChunks:
 
     @property
     def pairing(self) -> Pairing | None:
-        """The catalogue that the numbers here come from; None: it was not said yet."""
+        """The pairing with a metadata store; None if there is none yet."""
         return self._log.pairing
 
     @property
     def store_id(self) -> str | None:
-        """The id that the store shares with its catalogue, if only its months' files say so."""
+        """The id that the store shares with its metadata store; from the month files if the log was lost."""
         return self._months.store_id
 
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever stored here."""
-        return self._log.is_new and not self._months.there() and not self._months.aside()
+        return self._log.is_new and not self._months.existing() and not self._months.set_aside_files()
 
     def highest(self) -> tuple[int, int]:
-        """The highest number of a run or writer, and of a metric, that was stored here."""
-        run, metric = self._committer.call(Log.highest)
+        """The highest id of a run or writer, and of a metric, that was stored."""
+        run, metric = self._commit_thread.call(Log.highest)
         return max([run, self._highest_run, *self._heads.runs()]), metric
 
     def pair(self, pairing: Pairing) -> None:
-        """Note the catalogue that the numbers here come from. Durable."""
-        self._committer.call(lambda log: log.pair(pairing))
+        """Record the pairing with a metadata store. Durable."""
+        self._commit_thread.call(lambda log: log.pair(pairing))
         self._months.store_id = pairing.id
 
     def _recover(self) -> None:
-        """Bring back what was in memory when the store was last closed, or ended otherwise."""
-        for run in self._log.half_deleted():
-            self._sealer.delete_from_months(run)
+        """Finish pending deletions, and restore the heads from the log."""
+        for run in self._log.pending_deletions():
+            self._maintenance.delete_from_months(run)
             self._log.delete_done(run)
         for seq, batches in self._log.unsealed():
             self._heads.add(batches, seq)
-            self._sealer.make_room()
+            self._maintenance.make_room()
 
     def __enter__(self) -> SqliteChunks:
         return self
@@ -145,7 +147,7 @@ class SqliteChunks:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
-            self._sealer.close()
+            self._maintenance.close()
             self._months.close()
             self._log.close()
             self._lock.close()
@@ -160,10 +162,10 @@ class SqliteChunks:
             for batch in batches:
                 self._check(batch)
         except ValueError as error:
-            refused: Future[CommitAck] = Future()
-            refused.set_exception(error)
-            return refused
-        return self._committer.submit(batches)
+            rejected: Future[CommitAck] = Future()
+            rejected.set_exception(error)
+            return rejected
+        return self._commit_thread.submit(batches)
 
     def _check(self, batch: SampleBatch) -> None:
         batch.check()
@@ -201,39 +203,42 @@ class SqliteChunks:
         bucket_ms: int | None = None,
         group_by: Mapping[int, int] | None = None,
     ) -> ReadResult[MetricAggregate]:
-        question = Question(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
-        return aggregate.aggregate(self._reader, question)
+        query = AggregateQuery(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
+        return aggregate.aggregate(self._reader, query)
 
-    # Taking away, and the rest
+    # Deleting and maintenance
 
     def delete(self, runs: Sequence[int]) -> None:
-        self._sealer.call(lambda: self._sealer.delete(runs))
+        self._maintenance.call(lambda: self._maintenance.delete(runs))
 
     def drop_before(self, t_ms: int) -> None:
-        self._sealer.call(lambda: self._sealer.drop_before(t_ms))
+        self._maintenance.call(lambda: self._maintenance.drop_before(t_ms))
 
     def shrink_to(self, size_bytes: int) -> None:
-        self._sealer.call(lambda: self._sealer.shrink_to(size_bytes, self._size))
+        self._maintenance.call(lambda: self._maintenance.shrink_to(size_bytes, self._size))
 
     def flush(self) -> None:
-        self._sealer.call(self._sealer.flush)
+        self._maintenance.call(self._maintenance.flush)
 
     def compact(self) -> None:
-        """Flush, and bring every run into the form it has after a while by itself; give back what is
-        not used.
-        """
-        self._sealer.call(self._sealer.compact)
+        """Flush, compact every run now instead of later, and release free space to the file system."""
+        self._maintenance.call(self._maintenance.compact)
 
     def stats(self) -> StoreStats:
-        # Memory before the files: what is sealed meanwhile is counted twice at worst, and not missed.
+        # Memory before the files: samples that are sealed meanwhile are counted twice rather than not at all.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
-        warnings = [f"{path} is {ASIDE}: `runvitals store repair`" for _, path in self._months.aside()]
+        warnings = [
+            f"{path} is {SET_ASIDE}: `runvitals store repair`" for _, path in self._months.set_aside_files()
+        ]
         warnings += [f"{path} {MISSING}" for _, path in self._months.missing()]
-        for month in self._months.there():
+        for month in self._months.existing():
             if not os.path.exists(self._months.path(month)):
                 continue
             try:
-                with self._months.reader(month) as connection, database.failing(self._months.path(month)):
+                with (
+                    self._months.reader(month) as connection,
+                    database.store_errors(self._months.path(month)),
+                ):
                     runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
                     samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
             except StoreError as error:
@@ -242,38 +247,41 @@ class SqliteChunks:
             runs=len(runs),
             samples=samples,
             unsealed_samples=unsealed,
-            waiting_batches=self._committer.waiting,
+            waiting_batches=self._commit_thread.waiting,
             size_bytes=self._size(),
-            problem=self._sealer.problem,
+            problem=self._maintenance.problem,
             warnings=tuple(warnings),
-            threads={one.name: one.problem for one in (self._sealer.thread, self._committer.thread)},
+            threads={
+                thread.name: thread.problem
+                for thread in (self._maintenance.thread, self._commit_thread.thread)
+            },
         )
 
     # Repair (see `repair`)
 
     def runs(self) -> list[int]:
-        """The numbers that there are samples under, ascending."""
-        found = set(self._heads.runs())
-        for month in self._months.there():
-            with self._months.reader(month) as connection, database.failing(self._months.path(month)):
-                found.update(run for (run,) in connection.execute("SELECT run FROM run"))
-        return sorted(found)
+        """The ids of the runs that have samples, ascending."""
+        runs = set(self._heads.runs())
+        for month in self._months.existing():
+            with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
+                runs.update(run for (run,) in connection.execute("SELECT run FROM run"))
+        return sorted(runs)
 
     def set_aside(self) -> list[str]:
-        """The damaged files of months that were set aside."""
-        return [path for _, path in self._months.aside()]
+        """The paths of the month files that were set aside."""
+        return [path for _, path in self._months.set_aside_files()]
 
     def accept_missing(self) -> list[str]:
-        """Expect the files of months that were deleted no longer; their paths."""
+        """Stop reporting deleted month files. Returns their paths."""
         return self._months.accept_missing()
 
-    def bring_back(self, run: int, blocks: Sequence[Block]) -> None:
-        """Store what was read of a damaged file."""
-        self._sealer.call(lambda: self._sealer.bring_back(run, blocks))
+    def restore(self, run: int, blocks: Sequence[Block]) -> None:
+        """Store samples that were recovered from a damaged file."""
+        self._maintenance.call(lambda: self._maintenance.restore(run, blocks))
 
-    def forget_aside(self, path: str, into: str) -> str:
-        """Rename a file that was set aside: all that can be had of it is stored. Its path now."""
-        return self._months.forget_aside(path, into)
+    def rename_set_aside(self, path: str, into: str) -> str:
+        """Rename a file that was set aside, after its samples were recovered. Returns its new path."""
+        return self._months.rename_set_aside(path, into)
 
     def _size(self) -> int:
         return database.size(self._log.path) + self._months.size()

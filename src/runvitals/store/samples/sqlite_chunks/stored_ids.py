@@ -1,4 +1,4 @@
-"""Which numbers a store has samples under, read from its files while another process may have them open."""
+"""The ids of the runs and metrics that a store has samples of. Another process may have the store open."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files, store_id
 from runvitals.store.samples.sqlite_chunks.column_sets import read_columns
 from runvitals.store.samples.sqlite_chunks.log import Pairing
-from runvitals.store.samples.sqlite_chunks.month_files import Months
+from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 
 
 @dataclass(slots=True)
-class Contents:
+class StoredIds:
     """
     Args:
-        pairing: what the store says of its catalogue.
+        pairing: the pairing with a metadata store; None if there is none yet.
         is_new: nothing was ever stored.
-        lanes: the numbers of runs, as the catalogue's writers have them, that there are samples of.
-        metrics: of metrics that there are, or were, samples of.
-        highest: the highest number of a run or a writer.
+        lanes: ids of lanes with samples (`run` in the sample store).
+        metrics: ids of metrics that have, or had, samples.
+        highest: the highest id of a lane or writer.
     """
 
     pairing: Pairing | None = None
@@ -31,61 +31,62 @@ class Contents:
     highest: int = 0
 
 
-def of(folder: str) -> Contents:
-    """
+def read(folder: str) -> StoredIds:
+    """Read the ids from the log and the month files.
+
     Raises:
-        StoreError: there is no store in the folder, or its log cannot be read.
+        StoreError: there is no store in the folder, or its log could not be read.
     """
-    found = Contents()
-    path = log.existing(folder)
-    with closing(database.open_for_reading(path, log.FORMAT)) as connection, database.failing(path):
-        _add_log(found, connection)
-    there = Months(folder)
-    found.is_new = found.is_new and not there.there() and not there.aside()
-    for month in there.there():
-        path = there.path(month)
+    ids = StoredIds()
+    path = log.existing_path(folder)
+    with closing(database.open_for_reading(path, log.FORMAT)) as connection, database.store_errors(path):
+        _add_log(ids, connection)
+    months = MonthFiles(folder)
+    ids.is_new = ids.is_new and not months.existing() and not months.set_aside_files()
+    for month in months.existing():
+        path = months.path(month)
         try:
             with closing(database.open_for_reading(path, month_files.FORMAT)) as connection:
-                if not store_id.is_another(store_id.of(connection), found.pairing and found.pairing.id):
-                    _add_month(found, connection)
-        except (StoreError, sqlite3.Error):  # `check` tells of it
+                if not store_id.is_another(store_id.read(connection), ids.pairing and ids.pairing.id):
+                    _add_month(ids, connection)
+        except (StoreError, sqlite3.Error):  # reported by `check`
             continue
-    found.highest = max([found.highest, *found.lanes])
-    return found
+    ids.highest = max([ids.highest, *ids.lanes])
+    return ids
 
 
-def _add_log(found: Contents, connection: sqlite3.Connection) -> None:
-    found.pairing = log.read_pairing(connection)
+def _add_log(ids: StoredIds, connection: sqlite3.Connection) -> None:
+    ids.pairing = log.read_pairing(connection)
     columns = read_columns(connection)
-    found.metrics.update(metric for some in columns.values() for metric in some)
-    marks = connection.execute("SELECT max(run), max(writer) FROM mark").fetchone()
-    found.highest = max(number or 0 for number in marks)
+    ids.metrics.update(metric for metrics in columns.values() for metric in metrics)
+    highest = connection.execute("SELECT max(run), max(writer) FROM mark").fetchone()
+    ids.highest = max(number or 0 for number in highest)
     sealed = dict(connection.execute("SELECT run, seq FROM sealed"))
     deleted = dict(connection.execute("SELECT run, seq FROM deleted"))
     for seq, packed in connection.execute("SELECT seq, batches FROM log"):
-        found.is_new = False
+        ids.is_new = False
         try:
             batches = log.unpack(packed, columns)
         except ValueError:
             continue
-        found.lanes.update(
-            one.run
-            for one in batches
-            if len(one.t) and seq > max(sealed.get(one.run, 0), deleted.get(one.run, 0))
+        ids.lanes.update(
+            batch.run
+            for batch in batches
+            if len(batch.t) and seq > max(sealed.get(batch.run, 0), deleted.get(batch.run, 0))
         )
 
 
-def _add_month(found: Contents, connection: sqlite3.Connection) -> None:
-    found.lanes.update(run for (run,) in connection.execute("SELECT run FROM run"))
-    found.metrics.update(metric for some in read_columns(connection).values() for metric in some)
+def _add_month(ids: StoredIds, connection: sqlite3.Connection) -> None:
+    ids.lanes.update(run for (run,) in connection.execute("SELECT run FROM run"))
+    ids.metrics.update(metric for metrics in read_columns(connection).values() for metric in metrics)
 
 
 def pairing_of(folder: str) -> Pairing | None:
-    """What a store says of its catalogue.
+    """The pairing of a store with a metadata store; None if there is none yet.
 
     Raises:
-        StoreError: there is no store in the folder, or its log cannot be read.
+        StoreError: there is no store in the folder, or its log could not be read.
     """
-    path = log.existing(folder)
-    with closing(database.open_for_reading(path, log.FORMAT)) as connection, database.failing(path):
+    path = log.existing_path(folder)
+    with closing(database.open_for_reading(path, log.FORMAT)) as connection, database.store_errors(path):
         return log.read_pairing(connection)
