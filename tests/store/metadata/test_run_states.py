@@ -1,4 +1,4 @@
-"""States of runs: the journal's rule, by when the server heard from the writers."""
+"""States of runs, by when the server last heard from their writers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def state(catalogue: MetadataStore, uid: str, now_ms: int) -> str:
     return run.state
 
 
-def test_a_gap_in_the_network_is_no_crash(catalogue: MetadataStore) -> None:
+def test_a_run_is_lost_only_while_the_network_is_down(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc", interval_s=5.0).writer_id
     assert state(catalogue, "abc", T0 + 25_000) == "running"
     assert state(catalogue, "abc", T0 + 25_001) == "lost"
@@ -40,7 +40,7 @@ def test_a_gap_in_the_network_is_no_crash(catalogue: MetadataStore) -> None:
     assert state(catalogue, "abc", T0 + 61_000) == "running"
 
 
-def test_the_clock_of_the_writer_does_not_matter(catalogue: MetadataStore) -> None:
+def test_the_writers_clock_does_not_matter(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc", started_ms=T0 - 3_600_000).writer_id
     catalogue.writers.heard([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
     assert state(catalogue, "abc", T0 + 21_000) == "running"
@@ -48,7 +48,7 @@ def test_the_clock_of_the_writer_does_not_matter(catalogue: MetadataStore) -> No
     assert (run.started_ms, run.last_ms, run.ended_ms) == (T0 - 3_600_000, T0 - 3_580_000, None)
 
 
-def test_how_it_ended(catalogue: MetadataStore) -> None:
+def test_the_ending_of_a_run(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc").writer_id
     catalogue.writers.end([WriterEnd(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)])
     run = catalogue.runs.find("abc", T0 + 5000)
@@ -58,7 +58,7 @@ def test_how_it_ended(catalogue: MetadataStore) -> None:
     assert state(catalogue, "abc", T0 + 10**9) == "crashed"
 
 
-def test_a_sign_of_life_that_comes_late_changes_nothing(catalogue: MetadataStore) -> None:
+def test_a_late_heartbeat_changes_nothing(catalogue: MetadataStore) -> None:
     who = joined(catalogue, "abc")
     run_id, writer = who.run_id, who.writer_id
     catalogue.writers.heard(
@@ -70,7 +70,7 @@ def test_a_sign_of_life_that_comes_late_changes_nothing(catalogue: MetadataStore
     catalogue.writers.heard([])
 
 
-def test_the_newest_life_of_a_monitor_decides(catalogue: MetadataStore) -> None:
+def test_the_newest_monitor_decides(catalogue: MetadataStore) -> None:
     first = joined(catalogue, "abc", writer="monitor.node1.a", started_ms=T0)
     catalogue.writers.end([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
     second = joined(catalogue, "abc", writer="monitor.node1.b", started_ms=T0 + 2000, now_ms=T0 + 2000)
@@ -80,13 +80,13 @@ def test_the_newest_life_of_a_monitor_decides(catalogue: MetadataStore) -> None:
     assert (host.name, host.ending.state, host.monitors, host.last_ms) == ("node1", "finished", 2, T0 + 4000)
 
 
-def test_a_client_of_the_api_is_a_host_of_its_own(catalogue: MetadataStore) -> None:
+def test_a_client_of_the_api_has_a_state(catalogue: MetadataStore) -> None:
     joined(catalogue, "abc", writer="my-script")
     assert state(catalogue, "abc", T0) == "running"
     assert state(catalogue, "abc", T0 + 10_001) == "lost"
 
 
-LIFE = st.tuples(
+WRITER = st.tuples(
     st.sampled_from(["monitor", "train"]),
     st.sampled_from(["node1", "node2", "node3"]),
     st.integers(0, 5),  # when it started, in units of 7 s
@@ -94,20 +94,20 @@ LIFE = st.tuples(
     st.sampled_from([None, 0.1, 1.0, 4.0]),
     st.sampled_from([None, None, "finished", "failed", "crashed", "stopped"]),
 )
-RUN = st.lists(LIFE, min_size=1, max_size=6, unique_by=lambda life: life[:3])
+RUN = st.lists(WRITER, min_size=1, max_size=6, unique_by=lambda writer: writer[:3])
 EXAMPLES = itertools.count()
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(lives=st.lists(RUN, min_size=4, max_size=12), now=st.integers(0, 12))
-def test_the_same_as_readers_of_the_journal_say(
-    catalogue: MetadataStore, lives: list[list[tuple[Any, ...]]], now: int
+@given(runs=st.lists(RUN, min_size=4, max_size=12), now=st.integers(0, 12))
+def test_the_states_are_those_of_journal_readers(
+    catalogue: MetadataStore, runs: list[list[tuple[Any, ...]]], now: int
 ) -> None:
-    """Where clocks agree, and records arrive as they are written."""
+    """If clocks agree, and records arrive as they are written."""
     now_ms = T0 + 7000 * now
-    by_uid = {f"run-{next(EXAMPLES)}": RunBuilder("abc") for _ in lives}
+    by_uid = {f"run-{next(EXAMPLES)}": RunBuilder("abc") for _ in runs}
     joining, signs, ends = [], [], []
-    for (uid, facts), run in zip(by_uid.items(), lives, strict=True):
+    for (uid, facts), run in zip(by_uid.items(), runs, strict=True):
         for role, host, start, lasted, interval_s, end in run:
             started_ms, last_ms = T0 + 7000 * start, T0 + 7000 * (start + lasted)
             name = f"monitor.{host}.{start}" if role == "monitor" else f"train.{host}.7.{start}"
@@ -121,7 +121,7 @@ def test_the_same_as_readers_of_the_journal_say(
             joining.append(WriterRegistration(uid, name, pid=7, interval_s=interval_s, started_ms=started_ms))
             signs.append(last_ms)
             ends.append(end)
-    writers = [one.writer_id for one in catalogue.writers.join(joining, T0)]
+    writers = [writer.writer_id for writer in catalogue.writers.join(joining, T0)]
     catalogue.writers.heard(
         [WriterHeartbeat(writer, ms, ms) for writer, ms in zip(writers, signs, strict=True)]
     )

@@ -24,10 +24,12 @@ from runvitals.store.metadata.database import among, update_rows
 from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.tables import writer as writer_table
 
+_ENDING_COLUMNS = ("end_state", "exit_code", "signal", "out_of_memory")
+
 
 @dataclass(frozen=True, slots=True)
 class StoredWriter:
-    """One journal of a run: a life of a monitor, a process that logs, or a client of the API.
+    """A writer of a run: a monitor, a process that logs, or a client of the API.
 
     Args:
         lane_id: the id under which the sample store keeps its samples (see `writer_registration`).
@@ -58,17 +60,17 @@ class StoredWriter:
 
 def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
     """The writers of runs, in the order in which they started."""
-    found: dict[int, list[StoredWriter]] = {run_id: [] for run_id in run_ids}
+    by_run: dict[int, list[StoredWriter]] = {run_id: [] for run_id in run_ids}
     statement = (
         select(writer_table)
-        .where(among(connection, writer_table.c.run_id, found))
+        .where(among(connection, writer_table.c.run_id, by_run))
         .order_by(writer_table.c.started_ms, writer_table.c.name)
     )
     for row in connection.execute(statement):
         values = row._asdict()
-        state, *how = (values.pop(name) for name in ("end_state", "exit_code", "signal", "out_of_memory"))
-        found[row.run_id].append(StoredWriter(**values, ending=Ending(state, *how) if state else None))
-    return found
+        state, *details = (values.pop(name) for name in _ENDING_COLUMNS)
+        by_run[row.run_id].append(StoredWriter(**values, ending=Ending(state, *details) if state else None))
+    return by_run
 
 
 def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
@@ -80,7 +82,7 @@ def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
     return hosts_of(writers, lambda writer: now_ms <= writer.alive_until_ms)
 
 
-def restate(connection: Connection, run_ids: Iterable[int]) -> None:
+def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
     """Update the state columns of runs from their writers. The runs must be locked (`lock_runs`)."""
     rows: list[dict[str, Any]] = []
     for run_id, writers in read_writers(connection, run_ids).items():

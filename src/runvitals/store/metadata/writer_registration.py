@@ -18,7 +18,7 @@ from runvitals.model.state import LOST, MONITOR
 from runvitals.store.metadata.database import add_rows, among, ids_made, ids_of
 from runvitals.store.metadata.projects import DEFAULT_PROJECT, project_name
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.run_states import restate
+from runvitals.store.metadata.run_states import update_run_states
 from runvitals.store.metadata.section_documents import SectionKey, read_documents
 from runvitals.store.metadata.tables import project, run, run_text, writer
 from runvitals.store.metadata.text import check_integers, checked_name
@@ -122,7 +122,7 @@ def join(
         affected = {runs[one.run] for one in new.values()}
         _give_lanes(connection, affected)
         _leave_default_project(connection, new.values(), runs, projects)
-        restate(connection, affected)
+        update_run_states(connection, affected)
     return [one for one in joined(connection, joining) if one]
 
 

@@ -12,7 +12,7 @@ from runvitals.model.ending import Ending
 from runvitals.model.state import ENDED_STATES, is_ended
 from runvitals.store.metadata.database import Database, among, insert
 from runvitals.store.metadata.run_locks import lock_known_runs, lock_runs
-from runvitals.store.metadata.run_states import StoredWriter, read_writers, restate
+from runvitals.store.metadata.run_states import StoredWriter, read_writers, update_run_states
 from runvitals.store.metadata.tables import process, run, writer
 from runvitals.store.metadata.text import check_integers, checked_name
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration, join, joined
@@ -102,7 +102,7 @@ class WriterTable:
             theirs = among(connection, writer.c.run_id, found)
             moved = update(writer).where(theirs, writer.c.end_state.is_(None))
             connection.execute(moved.values(heard_ms=writer.c.heard_ms + by_ms))
-            restate(connection, found)
+            update_run_states(connection, found)
 
         self._database.write(work, durable=False)
 
@@ -115,7 +115,7 @@ class WriterTable:
             theirs = among(connection, writer.c.run_id, found)
             heard = update(writer).where(theirs, writer.c.heard_ms > now_ms)
             connection.execute(heard.values(heard_ms=now_ms))
-            restate(connection, found)
+            update_run_states(connection, found)
 
         with self._database.read() as connection:
             is_wrong = connection.execute(later.limit(1)).first() is not None
@@ -201,7 +201,7 @@ def _heard(connection: Connection, signs: Sequence[WriterHeartbeat]) -> None:
         update(writer).where(writer.c.id == bindparam("which")).values(values),
         [{"which": s.writer_id, "new_heard_ms": s.heard_ms, "new_last_ms": s.last_ms} for s in signs],
     )
-    restate(connection, runs)
+    update_run_states(connection, runs)
 
 
 def _end(connection: Connection, ends: Sequence[WriterEnd]) -> None:
@@ -217,4 +217,4 @@ def _end(connection: Connection, ends: Sequence[WriterEnd]) -> None:
     }
     values["last_ms"] = _later("last_ms")
     connection.execute(update(writer).where(writer.c.id == bindparam("which")).values(values), rows)
-    restate(connection, runs)
+    update_run_states(connection, runs)
