@@ -1,4 +1,4 @@
-"""Another user of this host, played by a child with another user id. Only root can become somebody else."""
+"""Another user of this host: a child process with another user id. Requires root."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ STRANGER = 65534  # nobody
 
 @contextmanager
 def as_stranger(do: Callable[[], bytes]) -> Iterator[int]:
-    """Something done by another user; a descriptor of what it returns. The other user is gone afterwards."""
+    """Call `do` as another user. Yields a descriptor of its result; the process is killed afterwards."""
     if os.geteuid() != 0:
-        pytest.skip("OTHER USERS ARE NOT TESTED: only root can become another user")
+        pytest.skip("OTHER USERS ARE NOT TESTED: requires root")
     output, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -40,51 +40,51 @@ def as_stranger(do: Callable[[], bytes]) -> Iterator[int]:
 
 @contextmanager
 def stranger_on(name: str, queue: str = "listens") -> Iterator[Callable[[], bytes]]:
-    """Another user who holds a socket's name; what is yielded ends them and tells what they were told.
+    """Another user binds a socket name. Yields a function that ends the process and returns what it received.
 
     Args:
-        queue: "listens" and accepts, "does not listen", or "has a full queue" and does not accept.
+        queue: "listens" (and accepts), "does not listen", or "has a full queue" (and does not accept).
     """
     ready, ready_end = os.pipe()
     stop_end, stop = os.pipe()
 
     def hold() -> bytes:
         os.close(stop)
-        door = socket.socket(socket.AF_UNIX)
-        door.bind(name)
-        callers = []
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(name)
+        clients = []
         if queue != "does not listen":
-            door.listen(0 if queue == "has a full queue" else 64)
+            listener.listen(0 if queue == "has a full queue" else 64)
         if queue == "has a full queue":
-            caller = socket.socket(socket.AF_UNIX)
-            caller.connect(name)
-            callers.append(caller)
+            client = socket.socket(socket.AF_UNIX)
+            client.connect(name)
+            clients.append(client)
         os.write(ready_end, b"!")
         os.read(stop_end, 1)
-        heard = b""
+        data = b""
         if queue == "listens":
-            door.setblocking(False)
+            listener.setblocking(False)
             try:
                 while True:
-                    line, _ = door.accept()
-                    line.setblocking(False)
+                    connection, _ = listener.accept()
+                    connection.setblocking(False)
                     try:
-                        heard += line.recv(65536)
+                        data += connection.recv(65536)
                     except BlockingIOError:
                         continue
             except BlockingIOError:
                 pass
-        return heard or b"-"
+        return data or b"-"
 
     with as_stranger(hold) as output:
         assert os.read(ready, 1) == b"!"
 
-        def heard() -> bytes:
+        def received() -> bytes:
             os.write(stop, b"!")
             return os.read(output, 65536).replace(b"-", b"")
 
         try:
-            yield heard
+            yield received
         finally:
             for fd in (ready, ready_end, stop_end, stop):
                 os.close(fd)

@@ -1,4 +1,4 @@
-"""The monitor keeps off the processors that the training runs on."""
+"""The monitor avoids the processors that the training runs on."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from runvitals.monitor.processes import WatchedProcess
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,
-    reason="this machine gives us one processor only",
+    reason="only one processor is available",
 )
 BUSY = "import sys\nprint(flush=True)\nwhile True: pass"
 
 
 @pytest.fixture
 def processors() -> Iterator[list[int]]:
-    """Those that we may use; they are given back."""
+    """The available processors; restored afterwards."""
     before = os.sched_getaffinity(0)
     yield sorted(before)
     os.sched_setaffinity(0, before)
@@ -44,7 +44,7 @@ def pin(process: WatchedProcess, processor: int) -> None:
         pass
 
 
-def test_it_follows_the_training(processors: list[int], training: WatchedProcess) -> None:
+def test_it_avoids_the_processor_of_the_training(processors: list[int], training: WatchedProcess) -> None:
     affinity = CpuAffinity(set(processors))
     for number, processor in enumerate(processors[:2]):
         pin(training, processor)
@@ -53,7 +53,7 @@ def test_it_follows_the_training(processors: list[int], training: WatchedProcess
         assert affinity.update_at_s == 100.0 * number + EVERY_S
 
 
-def test_it_stays_anywhere_where_the_training_is_everywhere(
+def test_all_processors_are_used_if_the_training_uses_all(
     processors: list[int], training: WatchedProcess
 ) -> None:
     affinity = CpuAffinity({processors[0]})
@@ -62,7 +62,7 @@ def test_it_stays_anywhere_where_the_training_is_everywhere(
     assert os.sched_getaffinity(0) == set(processors)
 
 
-def test_a_process_that_has_ended_is_nowhere(processors: list[int]) -> None:
+def test_an_ended_process_uses_no_processor(processors: list[int]) -> None:
     child = subprocess.Popen(["true"])
     process = WatchedProcess(child.pid, {"role": "train"})
     child.wait()

@@ -1,4 +1,4 @@
-"""The monitor's loop, with a clock and a poller that are the test's."""
+"""The monitor's loop, with an injected clock and poller."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ YEAR_S = 365.0 * 86_400
 
 
 class Clock:
-    """Monotonic seconds that pass when somebody waits, or works."""
+    """Monotonic seconds that advance only during waits and samples."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -44,16 +44,17 @@ class Clock:
 
 
 class Poller:
-    """Poll whose waiting costs no time: the clock goes on instead, by all that was to be waited for.
-
-    What can be read is what really can be, at that moment.
+    """A poll that does not wait but advances the clock by the timeout. It reports descriptors that are really
+    readable.
     """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._real = select.poll()
         self.waits_s: list[float] = []
-        self.later: list[tuple[float, Callable[[], object]]] = []  # what happens at a time, while it waits
+        self.later: list[
+            tuple[float, Callable[[], object]]
+        ] = []  # functions to call at a time, during a wait
 
     def register(self, fd: int, eventmask: int, /) -> None:
         self._real.register(fd, eventmask)
@@ -72,7 +73,7 @@ class Poller:
 
 
 class Work:
-    """A source that takes its time."""
+    """A collector whose samples take a while."""
 
     name = "work"
 
@@ -86,7 +87,7 @@ class Work:
 
 
 class KillCount:
-    """The kernel's count of processes that were killed for want of memory."""
+    """The kernel's count of out-of-memory kills."""
 
     host_wide = False
 
@@ -98,7 +99,7 @@ class KillCount:
 
 
 class Bench:
-    """A monitor under test, its surroundings, and what it has written."""
+    """A monitor under test, its environment, and what it has written."""
 
     def __init__(self, folder: Path, interval_s: float = 1.0, segment_bytes: int = 1 << 22) -> None:
         self.folder = folder
@@ -110,13 +111,13 @@ class Bench:
         door = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         door.bind(self._address)
         door.listen(16)
-        self.set_by_s = 0.0  # how far somebody has set the system's clock
+        self.set_by_s = 0.0  # how far the system clock was set forward
         self.suspended_s = 0.0  # how long the machine has been suspended
-        of_day = clock.Clock(
+        run_clock = clock.Clock(
             wall_ns=lambda: int((T0_S + self.clock.now_s + self.suspended_s + self.set_by_s) * 1e9),
             steady_ns=lambda: int((self.clock.now_s + self.suspended_s) * 1e9),
         )
-        journal = JournalWriter(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=of_day)
+        journal = JournalWriter(str(folder), "monitor.n1.1", {"run": "abc"}, segment_bytes, clock=run_clock)
         self.monitor = Monitor(
             journal,
             Listener(door.detach()),
@@ -144,15 +145,15 @@ class Bench:
             process.release()
 
     def process(self) -> subprocess.Popen[bytes]:
-        """A process of the run that does nothing, attached."""
+        """An attached process that does nothing."""
         child = subprocess.Popen(["sleep", "600"])
         self._children.append(child)
         self.monitor.attach(child.pid, {"role": "train"})
         return child
 
     def script(self, ending: str) -> subprocess.Popen[bytes]:
-        """A process of the run that is connected, and ends as it is told when `end` says so."""
-        words = f"""
+        """An attached and connected process that runs `ending` when `let_end` is called."""
+        code = f"""
             import os, socket
             sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
             sock.connect({self._address!r})
@@ -161,7 +162,7 @@ class Bench:
             {ending}
         """
         pipe = subprocess.PIPE
-        command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(words)]
+        command = [sys.executable, "-I", "-S", "-c", textwrap.dedent(code)]
         child = subprocess.Popen(command, stdin=pipe, stdout=pipe)
         self._children.append(child)
         assert child.stdout is not None
@@ -170,7 +171,7 @@ class Bench:
         return child
 
     def let_end(self, child: subprocess.Popen[bytes]) -> None:
-        """Let a script end, and wait until that is to be seen."""
+        """Let a script end, and wait until it is a zombie."""
         assert child.stdin is not None
         child.stdin.write(b"\n")
         child.stdin.flush()
@@ -183,16 +184,16 @@ class Bench:
         self._clients.append(client)
         return client
 
-    def say(self, client: socket.socket, message: Mapping[str, object] | list[object]) -> None:
+    def send(self, client: socket.socket, message: Mapping[str, object] | list[object]) -> None:
         client.send(json.dumps(message).encode() + b"\n")
 
     def finish(self, pid: int, **more: object) -> socket.socket:
         client = self.client()
-        self.say(client, {"op": "finish", "pid": pid, **more})
+        self.send(client, {"op": "finish", "pid": pid, **more})
         return client
 
     def kill(self, child: subprocess.Popen[bytes]) -> None:
-        """Kill a process, and wait until that is to be seen."""
+        """Kill a process, and wait until it is a zombie."""
         child.kill()
         os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
 
@@ -200,13 +201,13 @@ class Bench:
         for _ in range(times):
             self.monitor.turn()
 
-    def records(self, type: int, **wanted: object) -> list[dict[str, Any]]:
-        found = [r.value for r in read_run(str(self.folder)) if r.type == type]
-        return [value for value in found if wanted.items() <= value.items()]
+    def records(self, type: int, **fields: object) -> list[dict[str, Any]]:
+        values = [r.value for r in read_run(str(self.folder)) if r.type == type]
+        return [value for value in values if fields.items() <= value.items()]
 
     def end(self) -> dict[str, Any]:
         (end,) = self.records(frames.LIFECYCLE, what="end")
-        return {"exit_code": None, "signal": None, **end}  # readers leave out what is null
+        return {"exit_code": None, "signal": None, **end}  # readers drop null fields
 
     def samples(self) -> int:
         return sum(r.type == frames.SAMPLE for r in read_run(str(self.folder)))
@@ -224,7 +225,7 @@ def answer(client: socket.socket) -> dict[str, Any]:
     return value
 
 
-def test_a_sample_is_taken_at_every_tick_and_nothing_is_done_in_between(bench: Bench) -> None:
+def test_a_sample_is_taken_at_every_tick_and_the_loop_sleeps_in_between(bench: Bench) -> None:
     bench.process()
     bench.turn(5)
     assert bench.clock.now_s == pytest.approx(1004.0)
@@ -232,7 +233,7 @@ def test_a_sample_is_taken_at_every_tick_and_nothing_is_done_in_between(bench: B
     assert bench.poller.waits_s == pytest.approx([0.0, 1.0, 1.0, 1.0, 1.0])
 
 
-def test_a_finish_is_heard_though_every_sample_takes_longer_than_the_interval(
+def test_a_finish_is_handled_while_samples_take_longer_than_the_interval(
     bench: Bench,
 ) -> None:
     child = bench.process()
@@ -245,7 +246,7 @@ def test_a_finish_is_heard_though_every_sample_takes_longer_than_the_interval(
     assert bench.end()["state"] == "finished"
 
 
-def test_an_exit_is_heard_though_every_sample_takes_longer_than_the_interval(bench: Bench) -> None:
+def test_an_exit_is_detected_while_samples_take_longer_than_the_interval(bench: Bench) -> None:
     child = bench.process()
     bench.work.takes_s = 1.5
     bench.turn(3)
@@ -254,17 +255,17 @@ def test_an_exit_is_heard_though_every_sample_takes_longer_than_the_interval(ben
     assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
 
 
-def test_a_late_rank_is_let_in_though_every_sample_takes_longer_than_the_interval(bench: Bench) -> None:
+def test_a_late_rank_attaches_while_samples_take_longer_than_the_interval(bench: Bench) -> None:
     bench.process()
     bench.work.takes_s = 1.5
     bench.turn()
     client = bench.client()
-    bench.say(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
+    bench.send(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
     bench.turn(2)
     assert [attach.get("rank") for attach in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
 
 
-def test_the_end_is_seen_at_once_however_long_the_interval(tmp_path: Path) -> None:
+def test_an_exit_is_detected_immediately_with_a_long_interval(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", interval_s=86_400.0 * 30)
     child = bench.process()
     bench.turn()
@@ -275,7 +276,7 @@ def test_the_end_is_seen_at_once_however_long_the_interval(tmp_path: Path) -> No
     bench.close()
 
 
-def test_an_interval_of_a_month_is_more_than_poll_can_count(tmp_path: Path) -> None:
+def test_an_interval_longer_than_the_maximum_timeout_of_poll(tmp_path: Path) -> None:
     bench = Bench(tmp_path / "run", interval_s=86_400.0 * 30)
     bench.process()
     bench.turn(3)
@@ -284,28 +285,28 @@ def test_an_interval_of_a_month_is_more_than_poll_can_count(tmp_path: Path) -> N
     bench.close()
 
 
-def test_a_monitor_to_which_nobody_comes_ends(bench: Bench) -> None:
+def test_a_monitor_ends_if_no_process_attaches(bench: Bench) -> None:
     bench.monitor.run()
     assert bench.clock.now_s == pytest.approx(1000.0 + FIRST_ATTACH_S)
     assert bench.end()["state"] == "finished"
 
 
-@pytest.mark.parametrize(("said", "state"), [(1, "failed"), (None, "finished"), (0, "finished")])
-def test_an_interpreter_that_never_ends_is_taken_at_its_word(
-    bench: Bench, said: int | None, state: str
+@pytest.mark.parametrize(("announced", "state"), [(1, "failed"), (None, "finished"), (0, "finished")])
+def test_the_announced_exit_code_counts_if_the_process_never_ends(
+    bench: Bench, announced: int | None, state: str
 ) -> None:
     child = bench.process()
     bench.turn()
-    client = bench.finish(child.pid, closing=True, exit_code=said)
+    client = bench.finish(child.pid, closing=True, exit_code=announced)
     bench.monitor.run()
     assert answer(client) == {"op": "done", "state": "running"}
     assert bench.clock.now_s == pytest.approx(1000.0 + CLOSING_GRACE_S)
-    assert (bench.end()["state"], bench.end()["exit_code"]) == (state, said)
+    assert (bench.end()["state"], bench.end()["exit_code"]) == (state, announced)
     (event,) = bench.records(frames.EVENT, name="still_closing")
     assert str(child.pid) in event["text"]
 
 
-def test_one_that_closes_for_too_long_does_not_end_the_others(bench: Bench) -> None:
+def test_a_process_that_closes_for_too_long_does_not_end_the_run_of_others(bench: Bench) -> None:
     closing, working = bench.process(), bench.process()
     bench.turn()
     bench.finish(closing.pid, closing=True, exit_code=3)
@@ -314,13 +315,13 @@ def test_one_that_closes_for_too_long_does_not_end_the_others(bench: Bench) -> N
     assert not bench.records(frames.LIFECYCLE, what="end")
     bench.kill(closing)
     bench.turn(3)
-    assert not bench.records(frames.LIFECYCLE, what="exit"), "it has left, whatever becomes of it"
+    assert not bench.records(frames.LIFECYCLE, what="exit"), "it has left, so its exit is ignored"
     bench.finish(working.pid)
     bench.monitor.run()
     assert (bench.end()["state"], bench.end()["exit_code"]) == ("failed", 3)
 
 
-def test_how_a_closing_interpreter_really_ends_counts_more_than_what_it_said(bench: Bench) -> None:
+def test_the_real_exit_takes_precedence_over_the_announced_one(bench: Bench) -> None:
     child = bench.process()
     bench.turn()
     bench.finish(child.pid, closing=True, exit_code=0)
@@ -330,7 +331,7 @@ def test_how_a_closing_interpreter_really_ends_counts_more_than_what_it_said(ben
     assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
 
 
-def test_without_a_pidfd_an_exit_is_seen_within_a_second_however_long_the_interval(
+def test_without_a_pidfd_an_exit_is_detected_within_a_second(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
@@ -353,7 +354,7 @@ def test_without_a_pidfd_an_exit_is_seen_within_a_second_however_long_the_interv
         ("os.kill(os.getpid(), 9)", "crashed", None, 9),
     ],
 )
-def test_without_a_pidfd_the_end_of_a_connection_tells_how_a_process_ends(
+def test_without_a_pidfd_the_exit_status_is_read_when_the_connection_closes(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, ending: str, state: str, exit_code: int, by_signal: int
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
@@ -361,13 +362,13 @@ def test_without_a_pidfd_the_end_of_a_connection_tells_how_a_process_ends(
     bench.turn()
     bench.let_end(child)
     bench.turn()
-    child.wait()  # from here on the kernel knows it no more
+    child.wait()  # reaped
     bench.monitor.run()
     end = bench.end()
     assert (end["state"], end["exit_code"], end["signal"]) == (state, exit_code, by_signal)
 
 
-def test_a_process_of_whose_end_nothing_is_known_did_not_finish(
+def test_an_unannounced_exit_of_unknown_status_is_a_crash(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delattr(os, "pidfd_open")
@@ -379,7 +380,7 @@ def test_a_process_of_whose_end_nothing_is_known_did_not_finish(
     assert (bench.end()["state"], bench.end()["exit_code"], bench.end()["signal"]) == ("crashed", None, None)
 
 
-def test_an_exit_code_that_nobody_knows_is_not_zero(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unknown_exit_code_is_not_zero(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(os, "pidfd_open")
     child = bench.process()
     bench.turn()
@@ -391,7 +392,7 @@ def test_an_exit_code_that_nobody_knows_is_not_zero(bench: Bench, monkeypatch: p
     assert (bench.end()["state"], bench.end()["exit_code"]) == ("finished", None)
 
 
-def test_last_words_are_heard_though_the_end_is_seen_first(bench: Bench) -> None:
+def test_messages_sent_before_the_exit_are_read_after_it_was_detected(bench: Bench) -> None:
     child = bench.script("""sock.send(b'{"op": "finish", "exit_code": 3}\\n'); os._exit(0)""")
     bench.turn()
     bench.let_end(child)
@@ -399,10 +400,10 @@ def test_last_words_are_heard_though_the_end_is_seen_first(bench: Bench) -> None
     assert (bench.end()["state"], bench.end()["exit_code"]) == ("failed", 3)
 
 
-def test_a_worker_killed_for_want_of_memory_is_no_reason_for_later_kills(bench: Bench) -> None:
+def test_an_earlier_oom_kill_of_a_worker_does_not_explain_later_kills(bench: Bench) -> None:
     first, second = bench.process(), bench.process()
     bench.turn(2)
-    bench.kill_count.count += 1  # a data loader's worker, say
+    bench.kill_count.count += 1  # for example a worker of a data loader
     bench.turn(2)
     bench.kill(first)
     bench.turn(2)
@@ -413,14 +414,14 @@ def test_a_worker_killed_for_want_of_memory_is_no_reason_for_later_kills(bench: 
     assert [exit["out_of_memory"] for exit in exits] == [False, True]
 
 
-def test_a_large_process_whose_end_takes_longer_than_a_tick_was_killed_for_want_of_memory_all_the_same(
+def test_an_oom_kill_of_a_process_that_takes_longer_than_a_tick_to_end(
     bench: Bench,
 ) -> None:
     child, bystander = bench.process(), bench.process()
     bench.turn(2)
     bench.kill_count.count += 1
     bench.kill(child)
-    # The tick comes first, the descriptor's news after it.
+    # The tick comes before the pidfd becomes readable.
     bench.monitor._tick(bench.clock.now_s + 1.0)
     bench.turn(1)
     bench.kill(bystander)
@@ -430,7 +431,7 @@ def test_a_large_process_whose_end_takes_longer_than_a_tick_was_killed_for_want_
     assert bench.end()["out_of_memory"] is True
 
 
-def test_a_count_that_can_be_read_no_longer_blames_nobody(bench: Bench) -> None:
+def test_an_unreadable_oom_count_attributes_no_kill(bench: Bench) -> None:
     child = bench.process()
     bench.turn()
 
@@ -444,29 +445,29 @@ def test_a_count_that_can_be_read_no_longer_blames_nobody(bench: Bench) -> None:
     assert bench.end()["out_of_memory"] is False
 
 
-def test_nonsense_from_a_client_is_an_event_and_ends_nothing(bench: Bench) -> None:
+def test_an_invalid_message_is_recorded_and_ends_nothing(bench: Bench) -> None:
     child = bench.process()
-    nonsense: list[dict[str, object]] = [
+    invalid: list[dict[str, object]] = [
         {"op": "attach", "pid": "me"},
         {"op": "attach", "pid": 1 << 70},
         {"op": "attach", "pid": -1},
         {"op": "exited", "pid": child.pid, "signal": [9]},
         {"op": "finish", "pid": child.pid, "exit_code": "bad"},
-        {"op": "dance"},
+        {"op": "unknown"},
     ]
     client = bench.client()
-    for message in nonsense:
-        bench.say(client, message)
+    for message in invalid:
+        bench.send(client, message)
     bench.turn(3)
     texts = [event["text"] for event in bench.records(frames.EVENT, name="bad_message")]
-    assert len(texts) == len(nonsense)
-    assert "'dance'" in texts[-1]
-    bench.say(client, {"op": "finish", "pid": child.pid, "exit_code": -1})
+    assert len(texts) == len(invalid)
+    assert "'unknown'" in texts[-1]
+    bench.send(client, {"op": "finish", "pid": child.pid, "exit_code": -1})
     bench.monitor.run()
     assert answer(client)["state"] == "failed"
 
 
-def test_one_that_talks_no_json_is_left_alone(bench: Bench) -> None:
+def test_a_client_that_does_not_send_json_is_disconnected(bench: Bench) -> None:
     child = bench.process()
     bench.client().send(b"GET / HTTP/1.1\r\n\r\n")
     bench.turn(3)
@@ -476,7 +477,7 @@ def test_one_that_talks_no_json_is_left_alone(bench: Bench) -> None:
 
 
 class TestDeletedFolder:
-    """A run whose folder is deleted while it goes on."""
+    """A run whose folder is deleted while it is running."""
 
     @pytest.fixture
     def sealing(self, tmp_path: Path) -> Iterator[Bench]:
@@ -490,7 +491,7 @@ class TestDeletedFolder:
         yield bench
         bench.close()
 
-    def test_the_monitor_goes_on(self, sealing: Bench) -> None:
+    def test_the_monitor_continues(self, sealing: Bench) -> None:
         shutil.rmtree(sealing.folder)
         sealing.turn(30)
         assert sealing.clock.now_s > 1025.0
@@ -501,7 +502,7 @@ class TestDeletedFolder:
         sealing.monitor.run()
         assert answer(client) == {"op": "done", "state": "finished"}
 
-    def test_a_folder_that_is_a_file_now(self, sealing: Bench) -> None:
+    def test_a_folder_replaced_by_a_file(self, sealing: Bench) -> None:
         shutil.rmtree(sealing.folder)
         sealing.folder.write_text("")
         sealing.turn(30)
@@ -510,7 +511,7 @@ class TestDeletedFolder:
         assert answer(client) == {"op": "done", "state": "finished"}
 
 
-def test_a_pipe_in_the_folder_holds_nobody_up(bench: Bench) -> None:
+def test_a_pipe_in_the_folder_does_not_block_the_monitor(bench: Bench) -> None:
     bench.process()
     os.mkfifo(bench.folder / "train.n1.00000.rvj")
     bench.turn(15)
@@ -518,8 +519,8 @@ def test_a_pipe_in_the_folder_holds_nobody_up(bench: Bench) -> None:
     assert bench.samples() == 15
 
 
-def test_what_was_said_of_a_descriptor_does_not_count_for_the_next_of_its_number(bench: Bench) -> None:
-    """Two clients are heard in one poll; the first one's words close the second one's line."""
+def test_an_event_is_not_delivered_to_a_new_descriptor_of_the_same_number(bench: Bench) -> None:
+    """Two descriptors are readable in one poll; the first callback closes the second descriptor."""
     called: list[str] = []
     one, two = socket.socketpair()
     three, four = socket.socketpair()
@@ -542,11 +543,11 @@ def test_what_was_said_of_a_descriptor_does_not_count_for_the_next_of_its_number
     four.close()
     descriptors.dispatch(0)
     descriptors.dispatch(0)
-    assert called == ["first"], "closed behind our back: forgotten, or poll would return at once for ever"
+    assert called == ["first"], "closed without `unwatch`: poll would return immediately for ever"
 
 
 @pytest.mark.parametrize("years", [11.2, -55.0])
-def test_samples_keep_their_time_when_somebody_sets_the_clock(bench: Bench, years: float) -> None:
+def test_sample_times_do_not_follow_a_change_of_the_system_clock(bench: Bench, years: float) -> None:
     child = bench.process()
     bench.turn(15)
     bench.set_by_s = years * YEAR_S
@@ -564,7 +565,7 @@ def test_samples_keep_their_time_when_somebody_sets_the_clock(bench: Bench, year
     assert ("forward" if years > 0 else "back") in events[0]["text"]
 
 
-def test_a_clock_that_is_set_shortly_before_the_end_is_told_of(bench: Bench) -> None:
+def test_a_clock_change_shortly_before_the_end_is_reported(bench: Bench) -> None:
     child = bench.process()
     bench.turn(2)
     bench.set_by_s = YEAR_S
@@ -573,7 +574,7 @@ def test_a_clock_that_is_set_shortly_before_the_end_is_told_of(bench: Bench) -> 
     assert len(bench.records(frames.EVENT, name="clock_set")) == 1
 
 
-def test_a_clock_that_is_a_little_off_is_nothing_to_tell(bench: Bench) -> None:
+def test_a_small_clock_difference_is_not_reported(bench: Bench) -> None:
     bench.process()
     for _ in range(19):
         bench.set_by_s += 0.1
@@ -581,8 +582,8 @@ def test_a_clock_that_is_a_little_off_is_nothing_to_tell(bench: Bench) -> None:
     assert not bench.records(frames.EVENT, name="clock_set")
 
 
-def test_a_suspended_laptop_goes_on_where_it_was(bench: Bench) -> None:
-    """The monotonic clock stops while the machine is suspended; the time of day does not."""
+def test_sampling_continues_after_suspend(bench: Bench) -> None:
+    """The monotonic clock stops during suspend; the system clock does not."""
     bench.process()
     bench.turn(15)
     bench.suspended_s = 8 * 3600.0
@@ -594,7 +595,7 @@ def test_a_suspended_laptop_goes_on_where_it_was(bench: Bench) -> None:
     assert not bench.records(frames.EVENT, name="clock_set")
 
 
-def test_a_suspended_laptop_whose_process_was_killed_meanwhile(bench: Bench) -> None:
+def test_a_process_killed_during_suspend(bench: Bench) -> None:
     child = bench.process()
     bench.turn(3)
     bench.suspended_s = 8 * 3600.0
@@ -604,23 +605,23 @@ def test_a_suspended_laptop_whose_process_was_killed_meanwhile(bench: Bench) -> 
     assert bench.end()["t"] >= (T0_S + 1000 + 8 * 3600) * 1000
 
 
-def test_a_wedged_source_costs_the_samples_of_that_time_and_nothing_else(bench: Bench) -> None:
-    """As where a driver does not answer for an hour, while a rank attaches and another one ends."""
+def test_a_blocked_collector_costs_only_the_samples_of_that_time(bench: Bench) -> None:
+    """For example a driver that does not respond for an hour, while one rank attaches and another ends."""
     child = bench.process()
     bench.turn(3)
     bench.work.takes_s = 3600.25
     bench.turn()
     bench.work.takes_s = 0.0
     client = bench.client()
-    bench.say(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
+    bench.send(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
     bench.kill(child)
     bench.turn(3)
     assert bench.monitor.sampler.missed_ticks == 3599
     times_s = [r.time_ms / 1000 - T0_S for r in read_run(str(bench.folder)) if r.type == frames.SAMPLE]
     assert times_s == [1000.0, 1001.0, 1002.0, 4603.25, 4603.25, 4604.0], "on the grid again"
-    assert [one.get("rank") for one in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
-    assert [one["pid"] for one in bench.records(frames.LIFECYCLE, what="exit")] == [child.pid]
-    bench.say(client, {"op": "finish", "pid": os.getpid()})
+    assert [attach.get("rank") for attach in bench.records(frames.LIFECYCLE, what="attach")] == [None, 1]
+    assert [exit["pid"] for exit in bench.records(frames.LIFECYCLE, what="exit")] == [child.pid]
+    bench.send(client, {"op": "finish", "pid": os.getpid()})
     bench.monitor.run()
     assert (bench.end()["state"], bench.end()["signal"]) == ("crashed", 9)
 
@@ -635,15 +636,15 @@ def test_a_process_that_has_ended_before_it_attaches(bench: Bench) -> None:
     assert bench.end()["exit_code"] is None
 
 
-def test_an_exit_that_its_parent_reports_is_the_exit(bench: Bench) -> None:
+def test_an_exit_reported_by_the_parent(bench: Bench) -> None:
     child = bench.process()
     bench.turn()
-    bench.say(bench.client(), {"op": "exited", "pid": child.pid, "exit_code": 7})
+    bench.send(bench.client(), {"op": "exited", "pid": child.pid, "exit_code": 7})
     bench.monitor.run()
     assert (bench.end()["state"], bench.end()["exit_code"]) == ("failed", 7)
 
 
-def test_a_process_that_attaches_twice_is_one(bench: Bench) -> None:
+def test_attaching_twice_has_no_effect(bench: Bench) -> None:
     child = bench.process()
     bench.monitor.attach(child.pid, {"role": "train"}, os.pidfd_open(child.pid))
     assert len(bench.records(frames.LIFECYCLE, what="attach")) == 1
@@ -652,12 +653,12 @@ def test_a_process_that_attaches_twice_is_one(bench: Bench) -> None:
     assert len(bench.records(frames.LIFECYCLE, what="exit")) == 1
 
 
-def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: Bench) -> None:
+def test_a_monitor_without_a_free_descriptor_accepts_connections_later(bench: Bench) -> None:
     child = bench.process()
     bench.turn(2)
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     client = bench.client()
-    bench.say(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
+    bench.send(client, {"op": "attach", "pid": os.getpid(), "role": "train", "rank": 1})
     taken: list[int] = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 8, hard))
     try:
@@ -667,7 +668,7 @@ def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: 
         turns = len(bench.poller.waits_s)
         while bench.clock.now_s < 1008.0:
             bench.turn()
-        assert len(bench.poller.waits_s) - turns < 20, "it does not turn round and round"
+        assert len(bench.poller.waits_s) - turns < 20, "the loop does not spin"
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         for fd in taken:
@@ -679,33 +680,33 @@ def test_a_monitor_without_a_free_descriptor_lets_in_whoever_waits_later(bench: 
     assert child.poll() is None
 
 
-def test_a_relay_that_talks_nonsense_is_left_and_asked_anew(bench: Bench) -> None:
-    theirs: list[socket.socket] = []
+def test_the_monitor_reconnects_after_an_invalid_message_from_the_relay(bench: Bench) -> None:
+    relay_ends: list[socket.socket] = []
 
     def connect(directory: str) -> socket.socket:
         ours, end = socket.socketpair()
-        theirs.append(end)
+        relay_ends.append(end)
         return ours
 
     bench.process()
     bench.monitor.relay = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/", connect=connect)
     bench.turn(2)
-    theirs[0].send(b"[1, 2]\n")
+    relay_ends[0].send(b"[1, 2]\n")
     bench.turn(4)
     assert [event["text"] for event in bench.records(frames.EVENT, name="bad_message")] == [
         "invalid message from the relay: not a JSON object"
     ]
-    assert len(theirs) == 2
-    theirs[1].send(b'{"op": "event", "name": "hello", "text": "again"}\n')
+    assert len(relay_ends) == 2
+    relay_ends[1].send(b'{"op": "event", "name": "hello", "text": "again"}\n')
     bench.turn(2)
     assert bench.records(frames.EVENT, name="hello")
     bench.monitor.relay.close()
-    for end in theirs:
+    for end in relay_ends:
         end.close()
 
 
 class TestFullDisk:
-    """A disk that is full when the run ends: here, no file may grow beyond a limit."""
+    """A disk that is full when the run ends, simulated by a limit on file sizes."""
 
     @pytest.fixture
     def limit(self) -> Iterator[Callable[[int], None]]:
@@ -713,7 +714,9 @@ class TestFullDisk:
         yield lambda size: resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    def test_the_ending_has_room_set_aside(self, bench: Bench, limit: Callable[[int], None]) -> None:
+    def test_the_ending_is_written_to_the_reserved_space(
+        self, bench: Bench, limit: Callable[[int], None]
+    ) -> None:
         child = bench.process()
         while bench.monitor.journal.size < 5000:
             bench.turn()
@@ -731,9 +734,9 @@ class TestFullDisk:
         assert tail.problems == []
         assert not list(bench.folder.glob("*.reserve"))
 
-    def test_the_ending_is_tried_again_for_a_while(self, bench: Bench, limit: Callable[[int], None]) -> None:
+    def test_writing_the_ending_is_retried(self, bench: Bench, limit: Callable[[int], None]) -> None:
         child = bench.process()
-        limit(bench.monitor.journal.size)  # less than the room to be set aside
+        limit(bench.monitor.journal.size)  # too little for the reserve
         bench.turn(3)
         client = bench.finish(child.pid)
         bench.poller.later.append((bench.clock.now_s + 20.0, lambda: limit(1 << 30)))
@@ -744,7 +747,7 @@ class TestFullDisk:
         assert bench.end()["t"] < (T0_S + 1010.0) * 1000
         assert len(bench.records(frames.EVENT, name="records_lost")) == 1
 
-    def test_a_monitor_does_not_wait_forever_for_room(
+    def test_a_monitor_does_not_wait_forever_for_space(
         self, bench: Bench, limit: Callable[[int], None]
     ) -> None:
         child = bench.process()
@@ -756,7 +759,7 @@ class TestFullDisk:
         assert bench.clock.now_s - ended_s == pytest.approx(ENDING_RETRY_S, abs=2.0)
         assert not bench.records(frames.LIFECYCLE, what="end")
 
-    def test_room_that_is_not_needed_is_given_back(self, bench: Bench) -> None:
+    def test_unused_reserved_space_is_freed(self, bench: Bench) -> None:
         child = bench.process()
         bench.turn(3)
         assert list(bench.folder.glob("*.reserve"))

@@ -1,4 +1,4 @@
-"""The monitor before this one, whatever somebody put in its place."""
+"""Finding the previous monitor of a run, with damaged files too."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ def _find(folder: Path) -> Predecessor:
     return Predecessor.find(str(folder), "n1", "monitor.n1.ff")
 
 
-def test_a_monitor_that_died_left_its_baselines(tmp_path: Path) -> None:
+def test_the_baselines_of_a_monitor_that_died(tmp_path: Path) -> None:
     journal = JournalWriter(str(tmp_path), "monitor.n1.1", {"boot_id": BOOT})
     journal.json(frames.INFO, {"t": 1, "baselines": {"disk.in": 5.0}})
-    found = _find(tmp_path)
-    assert found.died_ms is not None
-    assert found.baselines(BOOT) == {"disk.in": 5.0}
-    assert found.baselines("another") == {}
+    predecessor = _find(tmp_path)
+    assert predecessor.died_ms is not None
+    assert predecessor.baselines(BOOT) == {"disk.in": 5.0}
+    assert predecessor.baselines("another") == {}
 
 
 @pytest.mark.parametrize(
@@ -39,17 +39,17 @@ def test_a_monitor_that_died_left_its_baselines(tmp_path: Path) -> None:
         b"{",
     ],
 )
-def test_damaged_records_tell_nothing(tmp_path: Path, payload: bytes) -> None:
+def test_damaged_records_are_skipped(tmp_path: Path, payload: bytes) -> None:
     good = b'{"t":1,"baselines":{"disk.out":7.0}}'
     data = frame(frames.INFO, 0, payload) + frame(frames.LIFECYCLE, 1, b"[]") + frame(frames.INFO, 2, good)
     (tmp_path / "monitor.n1.1.00000.rvj").write_bytes(data)
-    found = _find(tmp_path)
-    assert found.died_ms is not None
-    assert found.baselines(BOOT) == {"disk.out": 7.0}
+    predecessor = _find(tmp_path)
+    assert predecessor.died_ms is not None
+    assert predecessor.baselines(BOOT) == {"disk.out": 7.0}
 
 
-def test_what_is_no_file_of_a_monitor_holds_nobody_up(tmp_path: Path) -> None:
+def test_a_pipe_with_the_name_of_a_journal_file(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "monitor.n1.1.00000.rvj")
     (tmp_path / "monitor.n1.zz.00000.rvj").touch()
-    found = _find(tmp_path)
-    assert found.baselines(BOOT) == {}
+    predecessor = _find(tmp_path)
+    assert predecessor.baselines(BOOT) == {}

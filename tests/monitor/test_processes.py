@@ -34,14 +34,14 @@ def child() -> Iterator[subprocess.Popen[bytes]]:
     process.wait()
 
 
-def gone(process: WatchedProcess) -> None:
+def wait_until_ended(process: WatchedProcess) -> None:
     until = time.monotonic() + PATIENCE_S
     while not process.has_ended():
         assert time.monotonic() < until
         time.sleep(0.002)
 
 
-def test_a_kill_is_noticed_by_the_pidfd_and_its_signal_is_known(child: subprocess.Popen[bytes]) -> None:
+def test_the_pidfd_reports_a_kill_and_the_signal_is_read(child: subprocess.Popen[bytes]) -> None:
     process = WatchedProcess(child.pid, {"role": "train"})
     child.kill()
     poll = select.poll()  # `select()` takes no descriptor over 1,023
@@ -53,17 +53,17 @@ def test_a_kill_is_noticed_by_the_pidfd_and_its_signal_is_known(child: subproces
     assert (process.exit.exit_code, process.exit.signal) == (None, 9)
 
 
-def test_the_exit_code_is_known_even_after_the_parent_has_reaped() -> None:
+def test_the_exit_code_of_a_reaped_process() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input(); raise SystemExit(3)"], stdin=subprocess.PIPE)
     process = WatchedProcess(child.pid, {})
     child.communicate(b"\n")
-    # A kernel before 6.15 forgets a reaped process; there, not knowing is the right answer.
+    # Kernels before 6.15 do not report the exit of a reaped process.
     expected = 3 if tuple(map(int, os.uname().release.split(".")[:2])) >= (6, 15) else None
     assert process.read_exit().exit_code == expected
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
-def test_where_pidfd_is_forbidden_a_look_tells(
+def test_without_a_pidfd_the_process_is_checked(
     child: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch, code: int
 ) -> None:
     def forbidden(pid: int, flags: int = 0) -> int:
@@ -75,13 +75,13 @@ def test_where_pidfd_is_forbidden_a_look_tells(
     assert process.state == RUNNING
     assert not process.has_ended()
     child.send_signal(signal.SIGTERM)
-    gone(process)
+    wait_until_ended(process)
     assert process.read_exit().signal == 15
     child.wait()
     assert process.has_ended()
 
 
-def test_a_process_that_is_already_gone() -> None:
+def test_a_process_that_has_already_ended_is_gone() -> None:
     child = subprocess.Popen(["true"])
     child.wait()
     assert WatchedProcess(child.pid, {}).state == GONE
@@ -107,7 +107,7 @@ def test_running_closing_gone(child: subprocess.Popen[bytes]) -> None:
     process.begin_closing(1, now_s=100.0)
     assert (process.state, process.over) == (CLOSING, False)
     assert not process.check(100.0 + CLOSING_GRACE_S - 1)
-    process.mark_gone()  # a kernel that tells no exit code: what it said counts
+    process.mark_gone()  # exit status unknown: the announced code counts
     assert (process.state, process.over, process.exit.exit_code) == (GONE, True, 1)
 
 
@@ -119,40 +119,38 @@ def test_running_closing_left(child: subprocess.Popen[bytes]) -> None:
     assert (process.state, process.exit.exit_code, process.check_at_s) == (LEFT, 1, NEVER)
 
 
-def test_only_what_really_ended_is_known_of_one_that_said_nothing(child: subprocess.Popen[bytes]) -> None:
+def test_the_exit_of_a_process_that_announced_nothing_is_unknown(child: subprocess.Popen[bytes]) -> None:
     process = WatchedProcess(child.pid, {})
     process.mark_gone()
     assert (process.state, process.exit.known) == (GONE, False)
 
 
-def test_one_that_was_killed_is_dying_and_one_that_sleeps_is_not(child: subprocess.Popen[bytes]) -> None:
+def test_a_killed_process_is_being_killed_until_it_is_reaped(child: subprocess.Popen[bytes]) -> None:
     process = WatchedProcess(child.pid, {})
     assert not process.is_being_killed()
     child.send_signal(signal.SIGSTOP)
     assert not process.is_being_killed()
     child.kill()
-    assert process.is_being_killed(), "it has not run since, but will die as soon as it does"
+    assert process.is_being_killed(), "SIGKILL is pending while it is stopped"
     os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
     assert process.is_being_killed(), "a zombie"
     child.wait()
-    assert process.is_being_killed(), "it has gone"
+    assert process.is_being_killed(), "it was reaped"
     process.release()
 
 
-def test_a_pidfd_that_was_handed_over_is_one_of_that_process(child: subprocess.Popen[bytes]) -> None:
+def test_an_inherited_pidfd_of_the_process_is_accepted(child: subprocess.Popen[bytes]) -> None:
     fd = os.pidfd_open(child.pid)
     assert inherited_pidfd(fd, child.pid) == fd
     child.kill()
     child.wait()
-    assert inherited_pidfd(fd, child.pid) == fd, "right even if the process has ended since"
+    assert inherited_pidfd(fd, child.pid) == fd, "valid even if the process has ended since"
     os.close(fd)
-    assert inherited_pidfd(fd, child.pid) == -1, "nothing was handed over"
+    assert inherited_pidfd(fd, child.pid) == -1, "nothing was inherited"
 
 
 @pytest.mark.parametrize("what", ["file", "pipe", "socket", "another process"])
-def test_what_is_no_pidfd_of_that_process_is_closed_and_not_taken_for_one(
-    child: subprocess.Popen[bytes], what: str
-) -> None:
+def test_any_other_inherited_descriptor_is_closed(child: subprocess.Popen[bytes], what: str) -> None:
     other = -1
     if what == "file":
         fd = os.open("/proc/self/stat", os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What a monitor hands on to the relay, and its line to it."""
+"""The monitor's connection to the relay, and the variables that it passes on."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ ENVIRON = {
         ([], []),
     ],
 )
-def test_a_destinations_variables_begin_with_its_name(destinations: list[str], names: list[str]) -> None:
+def test_the_variables_of_a_destination_begin_with_its_name(
+    destinations: list[str], names: list[str]
+) -> None:
     own = destination_variables(destinations, ENVIRON)
     assert sorted(own.keys() - {"RUNVITALS_DESTINATIONS"}) == names
 
@@ -37,64 +39,62 @@ def test_a_destinations_variables_begin_with_its_name(destinations: list[str], n
 WEEK_S = 7 * 24 * 3600
 
 
-def test_a_relay_that_cannot_be_had_for_a_week_is_asked_for_once_a_minute() -> None:
+def test_a_week_without_a_relay_costs_an_attempt_per_minute() -> None:
     attempts: list[int] = []
 
-    def reach(directory: str) -> None:
+    def connect(directory: str) -> None:
         attempts.append(now_s)
 
-    line = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
+    connection = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", connect)
     for now_s in range(1000, 1000 + WEEK_S):
-        assert not line.ensure(float(now_s))
+        assert not connection.ensure(float(now_s))
     assert attempts[:6] == [1000, 1001, 1002, 1004, 1008, 1016]
     assert len(attempts) == pytest.approx(WEEK_S / 60, rel=0.01)
 
 
-def test_a_relay_that_has_lived_well_is_replaced_at_once() -> None:
-    theirs: list[socket.socket] = []
+def test_a_relay_that_was_stable_is_replaced_immediately() -> None:
+    relay_ends: list[socket.socket] = []
 
-    def reach(directory: str) -> socket.socket:
+    def connect(directory: str) -> socket.socket:
         ours, end = socket.socketpair()
-        theirs.append(end)
+        relay_ends.append(end)
         return ours
 
     def dies() -> None:
-        theirs.pop().close()
-        assert line.messages() == []
-        assert line.fd == -1
+        relay_ends.pop().close()
+        assert connection.messages() == []
+        assert connection.fd == -1
 
-    line = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", reach)
+    connection = RelayConnection("/data", "abc", ["http://127.0.0.1:8900"], "/home/me", connect)
     for at_s in (1000.0, 1000.1):
-        assert line.ensure(at_s), "the first death costs no wait"
+        assert connection.ensure(at_s), "no delay after the first death"
         dies()
-    assert not line.ensure(1000.2), "the second one does"
-    assert line.ensure(1002.0)
+    assert not connection.ensure(1000.2), "but after the second"
+    assert connection.ensure(1002.0)
     dies()
-    assert not line.ensure(1003.0)
-    assert line.ensure(1004.0)
+    assert not connection.ensure(1003.0)
+    assert connection.ensure(1004.0)
     dies()
-    assert line.ensure(1010.0)
-    assert not line.ensure(1100.0), "there is one"
+    assert connection.ensure(1010.0)
+    assert not connection.ensure(1100.0), "it is still running"
     dies()
-    assert line.ensure(1100.1)
-    line.close()
-    theirs.pop().close()
+    assert connection.ensure(1100.1)
+    connection.close()
+    relay_ends.pop().close()
 
 
-def test_a_long_message_is_sent_as_the_relay_takes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_long_message_is_sent_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MLFLOW_LONG", "x" * 1_000_000)
     listener = address(str(tmp_path)).listen()
     assert listener is not None
-    line = RelayConnection(str(tmp_path), "abc", ["mlflow:http://host"], "/")
-    assert line.ensure(0.0)
+    connection = RelayConnection(str(tmp_path), "abc", ["mlflow:http://host"], "/")
+    assert connection.ensure(0.0)
     with socket.socket(fileno=listener.detach()) as listening:
         relay, _ = listening.accept()
-    heard = b""
-    while b"\n" not in heard:
-        heard += relay.recv(65536)
-        line.ensure(1.0)  # at the next tick
-    assert json.loads(heard)["environ"]["MLFLOW_LONG"] == "x" * 1_000_000
+    received = b""
+    while b"\n" not in received:
+        received += relay.recv(65536)
+        connection.ensure(1.0)  # at the next tick
+    assert json.loads(received)["environ"]["MLFLOW_LONG"] == "x" * 1_000_000
     relay.close()
-    line.close()
+    connection.close()

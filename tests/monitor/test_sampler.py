@@ -9,16 +9,16 @@ from runvitals.monitor.sampler import Baselines, Sampler, Schedule
 
 
 class Scripted:
-    """A source that does what its script says, one step a tick: readings, or an error."""
+    """A collector that returns the next values of its script at every tick, or raises the next error."""
 
     name = "scripted"
 
     def __init__(self, *script: dict[str, float] | Exception) -> None:
         self.script = list(script)
-        self.asked = 0
+        self.samples = 0
 
     def sample(self, tick: Tick) -> None:
-        self.asked += 1
+        self.samples += 1
         step = self.script.pop(0)
         if isinstance(step, Exception):
             raise step
@@ -31,7 +31,7 @@ class Reports(list[tuple[str, str | None]]):
 
 
 def counted(baselines: Baselines, *totals: float) -> list[float]:
-    """What a counter of the run is at each of a source's totals."""
+    """The values of a counter for these totals of its source."""
     counts = []
     for total in totals:
         values: dict[str, float] = {}
@@ -53,34 +53,34 @@ def test_a_counter_that_is_reset_leaves_a_gap_and_never_falls() -> None:
     assert values == [0.0, 30.0, 40.0]
 
 
-def test_a_counter_goes_on_from_the_zero_of_the_monitor_before() -> None:
+def test_a_counter_continues_from_the_baseline_of_the_previous_monitor() -> None:
     baselines = Baselines({"disk.in": 100.0})
     assert counted(baselines, 150.0) == [50.0]
-    assert baselines.fresh == {"disk.in": 100.0}, "written down again, for the monitor after this one"
+    assert baselines.fresh == {"disk.in": 100.0}, "written again, for the next monitor"
 
 
-def test_one_broken_source_is_reported_once_left_alone_longer_and_longer_and_welcomed_back() -> None:
+def test_a_failing_source_is_reported_once_and_retried_with_backoff() -> None:
     broken = Scripted(OSError("gone"), OSError("gone"), OSError("gone"), *[{"x": 1.0}] * 4)
     well = Scripted(*({"y": float(i)} for i in range(20)))
     reports = Reports()
     sampler = Sampler([broken, well], 1.0, reports)
     seen = {at: sampler.sample(float(at)).get("x") for at in range(1, 12)}
-    # Fails at 1, again after 1 s at 2, after 2 s at 4, after 4 s at 8 it works.
+    # Fails at 1 s, at 2 s (after 1 s) and at 4 s (after 2 s); works at 8 s (after 4 s).
     assert [at for at, value in seen.items() if value is not None] == [8, 9, 10, 11]
     assert reports == [("scripted", "gone"), ("scripted", None)]
-    assert well.asked == 11
+    assert well.samples == 11
 
 
-def test_backoff_ends_at_five_minutes() -> None:
+def test_backoff_is_at_most_five_minutes() -> None:
     broken = Scripted(*[OSError("gone")] * 40)
     sampler = Sampler([broken], 1.0, Reports())
     for at in range(1, 4000, 1):
         sampler.sample(float(at))
-    assert 9 + (4000 - 511) // 300 - 1 <= broken.asked <= 9 + 4000 // 300
+    assert 9 + (4000 - 511) // 300 - 1 <= broken.samples <= 9 + 4000 // 300
 
 
 @pytest.mark.parametrize("interval_s", [100.0, 300.0, 600.0, 3600.0])
-def test_at_long_intervals_too_a_failure_is_reported_once(interval_s: float) -> None:
+def test_a_failure_is_reported_once_with_long_intervals(interval_s: float) -> None:
     broken = Scripted(*[OSError("gone")] * 5, {"x": 1.0}, OSError("gone again"), OSError("gone again"))
     reports = Reports()
     sampler = Sampler([broken], interval_s, reports)
@@ -111,10 +111,10 @@ def test_the_monitor_measures_itself() -> None:
     sampler = Sampler([Scripted({}, {}, {})], 1.0, Reports())
     first = sampler.sample(20.0)
     second = sampler.sample(21.0)
-    assert "monitor.sampleMs" not in first, "nothing to compare with yet"
+    assert "monitor.sampleMs" not in first, "no previous sample"
     assert first["monitor.scripted.ms"] >= 0
     assert first["monitor.scripted.failures"] == 0
-    assert "monitor.scripted.ms" not in second, "the sources' costs are written every ten seconds"
+    assert "monitor.scripted.ms" not in second, "the sources' durations are written every ten seconds"
     assert 0 < second["monitor.sampleMs"] < 1000
     assert 1 < first["monitor.rssMB"] < 1000
     assert first["monitor.missedTicks"] == 0
@@ -122,7 +122,7 @@ def test_the_monitor_measures_itself() -> None:
 
 
 @pytest.mark.parametrize("interval", [0.1, 0.3, 1.0, 15.0])
-def test_the_schedule_keeps_to_its_grid(interval: float) -> None:
+def test_the_schedule_stays_on_its_grid(interval: float) -> None:
     schedule = Schedule(1000.0, interval)
     for tick in range(1000):
         assert schedule.next_s == pytest.approx(1000.0 + tick * interval)
@@ -136,31 +136,31 @@ def test_late_ticks_are_skipped_and_counted() -> None:
     assert schedule.next_s == 105.0
 
 
-def test_a_clock_that_reads_just_before_the_tick_does_not_repeat_it() -> None:
+def test_a_wake_up_just_before_the_tick_does_not_repeat_it() -> None:
     schedule = Schedule(100.0, 0.1)
     schedule.advance(100.0)
     assert schedule.advance(100.0999999) == 0
     assert schedule.next_s == pytest.approx(100.2)
 
 
-class Knowing:
-    """A source that knows its devices, which come and go."""
+class WithNews:
+    """A collector that reports facts and missing parts."""
 
-    name = "knowing"
+    name = "with_news"
     facts: dict[str, object] = {"shelves": ["a"]}
     absent: dict[str, str] = {}
     closed = False
 
     def sample(self, tick: Tick) -> None:
-        tick.events.append({"name": "opened", "level": "info", "text": "somebody is hungry"})
+        tick.events.append({"name": "opened", "level": "info", "text": "the shelf was opened"})
 
     def close(self) -> None:
         self.closed = True
         raise OSError("stuck")
 
 
-def test_what_sources_know_of_their_devices_is_news_when_it_changes() -> None:
-    source = Knowing()
+def test_changed_facts_and_missing_parts_are_news() -> None:
+    source = WithNews()
     sampler = Sampler([source, Scripted()], 1.0, Reports())
     assert sampler.news() == {"machine": {"shelves": ["a"]}}
     assert sampler.news() == {}
@@ -169,11 +169,11 @@ def test_what_sources_know_of_their_devices_is_news_when_it_changes() -> None:
     sampler.sample(1.0)
     assert sampler.news() == {
         "machine": {"shelves": ["a", "b"]},
-        "sources": {"knowing": {"state": "on", "reason": "b: is locked"}},
+        "sources": {"with_news": {"state": "on", "reason": "b: is locked"}},
     }
 
 
-def test_what_is_missing_of_a_source_is_told_again_when_it_works_again() -> None:
+def test_missing_parts_are_reported_again_after_a_recovery() -> None:
     source = Scripted(OSError("gone"), {"x": 1.0})
     sampler = Sampler([source], 1.0, Reports())
     source.absent = {"y": "forbidden"}  # type: ignore[attr-defined]
@@ -185,12 +185,12 @@ def test_what_is_missing_of_a_source_is_told_again_when_it_works_again() -> None
 
 
 def measured(values: dict[str, float]) -> dict[str, float]:
-    """Without what the monitor tells of itself."""
+    """Without the values about the monitor itself."""
     return {key: value for key, value in values.items() if not key.startswith("monitor.")}
 
 
 class Slow(Scripted):
-    """A source that hardly changes."""
+    """A source that rarely changes."""
 
     name = "slow"
     every_s = 5.0
@@ -199,7 +199,7 @@ class Slow(Scripted):
         tick.gauges["space"] = tick.mono_s
 
 
-def test_a_source_is_asked_as_often_as_it_says_and_all_keep_their_order() -> None:
+def test_sources_are_sampled_at_their_own_intervals_and_keep_their_order() -> None:
     sampler = Sampler([Slow(), Scripted(*[{"x": float(i)} for i in range(8)])], 1.0, Reports())
     samples = [measured(sampler.sample(10.0 + second)) for second in range(8)]
     assert [values.get("space") for values in samples] == [10.0, None, None, None, None, 15.0, None, None]
@@ -207,7 +207,7 @@ def test_a_source_is_asked_as_often_as_it_says_and_all_keep_their_order() -> Non
     assert list(samples[5]) == ["space", "x"]
 
 
-def test_a_slow_source_that_fails_is_asked_again_after_an_interval() -> None:
+def test_a_slow_source_that_fails_is_retried_after_an_interval() -> None:
     class Broken(Slow):
         failing = True
 
@@ -227,16 +227,16 @@ def test_a_slow_source_that_fails_is_asked_again_after_an_interval() -> None:
 
 
 def test_events_wait_until_they_are_written() -> None:
-    sampler = Sampler([Knowing()], 1.0, Reports())
+    sampler = Sampler([WithNews()], 1.0, Reports())
     sampler.sample(1.0)
     sampler.sample(2.0)
     assert [event["name"] for event in sampler.events] == ["opened", "opened"]
 
 
-def test_all_sources_are_closed_though_one_cannot_be() -> None:
-    first, second = Knowing(), Knowing()
+def test_all_sources_are_closed_even_if_one_fails() -> None:
+    first, second = WithNews(), WithNews()
     reports = Reports()
     Sampler([first, Scripted(), second], 1.0, reports).close()
     assert first.closed
     assert second.closed
-    assert reports == [("knowing", "stuck"), ("knowing", "stuck")]
+    assert reports == [("with_news", "stuck"), ("with_news", "stuck")]
