@@ -13,6 +13,7 @@ import griffe
 
 MODULES = {
     "runvitals": "For training scripts and notebooks.",
+    "runvitals.query": "Reads the runs of this machine.",
     "runvitals.client": "Reads runs from a server.",
     "runvitals.callbacks": "Callbacks for Lightning, Transformers and Keras.",
     "runvitals.mlflow": "Records MLflow's system metrics with the collectors of runvitals.",

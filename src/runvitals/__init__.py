@@ -27,8 +27,11 @@ if TYPE_CHECKING:
     from runvitals.sdk.recorded_dict import RecordedDict
 
     config: RecordedDict
+    """`Run.config` of the open run. RuntimeError if no run is open."""
     summary: RecordedDict
+    """`Run.summary` of the open run. RuntimeError if no run is open."""
     run: Run | None
+    """The open run of this process, or None."""
 else:
     ModuleType = type(sys)
 
@@ -54,22 +57,38 @@ _OF_ACTIVE_RUN = ("config", "summary")
 
 
 def log(data: Mapping[str, Any], step: int | None = None) -> None:
-    """`log()` of the open run; see `Run.log`."""
+    """Log a row of values in the open run; see `Run.log`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
     _active().log(data, step)
 
 
 def define_metric(name: str, summary: str = "last") -> None:
-    """`define_metric()` of the open run; see `Run.define_metric`."""
+    """Choose how a metric is aggregated in the summary of the open run; see `Run.define_metric`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
     _active().define_metric(name, summary)
 
 
 def alert(title: str, text: str = "", level: str = "info") -> None:
-    """`alert()` of the open run; see `Run.alert`."""
+    """Record an event in the open run that a user should notice; see `Run.alert`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
     _active().alert(title, text, level)
 
 
 def finish(exit_code: int | None = None) -> None:
-    """End the open run; see `Run.finish`."""
+    """Finish the open run; see `Run.finish`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
     _active().finish(exit_code)
 
 

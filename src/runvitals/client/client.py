@@ -18,16 +18,16 @@ Texts = str | Sequence[str]
 
 
 class Client:
-    """The runs of a server: a shared one, or that of `runvitals ui`. Used from one thread at a time.
+    """A client of a server: a shared one, or that of `runvitals ui`. Not thread-safe.
 
     Args:
         url: `http://host[:port][/path]` or https.
-        token: authenticates the caller. Default: `RUNVITALS_TOKEN` if it is for this server, then what
-            `runvitals login` saved for this URL, then none (`runvitals.relay.destinations.runvitals.login`).
-        timeout_s: for connecting, and for each wait.
+        token: access token. Default: `RUNVITALS_TOKEN` if it is for this server, then the token that
+            `runvitals login` stored for this URL, then none.
+        timeout_s: for connecting, and for each read.
 
     Raises:
-        ValueError: not such a URL; a login file that cannot be read.
+        ValueError: invalid URL, or the stored tokens cannot be read.
 
     Example:
         >>> client = runvitals.Client("https://runs.example.org")
@@ -89,6 +89,10 @@ class Client:
         Raises:
             UnknownRun: no such run (a LookupError).
             ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> client.run("k3j9x2ab").metrics("cpu", max_points=500)["cpu"].values
+            array([ 3.1, 97.5, 98.2])
         """
         row = self._connection.get_of_run(run_id)
         return RemoteRun(self._connection, row, responses.run(row))
@@ -103,8 +107,14 @@ class Client:
     ) -> list[Latest]:
         """The newest values of all running runs, by host. Filters as in `runs`.
 
+        Args:
+            patterns: keys or globs; without any, all keys.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+
         Example:
-            >>> [(one.host, one.values["cpu"]) for one in client.latest("cpu")]
+            >>> [(latest.host, latest.values["cpu"]) for latest in client.latest("cpu")]
             [('node1', 97.5), ('node2', 3.1)]
         """
         wanted = _filter(project, (), tag, text, where)
@@ -131,6 +141,13 @@ class Client:
             t0, t1: ms UTC, inclusive; default: the last hour.
             bucket_ms: bucket width; default: one bucket.
             group_by: default: aggregate all runs.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> for series in client.aggregate("gpu.*.gpu", group_by="project"):
+            ...     print(series.group, series.mean)
         """
         parameters: list[tuple[str, Any]] = [("metric", metric), ("t0", t0), ("t1", t1)]
         parameters += [("bucket", bucket_ms), ("group_by", group_by)]

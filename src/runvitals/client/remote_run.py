@@ -56,27 +56,33 @@ class RemoteRun:
 
     @property
     def project(self) -> str:
+        """The project of the run."""
         return str(self._row["project"])
 
     @property
     def name(self) -> str:
+        """The display name."""
         return str(self._row["name"])
 
     @property
     def tags(self) -> list[str]:
+        """The tags."""
         return list(self._row["tags"])
 
     @property
     def state(self) -> State:
+        """`running`, `finished`, `failed`, `crashed`, `stopped` or `lost`, when the run was fetched."""
         state: State = self._row["state"]
         return state
 
     @property
     def summary(self) -> dict[str, Any]:
+        """One value per logged metric, when the run was fetched."""
         return dict(self._row["summary"])
 
     @property
     def config(self) -> dict[str, Any]:
+        """The hyper-parameters. Fetched on first use for a run from a list."""
         return self.facts.config
 
     def metrics(
@@ -142,7 +148,9 @@ class RemoteRun:
         return self._table("/metrics", parameters)
 
     def history_table(self, *names: str, rank: int | None = None) -> pyarrow.Table:
-        """The rows of `history` as one table: `step`, `t`, `host`, `rank`, and a column for each name."""
+        """The rows of `history` as one table: `step`, `t` (ms UTC), `host`, `rank`, and a column per name.
+        Requires pyarrow, like `table`.
+        """
         return self._table("/history", [("keys", names), ("rank", rank), ("resolution", "raw")])
 
     def _table(self, path: str, parameters: list[tuple[str, Any]]) -> pyarrow.Table:
@@ -170,6 +178,10 @@ class RemoteRun:
         Args:
             names: logged names, with dots for nested dictionaries; default: all.
             rank: only this rank.
+
+        Example:
+            >>> [(row.step, row.data["loss"]) for row in run.history("loss")]
+            [(0, 0.5), (1, 0.25)]
         """
         parameters = [("keys", names), ("rank", rank), ("resolution", "raw")]
         return responses.calls(self._connection.get_of_run(self.id, "/history", parameters))

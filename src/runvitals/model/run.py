@@ -70,16 +70,20 @@ class Run:
 
     @property
     def state(self) -> State:
+        """`running`, `finished`, `failed`, `crashed`, `stopped` or `lost`."""
         return self.ending.state
 
     @property
     def exit_code(self) -> int | None:
+        """The exit code of the training, None if it has not ended or was ended by a signal."""
         return self.ending.exit_code
 
     @property
     def signal(self) -> int | None:
+        """The number of the signal that ended the training, or None."""
         return self.ending.signal
 
     @property
     def out_of_memory(self) -> bool | None:
+        """Whether the kernel killed the training because it was out of memory; None if unknown."""
         return self.ending.out_of_memory

@@ -25,7 +25,15 @@ Names = Literal["runvitals", "mlflow"]
 
 @dataclass(frozen=True, slots=True)
 class LoggedRow:
-    """The row of one `log()` call."""
+    """The row of one `log()` call.
+
+    Attributes:
+        step: as logged, or None.
+        time_ms: ms UTC.
+        rank: of the process that logged it, or None.
+        host: of that process.
+        data: name → value.
+    """
 
     step: int | None
     time_ms: int
@@ -50,7 +58,12 @@ def now_ms() -> int:
 
 
 class OpenRun:
-    """A run as of when it was opened or last refreshed.
+    """A run of this machine, as of when it was opened or last refreshed. `history` and `console` read the
+    journal anew.
+
+    Attributes:
+        id: run id.
+        facts: everything known about the run, except its series.
 
     Example:
         >>> run = runvitals.open_run("brave-otter-1")
@@ -72,26 +85,30 @@ class OpenRun:
         return self
 
     facts: Run
-    """Everything known about the run, except its series."""
 
     @property
     def state(self) -> State:
+        """`running`, `finished`, `failed`, `crashed`, `stopped` or `lost`."""
         return self.facts.state
 
     @property
     def config(self) -> dict[str, Any]:
+        """The hyper-parameters."""
         return self.facts.config
 
     @property
     def summary(self) -> dict[str, Any]:
+        """One value per logged metric; see `Run.summary`."""
         return self.facts.summary
 
     @property
     def events(self) -> list[Event]:
+        """Alerts, markers, failures, gaps and lost records, ordered by time."""
         return self.facts.events
 
     @property
     def problems(self) -> list[str]:
+        """Damage that was found while reading the journal; empty for an intact one."""
         return self.facts.problems
 
     def metrics(self, *patterns: str, host: str | None = None, names: Names = "runvitals") -> Columns:
@@ -106,6 +123,12 @@ class OpenRun:
         Returns:
             Series by key: times in ms UTC (int64) and values (float64, NaN is a gap), as numpy arrays, or as
             lists without numpy.
+
+        Raises:
+            ValueError: invalid `names`.
+
+        Example:
+            >>> t, watts = run.metrics("gpu.*")["gpu.0.powerWatts"]
         """
         columns = self._reader.columns(patterns, host)
         return columns.in_mlflow() if checked_names(names) == "mlflow" else columns
@@ -113,11 +136,20 @@ class OpenRun:
     def statistics(self, *patterns: str, names: Names = "runvitals") -> list[Statistics]:
         """Statistics of each matching series: count, min, max, mean, percentiles, last value. Arguments as in
         `metrics`.
+
+        Example:
+            >>> [(one.key, one.mean, one.unit) for one in run.statistics("cpu")]
+            [('cpu', 41.5, '%')]
         """
         return of_columns(self.metrics(*patterns, names=names).series)
 
     def history(self) -> list[LoggedRow]:
-        """All rows of `log()`, from all ranks, ordered by time."""
+        """All rows of `log()`, from all ranks, ordered by time.
+
+        Example:
+            >>> [(row.step, row.data["loss"]) for row in run.history()]
+            [(0, 0.5), (1, 0.25)]
+        """
         writers = self._reader.facts.writers
         rows = [
             LoggedRow(
@@ -133,7 +165,7 @@ class OpenRun:
         return sorted(rows, key=lambda row: row.time_ms)
 
     def console(self) -> Iterator[ConsoleText]:
-        """All recorded console output: process by process, in order within each."""
+        """The output recorded by `runvitals run --console`: process by process, in order within each."""
         for record in read_run(self._reader.folder):
             if record.type == frames.CONSOLE:
                 yield console.parse(record.value, record.writer)

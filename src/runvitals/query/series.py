@@ -78,6 +78,7 @@ class Columns(Mapping[str, Series]):
 
     @property
     def hosts(self) -> list[str]:
+        """The hosts that the series are from."""
         return list(dict.fromkeys(item.host for item in self.series))
 
     def on(self, host: str) -> Columns:

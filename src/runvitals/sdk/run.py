@@ -34,12 +34,17 @@ class Run:
     """A run, created by `runvitals.init`.
 
     Attributes:
-        id, project, name: identify the run.
+        id: run id, eight letters and digits by default.
+        project: project of the run.
+        name: display name.
         config: hyper-parameters. Changes are recorded.
         summary: results: the last value of each logged metric, or the aggregate chosen with
             `define_metric`. Values set by hand take precedence and are kept.
-        dir: folder of the run's journal.
+        dir: folder of the run's journal; "" if the run is not recorded.
         rank: rank of this process within the run, or None.
+        step: the step of the next `log()` call that does not set one.
+        finished: whether `finish()` was called.
+        disabled: whether nothing is recorded: `mode` is `disabled`, or no folder is writable.
 
     Example:
         >>> with runvitals.init(project="digits", config={"lr": 0.1}) as run:
@@ -83,7 +88,13 @@ class Run:
 
     @property
     def config(self) -> RecordedDict:
-        """The hyper-parameters. Assigning a mapping replaces all of them."""
+        """The hyper-parameters. Assigning a mapping replaces all of them.
+
+        Example:
+            >>> run.config.update(lr=0.1, layers=[64, 64])
+            >>> run.config.lr
+            0.1
+        """
         return self._config
 
     @config.setter
@@ -92,7 +103,11 @@ class Run:
 
     @property
     def summary(self) -> Summary:
-        """The results. Assigning a mapping replaces all of them."""
+        """The results. Assigning a mapping replaces all of them.
+
+        Example:
+            >>> run.summary["best_epoch"] = 7
+        """
         return self._summary
 
     @summary.setter
@@ -115,6 +130,9 @@ class Run:
         Raises:
             TypeError: `data` is not a mapping, or `step` is not an integer.
             RuntimeError: the run is finished.
+
+        Example:
+            >>> run.log({"train": {"loss": 0.5}, "lr": 0.1}, step=100)  # records train.loss and lr
         """
         if self.disabled:
             return
@@ -138,6 +156,7 @@ class Run:
         Raises:
             TypeError: the name is not a string.
             ValueError: the name is empty or too long, or `summary` is unknown.
+            RuntimeError: the run is finished.
 
         Example:
             >>> run.define_metric("val/loss", summary="min")
@@ -168,6 +187,10 @@ class Run:
 
         Raises:
             ValueError: unknown level.
+            RuntimeError: the run is finished.
+
+        Example:
+            >>> run.alert("loss diverged", f"loss {loss} at step {step}", level="error")
         """
         if not isinstance(level, str) or level not in LEVELS:
             raise ValueError(
@@ -187,6 +210,9 @@ class Run:
         Args:
             text: what starts or happens here.
             about: additional values to record with the marker.
+
+        Raises:
+            RuntimeError: the run is finished.
 
         Example:
             >>> run.mark("epoch 3 begins", epoch=3)
@@ -237,8 +263,10 @@ class Run:
         self._stop.add(callback)
 
     def finish(self, exit_code: int | None = None) -> None:
-        """Finish the run. Waits for its last sample, typically 2 ms and at most `finish_timeout` seconds.
-        Calling it again has no effect.
+        """Finish the run. Waits for its last sample, typically 2 ms and at most `finish_timeout` seconds,
+        then at most `delivery_timeout` seconds for delivery. Calling it again has no effect.
+
+        Runs are also finished when the process exits, and by the `with` statement.
 
         Args:
             exit_code: 0 or None for success; any other value marks the run as failed.
@@ -258,14 +286,14 @@ class Run:
 
     # -- process lifecycle
 
-    def at_exit(self) -> None:
+    def _at_exit(self) -> None:
         """Handle the interpreter's shutdown. The exit code is not known yet; the monitor observes it."""
         if os.getpid() == self.opened_by:
             failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
             self._end(_exit_code(type(failed), failed) if failed else None, closing=True)
 
-    def after_fork(self) -> None:
-        """In a forked child: release what belongs to the parent. The child may `log()`, into its own file."""
+    def _after_fork(self) -> None:
+        """In a forked child: release what belongs to the parent. The child may `log()` into its own file."""
         self._serial = SerialExecutor()  # the lock may be held by a thread that does not exist here
         self._logged = LoggedSummary()  # the parent records what it logged itself
         if self._attachment is not None:

@@ -177,9 +177,9 @@ def _hook() -> None:
 
 def _at_exit() -> None:
     if _active is not None:
-        _active.at_exit()
+        _active._at_exit()
 
 
 def _after_fork() -> None:
     if _active is not None:
-        _active.after_fork()
+        _active._after_fork()
