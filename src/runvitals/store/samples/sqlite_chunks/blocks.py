@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +49,7 @@ def on_disk(metrics: tuple[int, ...], t: Integers, values: Floats) -> Block:
     return Block(metrics, t, values, np.full(len(t), OLDEST, np.int64))
 
 
-def groups(blocks: Iterable[Block], wanted: Collection[int] | None = None) -> list[Group]:
+def groups(blocks: Iterable[Block], wanted: AbstractSet[int] | None = None) -> list[Group]:
     """Merge blocks: the last write of each (metric, time), grouped by metrics that share their times.
 
     Args:
@@ -60,7 +61,7 @@ def groups(blocks: Iterable[Block], wanted: Collection[int] | None = None) -> li
             by_columns.setdefault(block.metrics, []).append(block)
     if len(by_columns) == 1:  # almost always
         ((columns, same_columns),) = by_columns.items()
-        metrics = columns if wanted is None else tuple(metric for metric in wanted if metric in columns)
+        metrics = columns if wanted is None else tuple(wanted & frozenset(columns))
         return [_group(metrics, same_columns)] if metrics else []
     column_sets: dict[int, list[tuple[int, ...]]] = {}
     for columns in by_columns:
@@ -90,7 +91,8 @@ def _group(metrics: tuple[int, ...], blocks: Sequence[Block]) -> Group:
 def _columns(block: Block, metrics: tuple[int, ...]) -> Floats:
     if block.metrics == metrics:
         return block.values
-    return block.values[:, [block.metrics.index(metric) for metric in metrics]]
+    column = {metric: number for number, metric in enumerate(block.metrics)}
+    return block.values[:, [column[metric] for metric in metrics]]
 
 
 def _concatenate(parts: list[NDArray]) -> NDArray:  # type: ignore[type-arg]
