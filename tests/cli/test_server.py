@@ -137,7 +137,7 @@ def test_a_person_at_the_server_stops_a_training(tmp_path: Path) -> None:
         refused = client.post("/api/v1/runs/abc/stop", json={})
         assert (refused.status_code, refused.json()["error"]) == (
             409,
-            "run 'abc' is stopped: only a running one can be stopped",
+            "run 'abc' is stopped: only a running run can be stopped",
         )
 
 

@@ -120,7 +120,7 @@ def test_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         assert run.refresh().facts.stop_requested_ms == shared.now_ms
         training.end(exit_code=0)
         shared.take(tmp_path)
-        with pytest.raises(ServerError, match="only a running one") as refused:
+        with pytest.raises(ServerError, match="only a running run") as refused:
             run.stop()
         assert refused.value.status == 409
     shared.close()

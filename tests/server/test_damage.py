@@ -110,7 +110,7 @@ def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(serv
     server.catalogue.events.add([lost, *events])
     run = server.ask("runs/busy")
     assert [event["text"] for event in run["events"]] == [str(n) for n in range(2000, 12_000)]
-    assert run["problems"] == ["2,001 older events are left out here: /events?skip=10000 has them"]
+    assert run["problems"] == ["2,001 older events are left out: /events?skip=10000 returns them"]
     assert run["lost_records"] == 7
     assert [event["text"] for event in server.ask("runs/busy/events", limit=3)] == ["11997", "11998", "11999"]
     older = server.ask("runs/busy/events", skip=10_000)
@@ -120,8 +120,8 @@ def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(serv
 def test_a_run_of_very_many_names_is_answered_in_parts(
     server: StoredServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(stored_run, "_MOST_SERIES", 500)
-    monkeypatch.setattr(stored_run, "_MOST_SHOWN", 100)
+    monkeypatch.setattr(stored_run, "_MAX_SERIES", 500)
+    monkeypatch.setattr(stored_run, "_MAX_NEWEST", 100)
     (who,) = server.catalogue.writers.join([WriterRegistration("wide", "curl", started_ms=T0)], T0)
     keys = tuple(f"name.{n:04}" for n in range(1200))
     for n, key in enumerate(keys):
@@ -129,15 +129,17 @@ def test_a_run_of_very_many_names_is_answered_in_parts(
     for _ in ("in memory", "sealed"):
         pages = [server.get(f"/api/v1/runs/wide/series?skip={skip}") for skip in (0, 500, 1000)]
         assert [key for page in pages for key in (one["key"] for one in page.json())] == list(keys)
-        assert pages[0].headers["runvitals-problems"] == "700 more series are left out: choose by `keys`"
+        assert (
+            pages[0].headers["runvitals-problems"] == "700 more series are left out: select some with `keys`"
+        )
         assert "runvitals-problems" not in pages[2].headers
         metrics = server.ask("runs/wide/metrics")
         assert sum(len(group["series"]) for group in metrics["groups"]) == 500
-        assert metrics["problems"] == ["700 more series are left out: choose by `keys`"]
+        assert metrics["problems"] == ["700 more series are left out: select some with `keys`"]
         few = server.ask("runs/wide/metrics", keys="name.11*")
         assert sum(len(group["series"]) for group in few["groups"]) == 100
         refused = server.get("/api/v1/runs/wide/statistics")
-        assert (refused.status_code, "choose by `keys`" in refused.text) == (422, True)
+        assert (refused.status_code, "select some with `keys`" in refused.text) == (422, True)
         assert len(server.ask("runs/wide")["last"]["curl"]) == 100
         wide = next(one for one in server.ask("runs", last="name.000*")["runs"] if one["id"] == "wide")
         assert len(wide["last"]["curl"]) == 10

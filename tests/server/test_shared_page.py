@@ -248,7 +248,7 @@ def test_what_the_server_refuses_is_said_where_it_was_asked(
     training.end("finished", exit_code=0)
     server.take(tmp_path)
     click(page, "dialog button", "Stop the run")
-    shown(page, "only a running one can be stopped", "dialog [role=alert]")
+    shown(page, "only a running run can be stopped", "dialog [role=alert]")
     assert [text for text in page.complaints if "409" not in text] == []
     page.complaints.clear()
 

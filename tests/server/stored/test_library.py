@@ -235,7 +235,7 @@ def test_a_run_is_stopped_deleted_and_restored(tmp_path: Path, server: StoredSer
     training.end(exit_code=0)
     server.take(tmp_path)
     ended = server.request("POST", "/api/v1/runs/abc/stop", json={})
-    assert (ended.status_code, "only a running one" in ended.json()["error"]) == (409, True)
+    assert (ended.status_code, "only a running run" in ended.json()["error"]) == (409, True)
     assert server.request("POST", "/api/v1/runs/nope/stop", json={}).status_code == 404
 
 

@@ -1,4 +1,4 @@
-"""A run's lanes: under which numbers the store has its series, and whose they are."""
+"""The lanes of a run: the numbers of its series in the sample store, with their hosts and writers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runvitals.store.metadata import KeyList, MetadataStore, StoredWriter
 
 @dataclass(frozen=True, slots=True)
 class LaneWriter:
-    """One writer of a lane: of a monitor's lane one for each of its lives."""
+    """A writer of a lane. A monitor that was restarted is a new writer of the same lane."""
 
     writer: str
     started_ms: int
@@ -22,29 +22,30 @@ class LaneWriter:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What the store has under one number.
+    """The series of one host of a run, or of one training process.
 
     Args:
-        lives: the oldest first.
-        sampled: key → the metric's number, of series.
-        logged: the same of what was logged, and of STEP and TRUE_TIME.
+        id: the number in the sample store.
+        writers: the oldest first.
+        sampled: key → number of the metric, of sampled series.
+        logged: the same of logged values, and of STEP and TRUE_TIME.
     """
 
     id: int
     host: str
     role: str
     rank: int | None
-    lives: tuple[LaneWriter, ...]
+    writers: tuple[LaneWriter, ...]
     sampled: Mapping[str, int]
     logged: Mapping[str, int]
     lists: tuple[int, ...] = ()
 
     def is_selected(self, selection: SeriesSelection, hosts_of_rank: frozenset[str]) -> bool:
-        """Whether a choice by host, rank and writer has this lane."""
+        """Whether a selection by host, rank and writer includes this lane."""
         if selection.host is not None and self.host != selection.host:
             return False
         if selection.writer is not None:
-            return any(selection.matches_writer(life.writer) for life in self.lives)
+            return any(selection.matches_writer(writer.writer) for writer in self.writers)
         if selection.rank is None:
             return True
         return self.rank == selection.rank if self.role == TRAIN else self.host in hosts_of_rank
@@ -53,10 +54,10 @@ class Lane:
 def lanes(
     catalogue: MetadataStore, run_id: int, writers: Sequence[StoredWriter], before: Sequence[Lane] = ()
 ) -> list[Lane]:
-    """The lanes of a run: those of monitors first, then by when they began.
+    """The lanes of a run: those of monitors first, then by start time.
 
     Args:
-        before: the lanes as they were; what has not changed is taken from them.
+        before: the lanes of the previous refresh, from which unchanged key lists are reused.
     """
     lists = catalogue.metrics.lists_of_run(run_id)
     of_lane: dict[int, list[StoredWriter]] = {}
@@ -83,7 +84,7 @@ def _lane(
         host=first.host,
         role=first.role,
         rank=first.rank,
-        lives=tuple(LaneWriter(one.name, one.started_ms, one.last_ms) for one in writers),
+        writers=tuple(LaneWriter(one.name, one.started_ms, one.last_ms) for one in writers),
         sampled=sampled,
         logged=logged,
         lists=numbers,
@@ -93,7 +94,7 @@ def _lane(
 def _keys(
     catalogue: MetadataStore, lists: Sequence[KeyList], role: str
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """What was sampled, by key, and what was logged."""
+    """The sampled keys and the logged names, with their numbers."""
     keys = catalogue.metrics.keys({number for one in lists for number in one.metric_ids})
     sampled: dict[str, int] = {}
     logged: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""The shared store as a library: its runs answer the API's calls just as journals do."""
+"""The store of a shared server as a library: the counterpart of `local.library`."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ from runvitals.store.samples.contract import SampleStore
 T = TypeVar("T")
 _KEPT_RUNS = 1000
 _VIEWS = THOROUGH_THREADS + 1
-"""Of one run: one more than answers that may take long."""
+"""Per run: one more than requests that read samples, so that a view is free for quick ones."""
 MAX_FLEET = 20_000
-"""Runs that one answer may be about."""
+"""The most runs of one aggregate."""
 MAX_FLEET_METRICS = 256
-"""Keys that a glob over many runs may stand for."""
+"""The most keys that the `metric` of an aggregate may match."""
 _WILDCARDS = "*?["
 
 
 class OpenedStoredRun:
-    """A run that requests share. An answer that takes long holds one view of it; others use another.
+    """A run that several requests read at the same time, each with a view of its own while one is free.
 
     Args:
-        make: a new view of the run.
-        version: what `version` answers.
+        make: creates a view of the run.
+        version: returns the result of `version`.
     """
 
     def __init__(
@@ -55,32 +55,32 @@ class OpenedStoredRun:
         self._views: list[tuple[StoredRun, CachedRead]] = []
 
     def invalidate(self) -> None:
-        """What is known of it has changed."""
-        for _, shared in self._views:
-            shared.invalidate()
+        """Refresh all views before their next use."""
+        for _, cached in self._views:
+            cached.invalidate()
 
     async def use(self, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work` on the run, up to date."""
-        view, shared = self._free()
-        return await shared.use(lambda: work(view), self._quick if quick else self._thorough)
+        """The result of `work`, called with an up-to-date view."""
+        view, cached = self._free_view()
+        return await cached.use(lambda: work(view), self._quick if quick else self._thorough)
 
-    def _free(self) -> tuple[StoredRun, CachedRead]:
-        for one in self._views:
-            if not one[1].users:
-                return one
+    def _free_view(self) -> tuple[StoredRun, CachedRead]:
+        for view, cached in self._views:
+            if not cached.users:
+                return view, cached
         if len(self._views) < _VIEWS:
             view = self._make()
             self._views.append((view, CachedRead(view.refresh)))
             return self._views[-1]
-        return min(self._views, key=lambda one: one[1].users)
+        return min(self._views, key=lambda pair: pair[1].users)
 
 
 class StoredLibrary:
-    """All runs of a store; a `views.Library` whose runs can be changed.
+    """All runs of a store: a `Library` and an `EditableLibrary`.
 
     Args:
-        clock: the time now, in ms UTC; states of runs depend on it.
-        versions: of a run, by its number: whoever takes in what is new of it counts.
+        clock: the time now, ms UTC; the states of runs depend on it.
+        versions: returns the version of a run, by its number in the metadata store.
 
     Example:
         >>> app.state.library = StoredLibrary(store, catalogue, now_ms)
@@ -100,22 +100,22 @@ class StoredLibrary:
         self._changes = 0
         self._store = store
         self._catalogue = catalogue
-        self._chosen = MetricSelection(catalogue)
+        self._selection = MetricSelection(catalogue)
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     async def projects(self) -> list[dict[str, Any]]:
-        """`models.Project` of those that have runs, the one with the newest run first."""
-        found = await self._quick.run(lambda: self._catalogue.projects.all(self.clock()))
-        return [asdict(project) for project in found]
+        """The fields of `models.Project` for each project with runs, the one with the newest run first."""
+        projects = await self._quick.run(lambda: self._catalogue.projects.all(self.clock()))
+        return [asdict(project) for project in projects]
 
     async def page(
         self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
-        """Some runs of a filter, in order.
+        """A page of the runs that match a filter.
 
         Raises:
-            ValueError: an `after` that no page before gave.
+            ValueError: `after` is not the `next` of a previous page.
         """
         return await self._quick.run(lambda: self._page(wanted, sort, limit, after, last))
 
@@ -124,20 +124,20 @@ class StoredLibrary:
     ) -> RunsPage:
         now_ms = self.clock()
         page = self._catalogue.runs.page(wanted, sort, now_ms, limit, after)
-        runs = listed_runs(page.runs, self._catalogue, self._store, self._chosen.numbers(last), now_ms)
+        runs = listed_runs(page.runs, self._catalogue, self._store, self._selection.numbers(last), now_ms)
         complete = after is None and page.next is None
         total = len(runs) if complete else self._catalogue.runs.count(wanted, now_ms)
         return RunsPage(runs, total, page.next)
 
     async def fields(self, wanted: Filter) -> list[str]:
-        """The fields of configurations and summaries that runs of a filter have."""
+        """The configuration and summary fields of the runs that match a filter."""
         return await self._quick.run(lambda: self._catalogue.runs.fields(wanted, self.clock()))
 
     async def open(self, run_id: str) -> OpenedStoredRun:
-        """A run by its whole id.
+        """A run by its full id.
 
         Raises:
-            UnknownRun: there is none, or it is in the trash.
+            UnknownRun: there is no such run, or it is in the trash.
         """
         row = await self._quick.run(lambda: self._row(run_id))
         opened = self._opened.pop(f"{row.id}", None)
@@ -160,15 +160,15 @@ class StoredLibrary:
         return row
 
     async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
-        """The newest value of each key, of all runs of a filter that are running."""
+        """The newest values of all running runs that match a filter."""
         return await self._thorough.run(lambda: self._latest(wanted, keys))
 
     def _latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         now_ms = self.clock()
         ids = self._catalogue.runs.ids(replace(wanted, states=(RUNNING,)), now_ms)
         rows = self._catalogue.runs.get(ids, now_ms)
-        writers = [one for some in self._catalogue.writers.of_runs(ids).values() for one in some]
-        last = last_values(writers, self._catalogue, self._store, self._chosen.numbers(keys))
+        writers = [writer for of_run in self._catalogue.writers.of_runs(ids).values() for writer in of_run]
+        last = last_values(writers, self._catalogue, self._store, self._selection.numbers(keys))
         return [
             LatestValues(
                 row.uid,
@@ -184,10 +184,10 @@ class StoredLibrary:
     async def aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[FleetSeries]:
-        """One metric over many runs.
+        """One metric over all runs that match a filter.
 
         Raises:
-            ValueError: too many runs or keys for one answer.
+            ValueError: too many runs or keys match.
         """
         return await self._thorough.run(lambda: self._aggregate(metric, wanted, t0, t1, bucket_ms, by))
 
@@ -195,57 +195,57 @@ class StoredLibrary:
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[FleetSeries]:
         now_ms = self.clock()
-        theirs = replace(wanted, where=(*wanted.where, Predicate("started_ms", "<=", float(t1))))
-        ids = self._catalogue.runs.ids(theirs, now_ms)
+        started = replace(wanted, where=(*wanted.where, Predicate("started_ms", "<=", float(t1))))
+        ids = self._catalogue.runs.ids(started, now_ms)
         if len(ids) > MAX_FLEET:
             raise ValueError(
-                f"{len(ids):,} runs; one answer is about at most {MAX_FLEET:,}: "
+                f"{len(ids):,} runs match; at most {MAX_FLEET:,} are allowed: "
                 "narrow it by project, state, tag, text or `where=last_ms > …`"
             )
-        writers = [one for some in self._catalogue.writers.of_runs(ids).values() for one in some]
-        names = {one.lane_id: (one.run_id, one.host) for one in writers}
+        writers = [writer for of_run in self._catalogue.writers.of_runs(ids).values() for writer in of_run]
+        labels = {writer.lane_id: (writer.run_id, writer.host) for writer in writers}
         rows = self._catalogue.runs.get(ids, now_ms) if by not in (None, "host") else {}
-        groups = {lane: _group(rows.get(run_id), host, by) for lane, (run_id, host) in names.items()}
+        groups = {lane: _group(rows.get(run_id), host, by) for lane, (run_id, host) in labels.items()}
         numbers = {
             name: number for number, name in enumerate(sorted(set(groups.values()), key=lambda n: n or ""))
         }
-        answers = [
-            one
+        aggregates = [
+            aggregate
             for number in self._metrics(metric)
-            for one in self._store.aggregate(
+            for aggregate in self._store.aggregate(
                 number,
-                sorted(names),
+                sorted(labels),
                 t0,
                 t1,
                 bucket_ms,
                 {lane: numbers[name] for lane, name in groups.items()},
             ).series
         ]
-        return fleet_of_aggregates({number: name for name, number in numbers.items()}, answers)
+        return fleet_of_aggregates({number: name for name, number in numbers.items()}, aggregates)
 
     def _metrics(self, metric: str) -> list[int]:
-        """The numbers of the stored metrics that are meant.
+        """The numbers of the stored metrics that match a key or glob.
 
         Raises:
-            ValueError: a glob that means too many.
+            ValueError: too many match.
         """
         wanted = KeyFilter([metric])
         prefix = metric[: min((metric.find(one) for one in _WILDCARDS if one in metric), default=len(metric))]
         found = self._catalogue.metrics.beginning(prefix) if prefix != metric else {}
         found |= self._catalogue.metrics.find({metric, canonical(metric)})
-        if (match := mlflow.from_mlflow(metric)) is not None:  # without an index it means all GPUs
+        if (match := mlflow.from_mlflow(metric)) is not None:  # a name without an index means all GPUs
             found |= self._catalogue.metrics.beginning(match.key.partition(".")[0] + ".")
         numbers = sorted(number for key, number in found.items() if wanted(key))
         if len(numbers) > MAX_FLEET_METRICS:
             raise ValueError(
-                f"metric={metric} means {len(numbers)} keys; at most {MAX_FLEET_METRICS} are allowed"
+                f"metric={metric} matches {len(numbers)} keys; at most {MAX_FLEET_METRICS} are allowed"
             )
         return numbers
 
-    # Changing runs
+    # Changes
 
     async def stop(self, run_id: str) -> None:
-        """Note that a user wants a run to end: its relay is told so.
+        """Record that a user requests the end of a run. Its relay gets the request with the next response.
 
         Raises:
             UnknownRun: there is no such run.
@@ -255,13 +255,13 @@ class StoredLibrary:
         def work() -> None:
             row = self._row(run_id)
             if row.state != RUNNING:
-                raise ValueError(f"run {run_id!r} is {row.state}: only a running one can be stopped")
+                raise ValueError(f"run {run_id!r} is {row.state}; only a running run can be stopped")
             self._catalogue.runs.request_stop(row.id, self.clock())
 
         await self._change(work)
 
     async def delete(self, run_id: str) -> None:
-        """Throw a run away.
+        """Move a run to the trash.
 
         Raises:
             UnknownRun: there is no such run.
@@ -277,7 +277,7 @@ class StoredLibrary:
         await self._change(lambda: self._catalogue.runs.restore([self._row(run_id, deleted=True).id]))
 
     async def edit(self, run_id: str, values: dict[str, Any]) -> None:
-        """Set keys of a run's `run` section.
+        """Set fields of a run's `run` section.
 
         Raises:
             UnknownRun: there is no such run.
@@ -286,35 +286,37 @@ class StoredLibrary:
         await self._change(lambda: self._catalogue.runs.set_about(self._row(run_id).id, values, self.clock()))
 
     async def rename_project(self, name: str, new_name: str) -> None:
-        """Give a project another name.
+        """Rename a project.
 
         Raises:
             UnknownProject: no run was ever in it.
-            ValueError: there is a project of that name.
+            ValueError: there is a project of the new name.
         """
         projects = self._catalogue.projects
         await self._change(lambda: projects.rename(projects.id(name), new_name))
 
     async def delete_project(self, name: str) -> int:
-        """Throw away all runs of a project; how many those were.
+        """Move all runs of a project to the trash, and return their number.
 
         Raises:
             UnknownProject: no run was ever in it.
         """
         projects = self._catalogue.projects
-        found = await run_in_threadpool(lambda: projects.delete(projects.id(name), self.clock()))
-        self._all_stale()
-        return found
+        deleted = await run_in_threadpool(lambda: projects.delete(projects.id(name), self.clock()))
+        self._invalidate_all()
+        return deleted
 
     async def _change(self, work: Callable[[], None]) -> None:
         await run_in_threadpool(work)
-        self._all_stale()
+        self._invalidate_all()
 
     def _version(self, number: int) -> RunVersion | None:
-        heard = self._versions(number)
-        return None if heard is None else RunVersion(heard.all + self._changes, heard.facts + self._changes)
+        version = self._versions(number)
+        if version is None:
+            return None
+        return RunVersion(version.all + self._changes, version.facts + self._changes)
 
-    def _all_stale(self) -> None:
+    def _invalidate_all(self) -> None:
         self._changes += 1
         for opened in self._opened.values():
             opened.invalidate()

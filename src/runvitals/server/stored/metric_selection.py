@@ -1,4 +1,4 @@
-"""Which metrics some patterns mean, of all that any run has."""
+"""The stored metrics that match some patterns, cached."""
 
 from __future__ import annotations
 
@@ -9,13 +9,15 @@ from dataclasses import dataclass, field
 from runvitals.query.key_filter import KeyFilter
 from runvitals.store.metadata import MetadataStore
 
-_MOST_CHOICES = 64
+_MAX_CACHED = 64
 _NEAR = 200
 
 
 @dataclass(slots=True)
 class _MatchedMetrics:
-    """The metrics that are chosen. `recent`: those looked at last, chosen or not; `lock`: while one looks."""
+    """Metrics that match. `recent`: the newest numbers that were compared, matching or not; `lock`: held
+    while comparing.
+    """
 
     numbers: frozenset[int] = frozenset()
     recent: frozenset[int] = frozenset((0,))
@@ -23,34 +25,34 @@ class _MatchedMetrics:
 
 
 class MetricSelection:
-    """Keeps what was found: lists of runs ask for the same few patterns again and again, and one run may have
-    brought a hundred thousand names.
+    """Caches matches: lists of runs request the same few patterns again and again, and one run may have added
+    a hundred thousand names.
     """
 
     def __init__(self, catalogue: MetadataStore) -> None:
         self._catalogue = catalogue
-        self._choices: dict[tuple[str, ...], _MatchedMetrics] = {}
+        self._cached: dict[tuple[str, ...], _MatchedMetrics] = {}
 
     def numbers(self, wanted: Callable[[str], bool]) -> frozenset[int] | None:
-        """The numbers of the metrics wanted; None: all are."""
+        """The numbers of the matching metrics; None means all."""
         if not isinstance(wanted, KeyFilter):
-            return self._found(_MatchedMetrics(), wanted)
+            return self._update(_MatchedMetrics(), wanted)
         if not wanted.patterns:
             return None
-        choice = self._choices.pop(wanted.patterns, None) or _MatchedMetrics()
-        self._choices[wanted.patterns] = choice  # last used, last forgotten
-        while len(self._choices) > _MOST_CHOICES:
-            self._choices.pop(next(iter(self._choices)), None)
-        with choice.lock:
-            return self._found(choice, wanted)
+        matched = self._cached.pop(wanted.patterns, None) or _MatchedMetrics()
+        self._cached[wanted.patterns] = matched  # the least recently used is dropped first
+        while len(self._cached) > _MAX_CACHED:
+            self._cached.pop(next(iter(self._cached)), None)
+        with matched.lock:
+            return self._update(matched, wanted)
 
-    def _found(self, choice: _MatchedMetrics, wanted: Callable[[str], bool]) -> frozenset[int]:
-        upto = max(choice.recent)
-        # PostgreSQL may show a number after a higher one, a moment later.
-        found = self._catalogue.metrics.given_after(max(0, upto - _NEAR))
-        new = {number: key for number, key in found.items() if number not in choice.recent}
+    def _update(self, matched: _MatchedMetrics, wanted: Callable[[str], bool]) -> frozenset[int]:
+        upto = max(matched.recent)
+        # In PostgreSQL a number may become visible shortly after a higher one.
+        newest = self._catalogue.metrics.given_after(max(0, upto - _NEAR))
+        new = {number: key for number, key in newest.items() if number not in matched.recent}
         if new:
-            choice.numbers |= {number for number, key in new.items() if wanted(key)}
+            matched.numbers |= {number for number, key in new.items() if wanted(key)}
             upto = max(upto, *new)
-            choice.recent = frozenset(one for one in (*choice.recent, *new) if one >= upto - _NEAR)
-        return choice.numbers
+            matched.recent = frozenset(one for one in (*matched.recent, *new) if one >= upto - _NEAR)
+        return matched.numbers

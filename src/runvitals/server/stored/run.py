@@ -1,4 +1,4 @@
-"""A run of the store as the API looks at it."""
+"""A run in the store as the API reads it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runvitals.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
 from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
-from runvitals.model.limits import STEP as MOST_STEP
+from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.model.run import Run
 from runvitals.query.console import KEPT_BYTES
@@ -37,11 +37,11 @@ from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.contract import END_OF_TIME_MS, SampleStore
 
 _LOOK_BACK_MS = 120_000
-_MOST_SHOWN = 5_000
+_MAX_NEWEST = 5_000
 """Newest values that are returned with a run."""
-_MOST_SERIES = 10_000
-"""Series that one answer is about: 0.1 ms each. More are for several calls, by their keys."""
-_RATES_SUMMED_UP = 2_000_000
+_MAX_SERIES = 10_000
+"""Series in one response: each takes 0.1 ms. More need several requests with different `keys`."""
+_MAX_RATE_VALUES = 2_000_000
 """Values of counters that are read to compute the lowest and highest rates."""
 
 
@@ -63,7 +63,7 @@ class StoredRun:
         return self._run_id
 
     def refresh(self) -> None:
-        """Take in who writes to the run, and what."""
+        """Load the writers of the run and their keys."""
         writers = self._catalogue.writers.of_runs([self._number])[self._number]
         self._lanes = lanes(self._catalogue, self._number, writers, self._lanes)
         self._started_ms = min((one.started_ms for one in writers), default=0)
@@ -87,15 +87,15 @@ class StoredRun:
         row = self._catalogue.runs.find(self._run_id, now_ms)
         if row is None or row.deleted_ms is not None:
             raise UnknownRun(f"run {self._run_id!r} is in the trash")
-        run = detailed_run(row, self._catalogue, self._store, now_ms, self._shown())
+        run = detailed_run(row, self._catalogue, self._store, now_ms, self._newest_metrics())
         run.problems.extend(self._series.damaged)
         self._run = (time.monotonic(), now_ms, run)
         return run
 
-    def _shown(self) -> frozenset[int] | None:
-        """The metrics whose newest values are returned with the run; None: all."""
+    def _newest_metrics(self) -> frozenset[int] | None:
+        """The metrics whose newest values are returned with the run; None means all."""
         numbers = {number for lane in self._lanes for number in lane.sampled.values()}
-        return None if len(numbers) <= _MOST_SHOWN else frozenset(sorted(numbers)[:_MOST_SHOWN])
+        return None if len(numbers) <= _MAX_NEWEST else frozenset(sorted(numbers)[:_MAX_NEWEST])
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
         writers = self._catalogue.writers.of_runs([self._number])[self._number]
@@ -103,43 +103,43 @@ class StoredRun:
 
     # Series
 
-    def _wanted(self, selection: SeriesSelection) -> list[RequestedSeries]:
+    def _requested(self, selection: SeriesSelection) -> list[RequestedSeries]:
         hosts: frozenset[str] = frozenset()
         if selection.rank is not None:
             ranks = self._catalogue.writers.processes(self._number)
             hosts = frozenset(one.host for one in ranks if one.rank == selection.rank)
         devices = None if selection.device is None else self._devices(selection.device)
-        wanted = selection.matches_key
+        matches_key = selection.matches_key
 
-        def wants(lane: Lane, key: str) -> bool:
-            return wanted(key) and (devices is None or (lane.host, device_index(key)) in devices)
+        def matches(lane: Lane, key: str) -> bool:
+            return matches_key(key) and (devices is None or (lane.host, device_index(key)) in devices)
 
-        theirs = [lane for lane in self._lanes if lane.is_selected(selection, hosts)]
-        return requested_series(theirs, wants)
+        selected = [lane for lane in self._lanes if lane.is_selected(selection, hosts)]
+        return requested_series(selected, matches)
 
-    def _devices(self, named: str) -> set[tuple[str, str | None]]:
-        """(host, index) of the devices of that index, UUID or PCI address."""
-        if named.isdecimal():
-            return {(lane.host, named) for lane in self._lanes}
+    def _devices(self, name: str) -> set[tuple[str, str | None]]:
+        """(host, index) of the devices with this index, UUID or PCI address."""
+        if name.isdecimal():
+            return {(lane.host, name) for lane in self._lanes}
         return {
             (one.host, str(one.position))
             for one in self._catalogue.devices.of_run(self._number)
-            if named in (one.uuid, one.pci_address) and one.position is not None
+            if name in (one.uuid, one.pci_address) and one.position is not None
         }
 
-    def _some(self, wanted: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
-        """As many of them as one answer is about; that there are more is noted."""
-        some = wanted[skip : skip + _MOST_SERIES]
+    def _limited(self, wanted: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
+        """As many series as one response may hold; a problem is noted if there are more."""
+        some = wanted[skip : skip + _MAX_SERIES]
         if len(wanted) > skip + len(some):
             left = len(wanted) - skip - len(some)
-            self._series.noted[f"{left:,} more series are left out: choose by `keys`"] = None
+            self._series.noted[f"{left:,} more series are left out: select some with `keys`"] = None
         return some
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        wanted = self._some(self._wanted(selection), skip)
+        wanted = self._limited(self._requested(selection), skip)
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         rates = [one for one in wanted if one.rate is not None and one.stored in extents]
-        small = sum(extents[one.stored].n for one in rates) <= _RATES_SUMMED_UP
+        small = sum(extents[one.stored].n for one in rates) <= _MAX_RATE_VALUES
         derived = self._series.samples(rates, 0, END_OF_TIME_MS - 1) if small else []
         exact = {(one.key, one.host, one.role): summary(one) for one in derived}
         found = []
@@ -167,13 +167,13 @@ class StoredRun:
         return found
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        wanted = self._some(self._wanted(selection))
+        wanted = self._limited(self._requested(selection))
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         if not extents:
             return None
         first = [extents[one.stored].first_ms for one in wanted if one.rate is None and one.stored in extents]
         rates = [one for one in wanted if one.rate is not None and one.stored in extents]
-        if rates:  # a rate begins with the second sample of its counter
+        if rates:  # a rate starts with the second sample of its counter
             begin = min(extents[one.stored].first_ms for one in rates)
             begun = self._series.samples(rates, begin, begin + _LOOK_BACK_MS)
             first += [int(one.t[0]) for one in begun if len(one)]
@@ -182,21 +182,22 @@ class StoredRun:
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        wanted = self._wanted(selection)
+        wanted = self._requested(selection)
         if at_most is not None:
-            if len(wanted) > _MOST_SERIES:
+            if len(wanted) > _MAX_SERIES:
                 raise TooMuch(
-                    f"{len(wanted):,} series; one answer is about at most {_MOST_SERIES:,}: choose by `keys`"
+                    f"{len(wanted):,} series; a response holds at most {_MAX_SERIES:,}: "
+                    "select some with `keys`"
                 )
             counts = self._series.counts(wanted, t0, t1)
             check_value_count(at_most, sum(counts.get(one.stored, 0) for one in wanted))
         return [one for one in self._series.samples(wanted, t0, t1) if len(one)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        wanted = self._some(self._wanted(selection))
+        wanted = self._limited(self._requested(selection))
         buckets = self._series.buckets([one for one in wanted if one.rate is None], on)
         if all(int(one.buckets.n.sum()) <= max_points for one in buckets):
-            # Perhaps few enough: gaps are not in these numbers, and the grid begins before t0.
+            # Maybe few enough: these counts are without gaps, and the grid begins before t0.
             samples = [one for one in self._series.samples(wanted, t0, t1) if len(one)]
             if all(len(one) <= max_points for one in samples):
                 return ChartData(samples)
@@ -204,7 +205,7 @@ class StoredRun:
         by_place = {(one.key, one.host, one.role): one for one in (*buckets, *rates)}
         return ChartData([], [by_place[one.place] for one in wanted if one.place in by_place])
 
-    # What was logged and printed
+    # Logged values and console output
 
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         wanted = set(names)
@@ -226,7 +227,7 @@ class StoredRun:
     def _logged(
         self, lane: Lane, keys: Iterable[str], t0: int, t1: int = END_OF_TIME_MS - 1
     ) -> dict[str, tuple[Floats, Floats, Floats]]:
-        """Name → (steps, times, values) of the calls whose rows lie from `t0` to `t1`."""
+        """Name → (steps, times, values) of the rows from `t0` to `t1`."""
         numbers = [lane.logged[key] for key in (STEP, TRUE_TIME, *keys) if key in lane.logged]
         answer = self._store.read([lane.id], numbers, t0, t1)
         self._series.note(answer.damaged)
@@ -236,18 +237,18 @@ class StoredRun:
         rows, steps = columns[lane.logged[STEP]]
         times = rows.astype(np.float64)
         if TRUE_TIME in lane.logged and lane.logged[TRUE_TIME] in columns:
-            told_t, told = columns[lane.logged[TRUE_TIME]]
-            there = ~np.isnan(told)
-            times[np.searchsorted(rows, told_t[there])] = told[there]
+            true_rows, true_times = columns[lane.logged[TRUE_TIME]]
+            has_value = ~np.isnan(true_times)
+            times[np.searchsorted(rows, true_rows[has_value])] = true_times[has_value]
         found = {}
         for key in keys:
             t, values = columns.get(lane.logged[key], _NOTHING)
             place = np.searchsorted(rows, t)
             place = np.minimum(place, len(rows) - 1)
-            # A client may send the same key as a series, too; what was stored may have a step that is none.
-            own = (rows[place] == t) & (np.abs(steps[place]) <= MOST_STEP)
-            if own.any():
-                found[key] = steps[place[own]], times[place[own]], values[own]
+            # A client may send the same key as a series too, and stored steps may be out of range.
+            is_row = (rows[place] == t) & (np.abs(steps[place]) <= MAX_STEP)
+            if is_row.any():
+                found[key] = steps[place[is_row]], times[place[is_row]], values[is_row]
         return found
 
     def console(self) -> tuple[bool, list[ConsolePiece]]:
@@ -266,14 +267,14 @@ class StoredRun:
         ]
         return output.dropped_bytes > 0, pieces
 
-    # What is new
+    # News
 
     def position(self) -> Position:
         times = self._store.last_times([lane.id for lane in self._lanes])
         return {str(lane): time_ms for lane, time_ms in times.items()}
 
     def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
-        """The lanes that have news, from when and until when."""
+        """The lanes with news, and the times of the first and the last."""
         for lane in self._lanes:
             known, newest = before.get(str(lane.id), -1), now.get(str(lane.id), -1)
             if newest > known:
@@ -297,17 +298,17 @@ class StoredRun:
                 for t, value in zip(one.t.tolist(), one.values.tolist(), strict=True):
                     rows.setdefault(t, {})[keys[one.metric]] = value
             for t in sorted(rows):
-                yield NewSample(f"{lane.id}.{self._life(lane, t)}", lane.host, lane.role, t, rows[t])
+                yield NewSample(f"{lane.id}.{self._writer_index(lane, t)}", lane.host, lane.role, t, rows[t])
 
-    def _life(self, lane: Lane, t: int) -> int:
-        """Which life of its monitor a sample is of."""
-        return sum(life.started_ms <= t for life in lane.lives[1:])
+    def _writer_index(self, lane: Lane, t: int) -> int:
+        """Which of the lane's writers a sample is from: a monitor that was restarted is a new writer."""
+        return sum(writer.started_ms <= t for writer in lane.writers[1:])
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:
-        number, _, life = source.partition(".")
+        number, _, index = source.partition(".")
         lane = next(lane for lane in self._lanes if str(lane.id) == number)
         t1 = before.get(number, -1)
-        t0 = max(t1 - _LOOK_BACK_MS, lane.lives[int(life)].started_ms if int(life) else 0)
+        t0 = max(t1 - _LOOK_BACK_MS, lane.writers[int(index)].started_ms if int(index) else 0)
         if t1 < t0:
             return {}
         keys = {metric: key for key, metric in lane.sampled.items()}

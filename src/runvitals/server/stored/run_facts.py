@@ -1,4 +1,4 @@
-"""What the catalogue knows of runs, as readers of journals know it: `query.model.Run`."""
+"""Runs from the metadata store as `model.run.Run`."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.samples.contract import SampleStore
 
-_MANY_EVENTS = 10_000
-_MOST_LOSSES = 100_000
+_MAX_EVENTS = 10_000
+_MAX_LOST_EVENTS = 100_000
 _SHOWN_IN_LISTS = ("run", "summary", LOGGED)
 LastValues = dict[str, dict[str, tuple[int, float]]]
 """Host → key → (time, value)."""
@@ -25,7 +25,7 @@ LastValues = dict[str, dict[str, tuple[int, float]]]
 def events_of(
     run_id: int, writers: Sequence[StoredWriter], catalogue: MetadataStore, skip: int, limit: int
 ) -> list[Event]:
-    """Some of a run's events: the newest but `skip`, in order of time."""
+    """The newest `limit` events after leaving out the newest `skip`, in order of time."""
     by_id = {one.id: one for one in writers}
     return [_event(one, by_id) for one in catalogue.events.of_run(run_id, skip, limit)]
 
@@ -37,7 +37,7 @@ def listed_runs(
     wanted: Collection[int] | None,
     now_ms: int,
 ) -> list[Run]:
-    """Runs as a table shows them: what a table does not show is empty."""
+    """Runs for lists. Fields that lists do not have are empty."""
     ids = [row.id for row in rows]
     writers = catalogue.writers.of_runs(ids)
     sections = catalogue.sections.read(ids, _SHOWN_IN_LISTS)
@@ -54,26 +54,28 @@ def detailed_run(
     now_ms: int,
     shown: Collection[int] | None = None,
 ) -> Run:
-    """Everything known of a run but its series.
+    """Everything known about a run except its series.
 
     Args:
-        shown: the metrics whose newest values are returned; None: all.
+        shown: the metrics whose newest values are returned; None means all.
     """
     writers = catalogue.writers.of_runs([row.id])[row.id]
     by_id = {one.id: one for one in writers}
     newest = catalogue.events.of_run(row.id)
-    left_out = max(0, catalogue.events.count(row.id) - len(newest)) if len(newest) >= _MANY_EVENTS else 0
+    left_out = max(0, catalogue.events.count(row.id) - len(newest)) if len(newest) >= _MAX_EVENTS else 0
     events = [_event(one, by_id) for one in newest]
     last = last_values(writers, catalogue, store, shown)
     run = _run(row, writers, catalogue.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms)
     run.events[:] = events
     if left_out:
         run.problems.append(
-            f"{left_out:,} older events are left out here: /events?skip={len(newest)} has them"
+            f"{left_out:,} older events are left out: /events?skip={len(newest)} returns them"
         )
     run.ranks[:] = _ranks(catalogue.writers.processes(row.id), writers)
-    told = catalogue.events.of_run(row.id, limit=_MOST_LOSSES, name=LOST) if left_out else newest
-    lost = sum(lost_records(event.data) for event in told if event.name == LOST)
+    events_of_loss = (
+        catalogue.events.of_run(row.id, limit=_MAX_LOST_EVENTS, name=LOST) if left_out else newest
+    )
+    lost = sum(lost_records(event.data) for event in events_of_loss if event.name == LOST)
     return Run(**{**_fields(run), "lost_records": lost})
 
 
@@ -91,14 +93,14 @@ def _run(
     about = sections.shared.get("run", {})
     machines = sections.by_host.get("machine", {})
     commands = (_texts(machine.get("command")) for machine in machines.values())
-    said = _texts(about.get("tags"))
+    tags = _texts(about.get("tags"))
     return Run(
         id=row.uid,
         project=row.project,
         name=row.name,
         group=row.group,
         job_type=row.job_type,
-        tags=said if set(said) == set(row.tags) else list(row.tags),
+        tags=tags if set(tags) == set(row.tags) else list(row.tags),
         notes=str(about.get("notes") or ""),
         command=_texts(about.get("command")) or next((words for words in commands if words), []),
         ending=row.ending,
@@ -127,7 +129,7 @@ def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Ev
 
 
 def _ranks(processes: Sequence[stored.WatchedProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
-    """The processes that attached, and those that only their writers tell of."""
+    """The processes that attached to a monitor, and those known only from their writers."""
     found = {
         (one.host, one.pid): Rank(
             one.host,
@@ -154,9 +156,7 @@ def last_values(
     store: SampleStore,
     wanted: Collection[int] | None,
 ) -> dict[int, LastValues]:
-    """By run: the newest value of each of these metrics, or all, that its monitors sample (of clients: that
-    they send).
-    """
+    """By run: the newest values of these metrics (None means all) from its monitors and other clients."""
     sampled = {one.lane_id: one for one in writers if one.role != "train"}
     found: dict[int, LastValues] = {}
     answers = store.latest(sorted(sampled), wanted)

@@ -1,4 +1,4 @@
-"""Series out of the store: samples and buckets, with rates derived, and gaps where a monitor was gone."""
+"""Series from the store: samples and buckets, with derived rates, and gaps where no monitor was running."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ from runvitals.store.samples.contract import (
 )
 
 _LOOK_BACK_MS = (120_000, 3_600_000, END_OF_TIME_MS)
-"""How far before a range the sample is looked for that a range's first rate is counted from."""
+"""How far before a range to search for the sample that the first rate is computed from."""
 _NEAR_MS = 300_000
-"""A key that is sampled at least so often has a gap between two lives of its monitor."""
+"""A key that is sampled at least this often has a gap where its monitor was restarted."""
 _WIDE_MS = 28 * 86_400_000
 _NARROW_MS = 10_000
-_MOST_DAMAGED = 1000
+_MAX_DAMAGED = 1000
 
 Columns = dict[tuple[int, int], tuple[Integers, Floats]]
 """(lane, metric) → times and values."""
 
 
 class RequestedSeries(NamedTuple):
-    """A series that is wanted: one that is stored, or the rate of one."""
+    """A requested series: a stored one, or the rate of a stored counter."""
 
     lane: Lane
     key: str
@@ -52,27 +52,27 @@ class RequestedSeries(NamedTuple):
 
     @property
     def stored(self) -> tuple[int, int]:
-        """(lane, metric), as the store knows it."""
+        """(lane, metric) in the store."""
         return self.lane.id, self.metric
 
 
-def requested_series(lanes: Iterable[Lane], wants: Callable[[Lane, str], bool]) -> list[RequestedSeries]:
-    """The stored series that are wanted, and the rates that are, each after its counter's place."""
+def requested_series(lanes: Iterable[Lane], matches: Callable[[Lane, str], bool]) -> list[RequestedSeries]:
+    """The stored series and rates that match, each rate after its counter."""
     found: list[RequestedSeries] = []
     for lane in lanes:
         for key, metric in lane.sampled.items():
             deadline.check()
-            if wants(lane, key):
+            if matches(lane, key):
                 found.append(RequestedSeries(lane, key, metric, None))
             rate = rate_of(key)
-            if rate is not None and wants(lane, rate.key):
+            if rate is not None and matches(lane, rate.key):
                 found.append(RequestedSeries(lane, key, metric, rate))
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """The values of a stored series: how many, from when to when, and their extremes."""
+    """Count, times and extremes of the values of a stored series."""
 
     n: int
     first_ms: int
@@ -86,23 +86,27 @@ class StoredSeries:
     """Reads the series of a run's lanes.
 
     Attributes:
-        names: (lane, metric) → the key and the host, to report what cannot be read.
-        damaged: what could not be read so far.
-        noted: the same, since somebody last set it to be empty.
+        names: (lane, metric) → key and host, for reports of unreadable data.
+        damaged: unreadable data so far, as texts.
+        noted: the same since a caller last emptied it.
     """
 
     def __init__(self, store: SampleStore) -> None:
         self._store = store
-        self._gaps: dict[tuple[int, int, int], int] = {}  # (lane, metric, life's start) → time of the gap
-        self._looked: set[tuple[int, int]] = set()  # (lane, life's start): gaps that are not known yet
+        self._gaps: dict[
+            tuple[int, int, int], int
+        ] = {}  # (lane, metric, start of the writer) → time of the gap
+        self._searched: set[tuple[int, int]] = (
+            set()
+        )  # (lane, start of the writer): gaps that were not found yet
         self._first: dict[tuple[int, int], int] = {}
         self.names: dict[tuple[int, int], tuple[str, str]] = {}
         self.damaged: dict[str, None] = {}
         self.noted: dict[str, None] = {}
 
     def refresh(self, lanes: Iterable[Lane]) -> None:
-        """There may be more by now."""
-        self._looked.clear()
+        """Search again for gaps that were not found, and take the new keys."""
+        self._searched.clear()
         self.names = {
             (lane.id, metric): (key, lane.host)
             for lane in lanes
@@ -111,7 +115,7 @@ class StoredSeries:
         }
 
     def samples(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
-        """The samples from `t0` to `t1`, both included, of every wanted series."""
+        """The samples from `t0` to `t1`, both included, of every requested series."""
         stored = self._read_with_gaps([one for one in wanted if one.rate is None], t0, t1)
         counters = self._counters([one for one in wanted if one.rate is not None], t0, t1)
         found = []
@@ -125,7 +129,7 @@ class StoredSeries:
         return found
 
     def buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
-        """Every wanted series on a grid; series with no sample there are left out."""
+        """Every requested series on a grid. Series without samples there are left out."""
         end = on.t0_ms + on.count * on.width_ms - 1
         plain = [one for one in wanted if one.rate is None]
         stored = self._read_buckets(plain, on)
@@ -143,20 +147,20 @@ class StoredSeries:
         return found
 
     def counts(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
-        """About how many samples of the wanted series lie from `t0` to `t1`: gaps are not counted."""
+        """About how many samples the requested series have from `t0` to `t1`, without gaps."""
         on = Grid(t0, t1 - t0 + 1, 1)
         return {place: int(one.n.sum()) for place, one in self._read_buckets(wanted, on).items()}
 
     def extents(self, wanted: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
-        """What the stored series amount to; `from_ms`: about when the run began."""
-        # Buckets as wide as a month, of which one begins when the run began: a chunk lies in one of them, so
-        # that it need not be decoded.
+        """The extents of stored series; `from_ms` is about the start of the run."""
+        # Buckets of four weeks, one of which begins with the run: most chunks are inside one bucket, so
+        # they need not be decoded.
         first = from_ms % _WIDE_MS
         on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
         there = {place: one for place, one in self._read_buckets(wanted, on).items() if int(one.n.sum())}
         newest = self._newest(there)
         self._find_first(there, on.width_ms)
-        # Where what is in the first bucket cannot be read, no more is known than that the run had begun.
+        # If the first bucket cannot be read, the best known time is the start of the run.
         began = {place: self._first.get(place, from_ms) for place in there}
         return {
             place: Extent(
@@ -180,7 +184,7 @@ class StoredSeries:
         }
 
     def _find_first(self, there: dict[tuple[int, int], Buckets], width_ms: int) -> None:
-        """Note when the first value of each series is: within its first bucket, there in a narrower one."""
+        """Find the time of the first value of each series: search its first bucket with narrower ones."""
         places: dict[int, list[tuple[int, int]]] = {}
         for place, one in there.items():
             start = int(one.t[np.flatnonzero(one.n)[0]])
@@ -225,21 +229,21 @@ class StoredSeries:
         return found
 
     def _gaps_of(self, one: RequestedSeries) -> list[int]:
-        """Halfway between the last sample of each life of a monitor and the first of the next."""
-        lives = one.lane.lives
-        if len(lives) < 2:
+        """Times halfway between the last sample of a monitor and the first one after its restart."""
+        writers = one.lane.writers
+        if len(writers) < 2:
             return []
         found = set()
-        for before, life in itertools.pairwise(lives):
-            place = (one.lane.id, life.started_ms)
-            if (*one.stored, life.started_ms) not in self._gaps and place not in self._looked:
-                self._looked.add(place)
-                self._find_gaps(one.lane, min(before.last_ms, life.started_ms), life.started_ms)
-            found.add(self._gaps.get((*one.stored, life.started_ms)))
+        for before, writer in itertools.pairwise(writers):
+            place = (one.lane.id, writer.started_ms)
+            if (*one.stored, writer.started_ms) not in self._gaps and place not in self._searched:
+                self._searched.add(place)
+                self._find_gaps(one.lane, min(before.last_ms, writer.started_ms), writer.started_ms)
+            found.add(self._gaps.get((*one.stored, writer.started_ms)))
         return sorted(t for t in found if t is not None)
 
     def _find_gaps(self, lane: Lane, last_ms: int, start_ms: int) -> None:
-        """Of all series of a lane, between two of its lives. One that is not found yet may come."""
+        """Find the gaps of all series of a lane between two writers. Some may be found only later."""
         answer = self._store.read(
             [lane.id], list(lane.sampled.values()), last_ms - _NEAR_MS, start_ms + _NEAR_MS
         )
@@ -250,42 +254,48 @@ class StoredSeries:
                 self._gaps[lane.id, series.metric, start_ms] = middle
 
     def _read(self, places: Iterable[tuple[int, int]], t0: int, t1: int) -> Columns:
-        asked = set(places)
-        if not asked or t1 < t0:
+        requested = set(places)
+        if not requested or t1 < t0:
             return {}
-        answer = self._store.read(*_ids(asked), t0, t1)
+        answer = self._store.read(*_ids(requested), t0, t1)
         self._note(answer)
         return {
             (one.run, one.metric): (one.t, one.values)
             for one in answer.series
-            if (one.run, one.metric) in asked
+            if (one.run, one.metric) in requested
         }
 
     def _read_buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> dict[tuple[int, int], Buckets]:
-        asked = {one.stored for one in wanted}
-        return self._collect(self._store.read_buckets(*_ids(asked), on), asked) if asked else {}
+        requested = {one.stored for one in wanted}
+        return self._collect(self._store.read_buckets(*_ids(requested), on), requested) if requested else {}
 
     def _collect(
-        self, answer: ReadResult[SeriesBuckets], asked: set[tuple[int, int]]
+        self, answer: ReadResult[SeriesBuckets], requested: set[tuple[int, int]]
     ) -> dict[tuple[int, int], Buckets]:
         self._note(answer)
-        return {(one.run, one.metric): one.buckets for one in answer.series if (one.run, one.metric) in asked}
+        return {
+            (one.run, one.metric): one.buckets for one in answer.series if (one.run, one.metric) in requested
+        }
 
     def _note(self, answer: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:
         self.note(answer.damaged)
 
     def note(self, damaged: Iterable[DamagedData]) -> None:
-        """Keep what could not be read, to tell of it."""
-        for one in damaged:
-            text = self._told(one)
+        """Record unreadable data, to report it."""
+        for damage in damaged:
+            text = self._describe(damage)
             self.noted[text] = None
-            if len(self.damaged) < _MOST_DAMAGED:
+            if len(self.damaged) < _MAX_DAMAGED:
                 self.damaged[text] = None
 
-    def _told(self, one: DamagedData) -> str:
-        key, host = self.names.get((one.run or 0, -1 if one.metric is None else one.metric), ("", ""))
+    def _describe(self, damage: DamagedData) -> str:
+        key, host = self.names.get(
+            (damage.run or 0, -1 if damage.metric is None else damage.metric), ("", "")
+        )
         what = f"samples of {key} on {host}" if key else "samples"
-        return f"{what} from {_moment(one.t0_ms)} to {_moment(one.t1_ms)} cannot be read: {one.reason}"
+        return (
+            f"{what} from {_moment(damage.t0_ms)} to {_moment(damage.t1_ms)} cannot be read: {damage.reason}"
+        )
 
 
 def _moment(t_ms: int) -> str:
@@ -296,13 +306,13 @@ _NOTHING: tuple[Integers, Floats] = (np.empty(0, np.int64), np.empty(0))
 
 
 def _ids(places: Iterable[tuple[int, int]]) -> tuple[list[int], list[int]]:
-    """The lanes and the metrics to ask for."""
+    """The lanes and the metrics of some places."""
     lanes, metrics = zip(*places, strict=True)
     return sorted(set(lanes)), sorted(set(metrics))
 
 
 def _with_empty(buckets: Buckets, on: Grid, times: Sequence[int]) -> Buckets:
-    """With a bucket for each of these times, without a value where there is none."""
+    """The buckets with empty ones added for these times."""
     starts = {on.t0_ms + (t - on.t0_ms) // on.width_ms * on.width_ms for t in times}
     new = np.array(sorted(starts.difference(buckets.t.tolist())), np.int64)
     if not len(new):
