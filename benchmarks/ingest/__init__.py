@@ -1,1 +1,1 @@
-"""What taking in samples over HTTP costs: `python -m benchmarks.ingest`."""
+"""Benchmark of ingest over HTTP: `python -m benchmarks.ingest`."""

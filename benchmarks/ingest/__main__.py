@@ -1,12 +1,13 @@
-"""What the shared server costs as clients see it: durable points a second, CPU a point, time to acknowledge.
+"""Benchmark of the shared server over HTTP: durable points per second, CPU per point, acknowledgement
+latency.
 
     scripts/bench ingest [--seconds 8] [--only ours]
     scripts/bench ingest --hosts 1000 --seconds 600
 
 A real `runvitals server` on loopback, and clients in this process, each of which sends a request when the
-last was acknowledged; then the same points to VictoriaMetrics where it is installed. With `--hosts`, so many
-clients send 5 ticks of 60 values every 5 s instead. Clients and server share the machine's cores: points a
-second are a lower bound, CPU a point is the server's own.
+last was acknowledged; then the same points to VictoriaMetrics if it is installed. With `--hosts N`, N clients
+send 5 ticks of 60 values every 5 s instead. Clients and server share the machine's cores: points per second
+are a lower bound, CPU per point is that of the server process.
 """
 
 from __future__ import annotations
@@ -29,13 +30,13 @@ from benchmarks.ingest.samples import KEYS
 from benchmarks.store.measure import cpu_s, memory_mb
 
 SHAPES = tuple((ticks, connections) for ticks in (10, 1) for connections in (1, 16, 64))
-MADE_A_SECOND = 3000
-"""Requests made before the clock runs; should they not last, more are made meanwhile."""
+PREPARED_PER_SECOND = 3000
+"""Requests encoded before the measurement; further ones are encoded during it."""
 PAUSE_S = 5.0
 
 
 class Peer(NamedTuple):
-    """A server: its name, how to run it on a folder (pid and port), what one of its clients sends."""
+    """A server: its name, how to run it on a folder (yields pid and port), and the requests of a client."""
 
     name: str
     serving: Callable[[str], AbstractContextManager[tuple[int, int]]]
@@ -50,14 +51,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=8, help="for each load (default: 8)")
-    parser.add_argument("--hosts", type=int, help="simulate so many hosts instead")
+    parser.add_argument("--seconds", type=float, default=8, help="duration of each load (default: 8)")
+    parser.add_argument("--hosts", type=int, help="simulate this many hosts instead")
     parser.add_argument("--only", choices=("ours",), help="without VictoriaMetrics")
     options = parser.parse_args()
     peers = [OURS]
     if options.only is None and options.hosts is None and shutil.which(victoria.PROGRAM):
         peers.append(VICTORIA)
-    print(f"load of the machine before: {os.getloadavg()[0]:.1f}\n")
+    print(f"load average before: {os.getloadavg()[0]:.1f}\n")
     print(
         "| | ticks × values, connections | points/s | µs CPU/point | µs CPU/request "
         "| ack p50, ms | p99 | max | memory, MB |"
@@ -71,25 +72,25 @@ def main() -> None:
 
 
 def measure(peer: Peer, ticks: int, connections: int, seconds: float, pause_s: float = 0.0) -> None:
-    """Put a load on a server of its own, and print what came of it."""
-    made = 0 if pause_s else round(MADE_A_SECOND * (seconds + WARM_UP_S) / connections)
+    """Start a server, load it, and print the results."""
+    count = 0 if pause_s else round(PREPARED_PER_SECOND * (seconds + WARM_UP_S) / connections)
     sources = [peer.requests(number, ticks) for number in range(connections)]
-    prepared = [list(itertools.islice(source, made)) for source in sources]
-    every = [itertools.chain(some, source) for some, source in zip(prepared, sources, strict=True)]
+    prepared = [list(itertools.islice(source, count)) for source in sources]
+    requests = [itertools.chain(ready, source) for ready, source in zip(prepared, sources, strict=True)]
     with tempfile.TemporaryDirectory() as folder, peer.serving(folder) as (pid, port):
-        outcome = load(port, every, seconds, partial(cpu_s, pid), pause_s)
+        outcome = load(port, requests, seconds, partial(cpu_s, pid), pause_s)
         report(peer.name, ticks, connections, outcome, memory_mb(pid))
 
 
 def report(name: str, ticks: int, connections: int, outcome: Outcome, rss_mb: float) -> None:
-    taken_in = len(outcome.waits_ms)
-    points = taken_in * ticks * len(KEYS)
+    acknowledged = len(outcome.waits_ms)
+    points = acknowledged * ticks * len(KEYS)
     p50, p99 = np.percentile(outcome.waits_ms, [50, 99])
     print(
         f"| {name} | {ticks}×{len(KEYS)}, {connections} | {points / outcome.wall_s:,.0f} "
-        f"| {outcome.cpu_s / points * 1e6:.2f} | {outcome.cpu_s / taken_in * 1e6:.0f} "
+        f"| {outcome.cpu_s / points * 1e6:.2f} | {outcome.cpu_s / acknowledged * 1e6:.0f} "
         f"| {p50:.1f} | {p99:.1f} | {max(outcome.waits_ms):.0f} | {rss_mb:.0f} |"
-        + (f" {outcome.refused} refused" if outcome.refused else ""),
+        + (f" {outcome.rejected} rejected" if outcome.rejected else ""),
         flush=True,
     )
 

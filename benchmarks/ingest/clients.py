@@ -1,7 +1,7 @@
 """Clients that send a request, wait until it is acknowledged, and send the next: any number in one thread.
 
-They speak HTTP over bare sockets, and what they send was made before the clock runs, so that the machine's
-cores are left to the server: a request costs them some 30 µs.
+They use plain sockets and send prepared requests, to leave the machine's cores to the server: a request takes
+about 30 µs of client CPU.
 """
 
 from __future__ import annotations
@@ -15,21 +15,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 WARM_UP_S = 1.0
-_MOST_READ = 1 << 16
+_READ_BYTES = 1 << 16
 
 
 @dataclass
 class Outcome:
-    """Of one load.
+    """Result of a load.
 
     Args:
-        waits_ms: from the request to its acknowledgement, of those that were taken in.
-        refused: other answers.
-        cpu_s: what the server spent meanwhile.
+        waits_ms: latency of each acknowledged request.
+        rejected: number of other responses.
+        wall_s: duration.
+        cpu_s: CPU time of the server.
     """
 
     waits_ms: list[float] = field(default_factory=list)
-    refused: int = 0
+    rejected: int = 0
     wall_s: float = 0.0
     cpu_s: float = 0.0
 
@@ -47,18 +48,18 @@ class _Client:
         self.sent_s = 0.0
 
     def send(self) -> None:
-        """The next request; it is small enough for the socket's buffer."""
+        """Send the next request, which fits in the socket's buffer."""
         request = next(self._requests)
         self.sent_s = time.monotonic()
         self.socket.sendall(request)
 
     def receive(self) -> bool | None:
-        """Whether the request was taken in; None while its answer is not whole."""
-        self._received += self.socket.recv(_MOST_READ)
+        """Whether the request was acknowledged; None while the response is incomplete."""
+        self._received += self.socket.recv(_READ_BYTES)
         head, end, content = self._received.partition(b"\r\n\r\n")
         if not end:
             if not self._received:
-                raise ConnectionError("the server has closed a connection")
+                raise ConnectionError("the server closed a connection")
             return None
         length = head.lower().partition(b"content-length:")[2].split(b"\r\n")[0]
         if len(content) < int(length or 0):
@@ -74,37 +75,37 @@ def load(
     server_cpu_s: Callable[[], float],
     pause_s: float = 0.0,
 ) -> Outcome:
-    """Let each client send its requests. The first second is not counted.
+    """Let each client send its requests. The first second is not measured.
 
     Args:
-        requests: what each client sends, without an end.
-        pause_s: between the beginnings of a client's requests; 0: the next one at once.
-        server_cpu_s: the CPU time that the server has used so far.
+        requests: an endless iterator of requests per client.
+        pause_s: time between the starts of a client's requests; 0: no pause after a response.
+        server_cpu_s: returns the CPU time that the server has used so far.
     """
     outcome = Outcome(wall_s=seconds)
-    begin_s = time.monotonic() + WARM_UP_S
-    end_s = begin_s + seconds
-    clients = [_Client(port, one) for one in requests]
-    paused = [(time.monotonic() + random.random() * pause_s, place) for place in range(len(clients))]
+    start_s = time.monotonic() + WARM_UP_S
+    end_s = start_s + seconds
+    clients = [_Client(port, iterator) for iterator in requests]
+    paused = [(time.monotonic() + random.random() * pause_s, index) for index in range(len(clients))]
     heapq.heapify(paused)
     before_s: float | None = None
     with selectors.DefaultSelector() as selector:
-        for place, client in enumerate(clients):
-            selector.register(client.socket, selectors.EVENT_READ, place)
+        for index, client in enumerate(clients):
+            selector.register(client.socket, selectors.EVENT_READ, index)
         while (now_s := time.monotonic()) < end_s:
-            if before_s is None and now_s >= begin_s:
+            if before_s is None and now_s >= start_s:
                 before_s = server_cpu_s()
             while paused and paused[0][0] <= now_s:
                 clients[heapq.heappop(paused)[1]].send()
-            for key, _ in selector.select(_wait_s(paused, min(begin_s, end_s), now_s)):
+            for key, _ in selector.select(_wait_s(paused, min(start_s, end_s), now_s)):
                 client = clients[key.data]
-                taken_in = client.receive()
-                if taken_in is None:
+                acknowledged = client.receive()
+                if acknowledged is None:
                     continue
-                if client.sent_s >= begin_s:
-                    if taken_in:
+                if client.sent_s >= start_s:
+                    if acknowledged:
                         outcome.waits_ms.append((time.monotonic() - client.sent_s) * 1000)
-                    outcome.refused += not taken_in
+                    outcome.rejected += not acknowledged
                 if pause_s:
                     heapq.heappush(paused, (client.sent_s + pause_s, key.data))
                 else:
@@ -116,6 +117,6 @@ def load(
 
 
 def _wait_s(paused: Sequence[tuple[float, int]], at_latest_s: float, now_s: float) -> float:
-    """How long to wait for an answer: no longer than until the next client sends."""
+    """How long to wait for a response: at most until the next client sends."""
     until_s = min(paused[0][0] if paused else now_s + 0.1, max(at_latest_s, now_s + 0.1))
     return max(until_s - now_s, 0.0)

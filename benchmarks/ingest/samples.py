@@ -1,4 +1,4 @@
-"""Samples that clients send."""
+"""The samples that the clients send."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _WALKS = 20
 
 
 def samples(client: int, ticks: int) -> Iterator[tuple[Integers, Floats]]:
-    """Times and values (ticks × KEYS) of a client's requests: random walks in steps of 0.1, as gauges are."""
-    chance = np.random.default_rng(client)
-    steps = chance.integers(-10, 11, (_WALKS * ticks, len(KEYS)))
+    """Times and values (ticks × KEYS) of a client's requests: random walks in steps of 0.1, like gauges."""
+    rng = np.random.default_rng(client)
+    steps = rng.integers(-10, 11, (_WALKS * ticks, len(KEYS)))
     walks = (np.cumsum(steps, axis=0) / 10).reshape(_WALKS, ticks, len(KEYS))
     t = time.time_ns() // 1_000_000 - 3_600_000 + 1000 * np.arange(ticks, dtype=np.int64)
     number = 0

@@ -1,4 +1,4 @@
-"""Our server, and what a monitor's relay sends to it: MessagePack with a body that is packed with zstd."""
+"""runvitals, with the requests of a relay: MessagePack with a body that is packed with zstd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _POST = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: appli
 
 @contextmanager
 def serving(folder: str) -> Iterator[tuple[int, int]]:
-    """The server's pid and port."""
+    """Run a server. Yields its pid and port."""
     command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0", "--store", folder]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
@@ -30,14 +30,14 @@ def serving(folder: str) -> Iterator[tuple[int, int]]:
 
 
 def requests(client: int, ticks: int) -> Iterator[bytes]:
-    """What one client sends."""
+    """The requests of a client."""
     for seq, (t, values) in enumerate(samples(client, ticks)):
-        said = {
+        envelope = {
             "run": f"bench-{client}",
             "writer": f"monitor.node{client}.1",
             "seq": seq,
             "keys": KEYS,
             "body": batch_body.pack(t, values),
         }
-        content = msgspec.msgpack.encode(said)
+        content = msgspec.msgpack.encode(envelope)
         yield _POST + b"content-length: %d\r\n\r\n" % len(content) + content

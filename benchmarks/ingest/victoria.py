@@ -1,8 +1,8 @@
-"""The peer: VictoriaMetrics, from Debian's package, and what Prometheus' agents send to it: remote write.
+"""For comparison: VictoriaMetrics from Debian's package, with Prometheus remote write.
 
-That is Protocol Buffers in a snappy block. Ours is one literal, which the format allows: the server has less
-to unpack than with real compression. Its acknowledgement is not durable: what came in the last
-seconds is lost when it is killed.
+Remote write is Protocol Buffers in a snappy block. These blocks are a single literal, which is valid and
+cheaper to decompress than real compression. Its acknowledgement is not durable: samples of the last seconds
+are lost if it is killed.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _POST = (
     b"content-encoding: snappy\r\nx-prometheus-remote-write-version: 0.1.0\r\n"
 )
 _TIME_BYTES = 6
-"""Of a time in ms UTC, from 2004 to 2109."""
+"""Length of a time in ms UTC as varint, from 2004 to 2109."""
 
-Places = NDArray[np.int64]
+Offsets = NDArray[np.int64]
 
 
 @contextmanager
 def serving(folder: str) -> Iterator[tuple[int, int]]:
-    """The server's pid and port."""
+    """Run a server. Yields its pid and port."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -56,25 +56,25 @@ def _wait_for(port: int) -> None:
             return
         except OSError:
             time.sleep(0.1)
-    raise OSError(f"{PROGRAM} does not answer")
+    raise OSError(f"{PROGRAM} does not accept connections")
 
 
 def requests(client: int, ticks: int) -> Iterator[bytes]:
-    """What one client sends: a series for each key, all with the same times.
+    """The requests of a client: a series for each key, all with the same times.
 
-    A request is the one before with other numbers in the same places, or making it would take longer than
-    taking it in.
+    Values and times are replaced in a template, because encoding each request would take longer than
+    ingesting it.
     """
-    form, values_at, times_at = _form(client, ticks)
-    made = np.frombuffer(form, np.uint8).copy()
+    template, values_at, times_at = _template(client, ticks)
+    request = np.frombuffer(template, np.uint8).copy()
     for t, values in samples(client, ticks):
-        made[values_at] = np.ascontiguousarray(values.T).view(np.uint8).reshape(-1, 8)
-        made[times_at] = np.tile(_varints(t), (len(KEYS), 1))
-        yield made.tobytes()
+        request[values_at] = np.ascontiguousarray(values.T).view(np.uint8).reshape(-1, 8)
+        request[times_at] = np.tile(_varints(t), (len(KEYS), 1))
+        yield request.tobytes()
 
 
-def _form(client: int, ticks: int) -> tuple[bytes, Places, Places]:
-    """A request, and where its values and its times lie."""
+def _template(client: int, ticks: int) -> tuple[bytes, Offsets, Offsets]:
+    """A request, and the offsets of its values and times."""
     value, time_ms = b"\x09" + bytes(8), b"\x10" + bytes(_TIME_BYTES)
     sample = _field(2, value + time_ms)
     content = bytearray()
@@ -93,7 +93,7 @@ def _form(client: int, ticks: int) -> tuple[bytes, Places, Places]:
 
 
 def _varints(t: Integers) -> NDArray[np.uint8]:
-    """Times as Protocol Buffers have them: seven bits a byte, the lowest first."""
+    """Times as varints of Protocol Buffers: seven bits per byte, lowest first."""
     sevens = t[:, None] >> (7 * np.arange(_TIME_BYTES)) & 0x7F
     sevens[:, :-1] |= 0x80
     return sevens.astype(np.uint8)
@@ -104,14 +104,14 @@ def _label(name: str, value: str) -> bytes:
 
 
 def _field(number: int, content: bytes) -> bytes:
-    """A field of Protocol Buffers that holds bytes, a text or a message."""
+    """A length-delimited field of Protocol Buffers: bytes, a string or a message."""
     return bytes([number << 3 | 2]) + _varint(len(content)) + content
 
 
 def _varint(number: int) -> bytes:
-    made = bytearray()
+    encoded = bytearray()
     while number >= 0x80:
-        made.append(number & 0x7F | 0x80)
+        encoded.append(number & 0x7F | 0x80)
         number >>= 7
-    made.append(number)
-    return bytes(made)
+    encoded.append(number)
+    return bytes(encoded)

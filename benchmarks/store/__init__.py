@@ -1,1 +1,1 @@
-"""What the store costs, beside its peers: `python -m benchmarks.store`."""
+"""Benchmark of the sample store and others: `python -m benchmarks.store`."""

@@ -1,4 +1,4 @@
-"""Real samples of this machine: its own collectors beside a bursty workload.
+"""Captures real samples of this machine, with runvitals' collectors and a bursty workload.
 
 python -m benchmarks.store.capture --seconds 240 --into /tmp/capture.npz
 """
@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.sources import probe_all
 
-# Bursts of arithmetic, memory and files with pauses between them: what a data loader and a step look like
-# from outside.
+# Bursts of arithmetic, memory and file access with pauses in between, like training steps and data loading.
 WORKLOAD = """
 import os, random, tempfile, time
 import numpy as np
@@ -39,12 +38,12 @@ with tempfile.TemporaryFile() as file:
 
 @dataclass(frozen=True)
 class Capture:
-    """What was sampled.
+    """Captured samples.
 
     Args:
-        keys: of the columns.
-        counter: of each column, whether it is a running total.
-        values: samples × keys; NaN where a key was absent.
+        keys: keys of the columns.
+        counter: for each column, whether it is a counter.
+        values: of shape (samples, keys); NaN if a key was absent.
     """
 
     keys: list[str]
@@ -94,9 +93,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--into", required=True, metavar="FILE.npz")
     options = parser.parse_args()
-    made = capture(options.seconds)
-    made.save(options.into)
-    print(f"{made.values.shape[0]} samples of {len(made.keys)} keys in {options.into}")
+    captured = capture(options.seconds)
+    captured.save(options.into)
+    print(f"{captured.values.shape[0]} samples of {len(captured.keys)} keys in {options.into}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The store of this project: `SqliteChunks`."""
+"""Measures `SqliteChunks`, the sample store of this project."""
 
 from __future__ import annotations
 
@@ -21,29 +21,34 @@ CHURN_RUNS, CHURN_TICKS = 10_000, 10
 
 
 def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
-    """Everything, in folders beneath `folder`."""
+    """Run all measurements, in subfolders of `folder`."""
     samples = [fleet.run(number) for number in range(runs)]
-    found: Numbers = {}
-    for ticks, group, most in ((10, 32, 8_000_000), (10, 1, 1_000_000), (1, 100, 1_000_000), (1, 1, 120_000)):
-        found |= _ingest(samples, ticks, group, most, os.path.join(folder, "ingest"))
-    found |= _sealed(samples, os.path.join(folder, "sealed"))
-    found |= _churn(fleet, os.path.join(folder, "churn"))
-    return found
+    numbers: Numbers = {}
+    for ticks, group, max_points in (
+        (10, 32, 8_000_000),
+        (10, 1, 1_000_000),
+        (1, 100, 1_000_000),
+        (1, 1, 120_000),
+    ):
+        numbers |= _ingest(samples, ticks, group, max_points, os.path.join(folder, "ingest"))
+    numbers |= _sealed(samples, os.path.join(folder, "sealed"))
+    numbers |= _churn(fleet, os.path.join(folder, "churn"))
+    return numbers
 
 
 def _batches(samples: Iterable[RunSamples], ticks: int) -> Iterator[SampleBatch]:
-    """Batches as clients send them, run after run and tick after tick, packed by the client."""
+    """Batches as clients send them, in order of time, then run, packed by the client."""
     runs = list(samples)
     for seq, first in enumerate(range(0, len(runs[0].t), ticks)):
-        for one in runs:
-            t, values = one.t[first : first + ticks], one.values[first : first + ticks]
+        for run in runs:
+            t, values = run.t[first : first + ticks], run.values[first : first + ticks]
             t, values = batch_body.unpack(packed := batch_body.pack(t, values), len(METRICS))
-            yield SampleBatch(one.run, one.run, seq, METRICS, t, values, packed)
+            yield SampleBatch(run.run, run.run, seq, METRICS, t, values, packed)
 
 
-def _ingest(samples: list[RunSamples], ticks: int, group: int, most: int, folder: str) -> Numbers:
-    """`group` writers who each send a batch and wait until it is durable, over and over."""
-    batches = list(itertools.islice(_batches(samples, ticks), most // (ticks * len(METRICS))))
+def _ingest(samples: list[RunSamples], ticks: int, group: int, max_points: int, folder: str) -> Numbers:
+    """`group` writers that each repeatedly send a batch and wait until it is durable."""
+    batches = list(itertools.islice(_batches(samples, ticks), max_points // (ticks * len(METRICS))))
     points = len(batches) * ticks * len(METRICS)
     with SqliteChunks(folder) as store, spent() as cost:
         waits = [
@@ -62,13 +67,13 @@ def _ingest(samples: list[RunSamples], ticks: int, group: int, most: int, folder
 
 
 def _append_each(store: SqliteChunks, batches: Iterable[SampleBatch]) -> None:
-    """One submission for each batch, as many clients would; until all are durable."""
+    """Submit each batch separately, like many clients, and wait until all are durable."""
     for future in [store.submit([batch]) for batch in batches]:
         future.result()
 
 
 def _sealed(samples: list[RunSamples], folder: str) -> Numbers:
-    """All runs, as they lie on disk after a while, and what it takes to read them."""
+    """Measure all runs in compacted form: size on disk and time to read."""
     points = sum(one.values.size for one in samples)
     before_mb = memory_mb()
     store = SqliteChunks(folder)
@@ -78,14 +83,14 @@ def _sealed(samples: list[RunSamples], folder: str) -> Numbers:
         store.flush()
     with spent() as compacting:
         store.compact()
-    found = {
+    numbers = {
         "fill, points/s": points / filling.wall_s,
         "fill, us CPU/point": filling.cpu_s / points * 1e6,
         "compact, us CPU/point": compacting.cpu_s / points * 1e6,
         "memory after filling, MB": memory_mb() - before_mb,
     }
     store.close()
-    found["bytes/point"] = size(folder) / points
+    numbers["bytes/point"] = size(folder) / points
 
     one = samples[0]
     on = grid(int(one.t[0]), int(one.t[-1]), 1000)
@@ -93,21 +98,21 @@ def _sealed(samples: list[RunSamples], folder: str) -> Numbers:
     runs = [r.run for r in samples]
     by_run = {run: run for run in runs}
     chart, wide = METRICS[:8], grid(t0, t1, 1000)
-    questions: dict[str, Callable[[SqliteChunks], object]] = {
+    queries: dict[str, Callable[[SqliteChunks], object]] = {
         "chart of 8 series": lambda store: store.read_buckets([one.run], chart, on),
         "1 metric of all runs": lambda store: store.read_buckets(runs, chart[:1], wide),
         "latest of all series": lambda store: store.latest(runs),
         "mean per run over the month": lambda store: store.aggregate(51, runs, t0, t1, None, by_run),
         "hourly mean over all runs": lambda store: store.aggregate(51, runs, t0, t1, 3_600_000),
     }
-    for name, ask in questions.items():
+    for name, query in queries.items():
         drop_from_cache(folder)
         store = SqliteChunks(folder)
-        found[f"{name}, cold ms"] = once_ms(partial(ask, store))
-        found[f"{name}, warm ms"] = repeated_ms(partial(ask, store))
+        numbers[f"{name}, cold ms"] = once_ms(partial(query, store))
+        numbers[f"{name}, warm ms"] = repeated_ms(partial(query, store))
         store.close()
     shutil.rmtree(folder)
-    return found
+    return numbers
 
 
 def _churn(fleet: Fleet, folder: str) -> Numbers:
@@ -125,16 +130,16 @@ def _churn(fleet: Fleet, folder: str) -> Numbers:
         for first in range(0, CHURN_RUNS, 100):
             store.append(batches[first : first + 100])
         store.flush()
-    found = {
+    numbers = {
         "churn, series/s": series / cost.wall_s,
         "churn, us CPU/series": cost.cpu_s / series * 1e6,
         "churn, memory MB": memory_mb() - before_mb,
     }
     runs = range(CHURN_RUNS)
     t1 = int(batches[-1].t[-1])
-    found["churn, 1 metric over all runs, ms"] = repeated_ms(lambda: store.aggregate(1, runs, 0, t1), 3)
+    numbers["churn, 1 metric over all runs, ms"] = repeated_ms(lambda: store.aggregate(1, runs, 0, t1), 3)
     store.compact()
     store.close()
-    found["churn, bytes/series"] = size(folder) / series
+    numbers["churn, bytes/series"] = size(folder) / series
     shutil.rmtree(folder)
-    return found
+    return numbers

@@ -1,4 +1,4 @@
-"""Clocks: wall time, a process's CPU time and its memory."""
+"""Measures wall time, CPU time and memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Numbers = dict[str, float]
 
 @dataclass
 class Spent:
-    """Seconds between the beginning and the end of a stretch."""
+    """Time that a block took, in seconds."""
 
     wall_s: float = 0.0
     cpu_s: float = 0.0
@@ -23,15 +23,15 @@ class Spent:
 
 @contextmanager
 def spent() -> Iterator[Spent]:
-    """What this process spends inside."""
-    found = Spent()
+    """Measure the time that the block takes in this process."""
+    time_spent = Spent()
     wall, cpu = time.perf_counter(), time.process_time()
-    yield found
-    found.wall_s, found.cpu_s = time.perf_counter() - wall, time.process_time() - cpu
+    yield time_spent
+    time_spent.wall_s, time_spent.cpu_s = time.perf_counter() - wall, time.process_time() - cpu
 
 
 def repeated_ms(work: Callable[[], object], times: int = 15) -> float:
-    """The median of so many times, in ms."""
+    """The median duration of several calls, in ms."""
     return float(np.median([once_ms(work) for _ in range(times)]))
 
 
@@ -42,12 +42,12 @@ def once_ms(work: Callable[[], object]) -> float:
 
 
 def memory_mb(pid: int | str = "self") -> float:
-    """Anonymous memory of a process: without the pages of files."""
+    """Anonymous memory of a process, without pages of files."""
     with open(f"/proc/{pid}/status") as file:
         for line in file:
             if line.startswith("RssAnon:"):
                 return int(line.split()[1]) / 1024
-    raise ValueError("no RssAnon")
+    raise ValueError(f"/proc/{pid}/status has no RssAnon")
 
 
 def cpu_s(pid: int) -> float:
@@ -58,7 +58,7 @@ def cpu_s(pid: int) -> float:
 
 
 def size(folder: str) -> int:
-    """Bytes on disk beneath a folder."""
+    """Disk usage of a folder, in bytes."""
     return sum(
         os.lstat(os.path.join(path, name)).st_blocks * 512
         for path, _, names in os.walk(folder)
@@ -67,7 +67,7 @@ def size(folder: str) -> int:
 
 
 def drop_from_cache(folder: str) -> None:
-    """Ask the kernel to forget the files beneath a folder, so that the next read is from disk."""
+    """Drop the files of a folder from the page cache, so that the next read is from disk."""
     for path, _, names in os.walk(folder):
         for name in names:
             fd = os.open(os.path.join(path, name), os.O_RDONLY)

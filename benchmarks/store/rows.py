@@ -1,4 +1,4 @@
-"""The peer that everyone would write first: a row of SQLite for every point."""
+"""For comparison: the simplest store, a SQLite row for every point."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ INGESTED = 600_000
 
 
 def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
-    """As many runs as can be had in a minute: rows are slow, and their cost is the same for each."""
+    """Measure at most four runs: rows are slow, and their cost does not depend on the number of runs."""
     samples = [fleet.run(number) for number in range(min(runs, 4))]
     before_mb = memory_mb()
     path = os.path.join(folder, "rows.db")
     connection = _open(path)
-    found = _ingest(connection, samples[:2], 32) | _ingest(connection, samples[2:], 1)
+    numbers = _ingest(connection, samples[:2], 32) | _ingest(connection, samples[2:], 1)
     connection.execute("DELETE FROM sample")
-    points = sum(one.values.size for one in samples)
+    points = sum(run.values.size for run in samples)
     with spent() as filling:
-        for one in samples:
-            for first in range(0, len(one.t), 1000):
-                _insert(connection, [_rows(one, first, 1000)])
-    found["fill, points/s"] = points / filling.wall_s
-    found["fill, us CPU/point"] = filling.cpu_s / points * 1e6
-    found["memory after filling, MB"] = memory_mb() - before_mb
+        for run in samples:
+            for first in range(0, len(run.t), 1000):
+                _insert(connection, [_rows(run, first, 1000)])
+    numbers["fill, points/s"] = points / filling.wall_s
+    numbers["fill, us CPU/point"] = filling.cpu_s / points * 1e6
+    numbers["memory after filling, MB"] = memory_mb() - before_mb
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     connection.close()
-    found["bytes/point"] = size(folder) / points
+    numbers["bytes/point"] = size(folder) / points
 
-    one = samples[0]
-    on = grid(int(one.t[0]), int(one.t[-1]), 1000)
+    run = samples[0]
+    on = grid(int(run.t[0]), int(run.t[-1]), 1000)
     drop_from_cache(folder)
     connection = _open(path)
-    found["chart of 8 series, cold ms"] = once_ms(lambda: _chart(connection, one.run, on))
-    found["chart of 8 series, warm ms"] = repeated_ms(lambda: _chart(connection, one.run, on), 5)
+    numbers["chart of 8 series, cold ms"] = once_ms(lambda: _chart(connection, run.run, on))
+    numbers["chart of 8 series, warm ms"] = repeated_ms(lambda: _chart(connection, run.run, on), 5)
     connection.close()
-    return found
+    return numbers
 
 
 def _open(path: str) -> sqlite3.Connection:
@@ -55,11 +55,11 @@ def _open(path: str) -> sqlite3.Connection:
     return connection
 
 
-def _rows(one: RunSamples, first: int, ticks: int) -> list[tuple[int, int, float]]:
-    times = one.t[first : first + ticks].tolist()
+def _rows(run: RunSamples, first: int, ticks: int) -> list[tuple[int, int, float]]:
+    times = run.t[first : first + ticks].tolist()
     return [
-        (one.run * 1000 + metric, t, value)
-        for metric, column in zip(METRICS, one.values[first : first + ticks].T.tolist(), strict=True)
+        (run.run * 1000 + metric, t, value)
+        for metric, column in zip(METRICS, run.values[first : first + ticks].T.tolist(), strict=True)
         for t, value in zip(times, column, strict=True)
     ]
 
@@ -72,8 +72,8 @@ def _insert(connection: sqlite3.Connection, batches: list[list[tuple[int, int, f
 
 
 def _ingest(connection: sqlite3.Connection, samples: list[RunSamples], group: int) -> Numbers:
-    """Batches of 10 ticks, `group` of them in a durable commit."""
-    batches = [_rows(one, first, 10) for first in range(0, INGESTED // 1200, 10) for one in samples]
+    """Batches of 10 ticks, `group` of them per durable commit."""
+    batches = [_rows(run, first, 10) for first in range(0, INGESTED // 1200, 10) for run in samples]
     points = sum(map(len, batches))
     waits = []
     with spent() as cost:
@@ -90,12 +90,12 @@ def _ingest(connection: sqlite3.Connection, samples: list[RunSamples], group: in
 
 
 def _chart(connection: sqlite3.Connection, run: int, on: Grid) -> list[Buckets]:
-    found = []
+    charts = []
     for metric in METRICS[:8]:
         rows = connection.execute(
             "SELECT t, value FROM sample WHERE series=? AND t BETWEEN ? AND ?",
             (run * 1000 + metric, on.t0_ms, on.t0_ms + on.count * on.width_ms),
         ).fetchall()
         table = np.array(rows)
-        found.append(reduce(on, table[:, 0].astype(np.int64), table[:, 1]))
-    return found
+        charts.append(reduce(on, table[:, 0].astype(np.int64), table[:, 1]))
+    return charts

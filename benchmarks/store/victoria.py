@@ -1,7 +1,7 @@
-"""The peer that many would run: VictoriaMetrics, from Debian's package, by its own import and query requests.
+"""For comparison: VictoriaMetrics from Debian's package, with its own import and query API.
 
-Its acknowledgement is not durable: what it has acknowledged in the last seconds is lost when it is killed.
-Its CPU is its own process's, without what it costs to make the requests.
+Its acknowledgement is not durable: samples acknowledged in the last seconds are lost if it is killed. CPU
+time is that of its process, without the cost of making the requests.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ INGESTED = 600_000
 
 
 def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
-    """Nothing where the program is not installed."""
+    """Run all measurements; none if the program is not installed."""
     if shutil.which(PROGRAM) is None:
         return {}
     samples = [fleet.run(number) for number in range(min(runs, 20))]
     path = os.path.join(folder, "victoria")
     server = _Server(path)
     try:
-        found = _ingest(server, samples[0], 10) | _fill(server, samples)
-        time.sleep(10)  # until what is in memory is on disk
-        found |= {"memory after filling, MB": memory_mb(server.pid)}
-        one = samples[0]
-        found["chart of 8 series, warm ms"] = repeated_ms(lambda: server.chart(one), 5)
+        numbers = _ingest(server, samples[0], 10) | _fill(server, samples)
+        time.sleep(10)  # until samples in memory are written to disk
+        numbers |= {"memory after filling, MB": memory_mb(server.pid)}
+        run = samples[0]
+        numbers["chart of 8 series, warm ms"] = repeated_ms(lambda: server.chart(run), 5)
     finally:
         server.close()
-    points = sum(one.values.size for one in samples)
-    found["bytes/point"] = size(path) / points
+    points = sum(run.values.size for run in samples)
+    numbers["bytes/point"] = size(path) / points
     drop_from_cache(path)
     server = _Server(path)
     try:
-        found["chart of 8 series, cold ms"] = once_ms(lambda: server.chart(samples[0]))
+        numbers["chart of 8 series, cold ms"] = once_ms(lambda: server.chart(samples[0]))
     finally:
         server.close()
         shutil.rmtree(path)
-    return found | _churn(samples[0], path)
+    return numbers | _churn(samples[0], path)
 
 
 class _Server:
@@ -76,25 +76,25 @@ class _Server:
                 return
             except OSError:
                 time.sleep(0.1)
-        raise OSError(f"{PROGRAM} does not answer")
+        raise OSError(f"{PROGRAM} does not accept connections")
 
     def post(self, path: str, data: bytes, form: bool = False) -> bytes:
         headers = {"Content-Type": "application/x-www-form-urlencoded"} if form else {}
         self._connection.request("POST", path, data, headers)
-        answer = self._connection.getresponse()
-        read = answer.read()
-        if answer.status >= 300:
-            raise OSError(f"{path}: {answer.status} {read[:200]!r}")
-        return read
+        response = self._connection.getresponse()
+        body = response.read()
+        if response.status >= 300:
+            raise OSError(f"{path}: {response.status} {body[:200]!r}")
+        return body
 
-    def chart(self, one: RunSamples) -> bytes:
-        """Minimum and maximum of 8 series in 1,000 steps, which are not on a grid of its own."""
-        step = int(one.t[-1] - one.t[0]) // 1000 // 1000
+    def chart(self, run: RunSamples) -> bytes:
+        """Minimum and maximum of 8 series in 1,000 steps."""
+        step = int(run.t[-1] - run.t[0]) // 1000 // 1000
         names = "|".join(f"m{metric}" for metric in METRICS[:8])
-        series = f'{{__name__=~"{names}",run="{one.run}"}}'
+        series = f'{{__name__=~"{names}",run="{run.run}"}}'
         for function in ("min_over_time", "max_over_time"):
             fields = {"query": f"{function}({series}[{step}s])", "step": f"{step}s", "nocache": "1"}
-            times = {"start": str(one.t[0] / 1000), "end": str(one.t[-1] / 1000)}
+            times = {"start": str(run.t[0] / 1000), "end": str(run.t[-1] / 1000)}
             read = self.post("/api/v1/query_range", urlencode(fields | times).encode(), form=True)
         return read
 
@@ -113,10 +113,10 @@ def _lines(run: int, t: Sequence[int], values: Floats) -> bytes:
     )
 
 
-def _ingest(server: _Server, one: RunSamples, ticks: int) -> Numbers:
-    """One writer who sends a request and waits for the answer, over and over."""
+def _ingest(server: _Server, run: RunSamples, ticks: int) -> Numbers:
+    """One writer that repeatedly sends a request and waits for the response."""
     bodies = [
-        _lines(9999, one.t[first : first + ticks].tolist(), one.values[first : first + ticks])
+        _lines(9999, run.t[first : first + ticks].tolist(), run.values[first : first + ticks])
         for first in range(0, INGESTED // len(METRICS), ticks)
     ]
     points = INGESTED
@@ -133,10 +133,10 @@ def _ingest(server: _Server, one: RunSamples, ticks: int) -> Numbers:
 
 
 def _fill(server: _Server, samples: list[RunSamples]) -> Numbers:
-    points = sum(one.values.size for one in samples)
+    points = sum(run.values.size for run in samples)
     cpu, wall = cpu_s(server.pid), 0.0
-    for one in samples:
-        data = _lines(one.run, one.t.tolist(), one.values)
+    for run in samples:
+        data = _lines(run.run, run.t.tolist(), run.values)
         wall += once_ms(lambda data=data: server.post("/api/v1/import", data)) / 1000  # type: ignore[misc]
     return {
         "fill, points/s": points / wall,
@@ -144,7 +144,7 @@ def _fill(server: _Server, samples: list[RunSamples]) -> Numbers:
     }
 
 
-def _churn(one: RunSamples, path: str) -> Numbers:
+def _churn(source: RunSamples, path: str) -> Numbers:
     server = _Server(path)
     series = CHURN_RUNS * len(METRICS)
     try:
@@ -152,22 +152,22 @@ def _churn(one: RunSamples, path: str) -> Numbers:
         for first in range(0, CHURN_RUNS, 100):
             some = range(first, first + 100)
             data = b"\n".join(
-                _lines(run, (one.t[:CHURN_TICKS] + run * 1000).tolist(), one.values[:CHURN_TICKS])
+                _lines(run, (source.t[:CHURN_TICKS] + run * 1000).tolist(), source.values[:CHURN_TICKS])
                 for run in some
             )
             wall += once_ms(lambda data=data: server.post("/api/v1/import", data)) / 1000  # type: ignore[misc]
         time.sleep(10)
-        found = {
+        numbers = {
             "churn, series/s": series / wall,
             "churn, us CPU/series": (cpu_s(server.pid) - cpu) / series * 1e6,
             "churn, memory MB": memory_mb(server.pid),
         }
-        end = int(one.t[CHURN_TICKS]) // 1000 + CHURN_RUNS
+        end = int(source.t[CHURN_TICKS]) // 1000 + CHURN_RUNS
         fields = {"query": "avg(avg_over_time(m1[1d]))", "time": str(end), "nocache": "1"}
-        found["churn, 1 metric over all runs, ms"] = repeated_ms(
+        numbers["churn, 1 metric over all runs, ms"] = repeated_ms(
             lambda: server.post("/api/v1/query", urlencode(fields).encode(), form=True), 3
         )
     finally:
         server.close()
-    found["churn, bytes/series"] = size(path) / series
-    return found
+    numbers["churn, bytes/series"] = size(path) / series
+    return numbers

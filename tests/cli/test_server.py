@@ -297,7 +297,7 @@ def test_requests_need_the_token_until_it_is_revoked(
     with serving(tmp_path / "store", "--require-token") as (_, client):
         refused = client.post("/api/v1/ingest", json=envelope(0))
         assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
-        assert refused.json()["error"].startswith("a token is needed: ")
+        assert refused.json()["error"].startswith("a token is required: ")
         bearer = {"authorization": f"Bearer {secret}"}
         assert client.post("/api/v1/ingest", json=envelope(0), headers=bearer).status_code == 200
         assert client.get("/api/v1/runs", headers={"authorization": "Bearer rvt_no"}).status_code == 401

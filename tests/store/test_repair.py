@@ -15,13 +15,13 @@ from runvitals.store.check import check_metadata_store
 from runvitals.store.metadata import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
 from runvitals.store.samples.contract import SampleBatch, StoreError
-from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING
 
 NOW = 1_790_812_800_000
 RUNS = 300
-SMALL = Settings(chunk_ticks=100, pack_ticks=20)
+SMALL = StoreSettings(chunk_ticks=100, pack_ticks=20)
 
 
 @pytest.fixture

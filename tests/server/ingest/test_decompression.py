@@ -16,7 +16,7 @@ import zstandard
 
 from runvitals.model import batch_body
 from runvitals.server.ingest.decompression import decompress
-from runvitals.server.ingest.errors import RequestRejected
+from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.ingest.limits import Limits
 from tests.server.ingest.server import NOW, Server
 
@@ -45,7 +45,7 @@ every_packer = pytest.mark.parametrize(
 
 
 def rejection_status(body: bytes, encoding: str) -> int:
-    with pytest.raises(RequestRejected) as caught:
+    with pytest.raises(HttpRejection) as caught:
         decompress(body, encoding, MAX_BYTES)
     return caught.value.status
 

@@ -9,13 +9,13 @@ import sqlite3
 import numpy as np
 import pytest
 
-from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks.compaction import Compactor
 from runvitals.store.samples.sqlite_chunks.inventory import inventory
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 from tests.store.samples.conformance import DAY, T0, batch
 
-SMALL = Settings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)
+SMALL = StoreSettings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)
 
 
 class Clock:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from runvitals.store.samples.contract import CommitAck, StoreError
-from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks.backup import backup
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.inventory import inventory
@@ -19,7 +19,7 @@ from runvitals.store.samples.sqlite_chunks.log import Log
 from tests.patience import PATIENCE_S
 from tests.store.samples.conformance import ALL, DAY, T0, batch, samples_of
 
-SMALL = Settings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)
+SMALL = StoreSettings(chunk_ticks=100, pack_ticks=20, compact_ticks=250)
 
 
 def test_duplicates_are_recognized_after_the_log_was_trimmed(folder: str) -> None:
@@ -153,7 +153,7 @@ def test_old_samples_are_deleted_with_their_files(folder: str) -> None:
 
 
 def test_old_samples_in_memory_are_sealed_automatically(folder: str) -> None:
-    settings = Settings(seal_age_s=0.0)
+    settings = StoreSettings(seal_age_s=0.0)
     with SqliteChunks(folder, settings) as store:
         store.append([batch(1, [0], [1.0])])
         _wait(lambda: store.stats().unsealed_samples == 0)
@@ -180,7 +180,7 @@ def _wait(condition: Callable[[], bool], seconds: float = 20.0) -> None:
 
 
 def test_memory_is_bounded_when_samples_arrive_faster_than_they_age(folder: str) -> None:
-    settings = Settings(head_bytes=100_000)
+    settings = StoreSettings(head_bytes=100_000)
     with SqliteChunks(folder, settings) as store:
         for run in range(300):
             store.append([batch(1, range(10), np.ones((10, 20)), run=run, metrics=tuple(range(20)))])
@@ -190,7 +190,7 @@ def test_memory_is_bounded_when_samples_arrive_faster_than_they_age(folder: str)
 
 
 def test_the_log_is_bounded_by_sealing_the_runs_that_keep_it_long(folder: str) -> None:
-    settings = Settings(log_bytes=50_000, head_bytes=1 << 30)
+    settings = StoreSettings(log_bytes=50_000, head_bytes=1 << 30)
     with SqliteChunks(folder, settings) as store:
         store.append([batch(1, [0], [1.0], run=99)])
         for seq in range(40):

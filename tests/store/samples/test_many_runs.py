@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from runvitals.store.samples.contract import MetricAggregate, SampleBatch
-from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import T0
 
-SMALL = Settings(chunk_ticks=100, pack_ticks=50)
+SMALL = StoreSettings(chunk_ticks=100, pack_ticks=50)
 RUNS = 400
 SECOND = 1000
 

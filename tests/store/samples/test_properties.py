@@ -15,12 +15,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from runvitals.store.samples.contract import SampleBatch
-from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import DAY, T0
 from tests.store.samples.model import Model
 
-TINY = Settings(chunk_ticks=10, pack_ticks=4, compact_ticks=25, head_bytes=1 << 20, log_bytes=1 << 20)
+TINY = StoreSettings(chunk_ticks=10, pack_ticks=4, compact_ticks=25, head_bytes=1 << 20, log_bytes=1 << 20)
 PAYLOAD = struct.unpack("<d", struct.pack("<Q", 0x7FF8_0000_DEAD_BEEF))[0]
 VALUES = np.array([0.0, -0.0, 1.5, -3.25, 1e3, 0.1, np.nan, PAYLOAD, np.inf, -np.inf, 5e-324, 7.0, 7.0, 7.0])
 COLUMNS = [(0, 1, 2), (1, 3), (2,), (0, 1, 2, 3), (3, 0)]

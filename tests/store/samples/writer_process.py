@@ -12,12 +12,12 @@ import threading
 import numpy as np
 
 from runvitals.store.samples.contract import SampleBatch
-from runvitals.store.samples.sqlite_chunks import Settings, SqliteChunks
+from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import DAY, T0
 
 TICKS = 5
 METRICS = (1, 2, 3)
-SETTINGS = Settings(
+SETTINGS = StoreSettings(
     chunk_ticks=100, pack_ticks=30, compact_ticks=250, head_bytes=200_000, log_bytes=60_000, quiet_s=0.2
 )
 

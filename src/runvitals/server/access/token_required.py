@@ -23,7 +23,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from runvitals.server.access import login_page
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.connection import Headers
-from runvitals.server.ingest.errors import RequestRejected, unavailable
+from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 from runvitals.store.errors import MetadataStoreUnavailable
 from runvitals.store.metadata.tokens import TokenTable
@@ -89,7 +89,7 @@ class TokenRequired:
             if secret is None or not await self._is_valid(secret):
                 await _unauthorized(scope, secret)(scope, receive, send)
                 return
-        except RequestRejected as error:
+        except HttpRejection as error:
             await error_response(error)(scope, receive, send)
             return
         except ClientDisconnected:

@@ -7,7 +7,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.model.numbers import parse_integer
 from runvitals.server.ingest.admission import Admission
-from runvitals.server.ingest.errors import RequestRejected
+from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.ingest.limits import MIB, Limits
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 
@@ -46,7 +46,7 @@ class BufferedBodies:
                 await self._app(scope, _replayed(body, receive), send)
             finally:
                 in_flight.release()
-        except RequestRejected as error:
+        except HttpRejection as error:
             await error_response(error)(scope, receive, send)
         except ClientDisconnected:
             pass
@@ -77,7 +77,7 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
     return replay
 
 
-def error_response(error: RequestRejected) -> JSONResponse:
+def error_response(error: HttpRejection) -> JSONResponse:
     """The response to a rejected request. After a timeout the connection is closed."""
     headers = {"connection": "close"} if error.status == 408 else {}
     if error.retry_after_s is not None:

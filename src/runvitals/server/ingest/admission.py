@@ -24,7 +24,7 @@ class Admission:
         """Count a new request.
 
         Raises:
-            RequestRejected: 429.
+            HttpRejection: 429.
         """
         if self.requests >= self._limits.requests_in_flight:
             raise overloaded(f"{self.requests} requests are in flight already: try again later")
@@ -35,7 +35,7 @@ class Admission:
         """Add to the bytes in flight.
 
         Raises:
-            RequestRejected: 429.
+            HttpRejection: 429.
         """
         if self.bytes + size > self._limits.bytes_in_flight:
             raise overloaded(f"requests of {self.bytes} bytes are in flight already: try again later")
@@ -55,7 +55,7 @@ class InFlightRequest:
         """Raise the bytes reserved for this request to `size`; a smaller size changes nothing.
 
         Raises:
-            RequestRejected: 429.
+            HttpRejection: 429.
         """
         if size > self._bytes:
             self._admission.reserve(size - self._bytes)

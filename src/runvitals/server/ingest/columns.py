@@ -10,7 +10,7 @@ from runvitals.buckets import Floats, Integers
 from runvitals.model import batch_body
 from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.ingest.errors import RequestRejected, malformed, out_of_range, too_large
+from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
 from runvitals.store.samples.contract import extent
 
@@ -45,7 +45,7 @@ def decode_columns(
         max_bytes: maximum size of the times and values.
 
     Raises:
-        RequestRejected: 400 if fields are missing or their lengths differ, 413 if they are too large, 422 for
+        HttpRejection: 400 if fields are missing or their lengths differ, 413 if they are too large, 422 for
             times or steps out of range.
     """
     if envelope.body is not None:
@@ -141,13 +141,13 @@ def _check_times(oldest_ms: int, newest_ms: int, now_ms: int, limits: Limits) ->
 def check_time(field: str, time_ms: int, now_ms: int, limits: Limits) -> None:
     """
     Raises:
-        RequestRejected: 422 for a time out of range.
+        HttpRejection: 422 for a time out of range.
     """
     if not limits.oldest_ms <= time_ms <= now_ms + limits.ahead_ms:
         raise _time_error(field, time_ms, now_ms, limits)
 
 
-def _time_error(field: str, time_ms: int, now_ms: int, limits: Limits) -> RequestRejected:
+def _time_error(field: str, time_ms: int, now_ms: int, limits: Limits) -> HttpRejection:
     hint = " (is it in seconds?)" if limits.oldest_ms <= time_ms * 1000 <= now_ms + limits.ahead_ms else ""
     latest = f"{now_ms + limits.ahead_ms}, {limits.ahead_ms / 3_600_000:g} h from now"
     return out_of_range(

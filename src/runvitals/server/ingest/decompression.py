@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import zstandard
 
-from runvitals.server.ingest.errors import RequestRejected, malformed, too_large
+from runvitals.server.ingest.errors import HttpRejection, malformed, too_large
 
 _GZIP, _ZLIB, _RAW_DEFLATE = 31, 15, -15
 """zlib's `wbits`."""
@@ -34,7 +34,7 @@ def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
         max_bytes: maximum size of the result.
 
     Raises:
-        RequestRejected: 415 for an unknown encoding, 400 for damaged data, 413 for more than `max_bytes`.
+        HttpRejection: 415 for an unknown encoding, 400 for damaged data, 413 for more than `max_bytes`.
 
     Example:
         >>> decompress(gzip.compress(b"{}"), "gzip", 1000)
@@ -42,7 +42,7 @@ def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
     """
     decode = _ENCODINGS.get(encoding.strip().lower())
     if decode is None:
-        raise RequestRejected(
+        raise HttpRejection(
             415, f"unknown Content-Encoding {encoding!r}; expected zstd, gzip, deflate or identity"
         )
     data = decode(body, max_bytes)
@@ -51,7 +51,7 @@ def decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
     return data
 
 
-def _too_large(max_bytes: int) -> RequestRejected:
+def _too_large(max_bytes: int) -> HttpRejection:
     return too_large(f"the body has more than {max_bytes} bytes decompressed, the largest size allowed")
 
 
@@ -89,7 +89,7 @@ def _gzip(body: bytes, max_bytes: int) -> bytes:
 def _deflate(body: bytes, max_bytes: int) -> bytes:
     try:
         data, rest = _inflate(body, max_bytes, _ZLIB)
-    except RequestRejected:
+    except HttpRejection:
         # Some clients send "deflate" without zlib's header.
         data, rest = _inflate(body, max_bytes, _RAW_DEFLATE)
     if rest and len(data) <= max_bytes:

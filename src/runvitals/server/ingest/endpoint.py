@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from runvitals.server.ingest.admission import Admission, InFlightRequest
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.envelope import Ack, decode_envelopes
-from runvitals.server.ingest.errors import RequestRejected, malformed
+from runvitals.server.ingest.errors import HttpRejection, malformed
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
@@ -75,7 +75,7 @@ class IngestEndpoint:
             envelopes, is_list = self._decode_within(body, content_type, encoding, small, small)
             points, array_bytes = _extent(envelopes)
             in_flight = self.admission.admit()
-        except RequestRejected:
+        except HttpRejection:
             return False
 
         def settle(acks: list[Ack] | None) -> None:
@@ -89,7 +89,7 @@ class IngestEndpoint:
         try:
             in_flight.reserve(size + array_bytes)
             recorded = self._recorder.record_samples(envelopes, settle)
-        except RequestRejected:
+        except HttpRejection:
             recorded = False
         if not recorded:
             in_flight.release()
@@ -98,13 +98,13 @@ class IngestEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             if scope["method"] != "POST":
-                raise RequestRejected(405, f"{scope['method']} {PATH}: only POST is allowed")
+                raise HttpRejection(405, f"{scope['method']} {PATH}: only POST is allowed")
             in_flight = self.admission.admit()
             try:
                 response = await self._ingest(scope, receive, in_flight)
             finally:
                 in_flight.release()
-        except RequestRejected as error:
+        except HttpRejection as error:
             self._counters.rejected(error.status)
             await _respond_rejected(send, error)
         except ClientDisconnected:
@@ -135,7 +135,7 @@ class IngestEndpoint:
         if len(body) <= small:
             try:
                 return self._decode_within(body, content_type, encoding, small, small)
-            except RequestRejected as error:
+            except HttpRejection as error:
                 if error.status != 413:
                     raise
         return await anyio.to_thread.run_sync(
@@ -154,14 +154,14 @@ class IngestEndpoint:
         """The envelopes of a body, validated, and whether it was a list.
 
         Raises:
-            RequestRejected: 413 for more than `message_bytes` after decompression, or for times and values of
+            HttpRejection: 413 for more than `message_bytes` after decompression, or for times and values of
                 more than `unpacked_bytes`; another status for an invalid request.
         """
         data = decompress(body, encoding, message_bytes) if encoding else body
         envelopes, is_list = decode_envelopes(data, content_type, self._limits)
         try:
             return self._recorder.validate(envelopes, unpacked_bytes), is_list
-        except RequestRejected as error:
+        except HttpRejection as error:
             if not is_list:
                 error.index = None
             raise
@@ -193,7 +193,7 @@ def _extent(envelopes: Sequence[ValidEnvelope]) -> tuple[int, int]:
     return points, 8 * (points + rows)
 
 
-async def _respond_rejected(send: Send, error: RequestRejected) -> None:
+async def _respond_rejected(send: Send, error: HttpRejection) -> None:
     body: dict[str, object] = {"error": error.text}
     if error.index is not None:
         body = {"error": f"envelope {error.index}: {error.text}", "index": error.index}

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from runvitals.server.ingest.errors import RequestRejected, malformed, too_large
+from runvitals.server.ingest.errors import HttpRejection, malformed, too_large
 from runvitals.server.ingest.limits import Limits
 
 _INT64 = 2**63
@@ -89,12 +89,12 @@ def decode_envelopes(data: bytes, content_type: str, limits: Limits) -> tuple[li
         content_type: value of the header, with or without parameters.
 
     Raises:
-        RequestRejected: 415 for an unknown type, 400 for an invalid envelope, 413 for too many envelopes.
+        HttpRejection: 415 for an unknown type, 400 for an invalid envelope, 413 for too many envelopes.
     """
     media_type = _TYPES.get(content_type) or _TYPES.get(content_type.partition(";")[0].strip().lower())
     if media_type is None:
         expected = f"{_JSON}, {_MSGPACK} or application/x-msgpack"
-        raise RequestRejected(415, f"unknown Content-Type {content_type!r}; expected {expected}")
+        raise HttpRejection(415, f"unknown Content-Type {content_type!r}; expected {expected}")
     try:
         decoded = _DECODERS[media_type](data)
     except msgspec.MsgspecError as error:
@@ -109,15 +109,15 @@ def decode_envelopes(data: bytes, content_type: str, limits: Limits) -> tuple[li
     for index, envelope in enumerate(decoded):
         try:
             _check_types(envelope, media_type)
-        except RequestRejected as error:
+        except HttpRejection as error:
             error.index = index
             raise
     return decoded, True
 
 
-def _invalid(text: str) -> RequestRejected:
+def _invalid(text: str) -> HttpRejection:
     match = _INDEX.search(text)
-    return RequestRejected(400, f"invalid envelope: {text}", index=int(match[1]) if match else None)
+    return HttpRejection(400, f"invalid envelope: {text}", index=int(match[1]) if match else None)
 
 
 def _check_types(envelope: Envelope, media_type: str) -> None:
@@ -135,7 +135,7 @@ def decode_keys(raw: bytes, limits: Limits) -> list[str]:
     """Decode the list of keys of an envelope.
 
     Raises:
-        RequestRejected: 400 if it is not a list of strings, 413 for too many keys.
+        HttpRejection: 400 if it is not a list of strings, 413 for too many keys.
     """
     # No MessagePack array begins with this byte.
     decode = _decode_keys_json if raw.lstrip()[:1] == b"[" else _decode_keys_msgpack

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class RequestRejected(Exception):
+class HttpRejection(Exception):
     """The request is rejected, and nothing of it was stored.
 
     Args:
@@ -23,26 +23,26 @@ class RequestRejected(Exception):
         self.retry_after_s = retry_after_s
 
 
-def malformed(text: str) -> RequestRejected:
+def malformed(text: str) -> HttpRejection:
     """400: not a valid envelope."""
-    return RequestRejected(400, text)
+    return HttpRejection(400, text)
 
 
-def out_of_range(text: str) -> RequestRejected:
+def out_of_range(text: str) -> HttpRejection:
     """422: well-formed, but a value is not allowed."""
-    return RequestRejected(422, text)
+    return HttpRejection(422, text)
 
 
-def too_large(text: str) -> RequestRejected:
+def too_large(text: str) -> HttpRejection:
     """413."""
-    return RequestRejected(413, text)
+    return HttpRejection(413, text)
 
 
-def unavailable(text: str) -> RequestRejected:
+def unavailable(text: str) -> HttpRejection:
     """503: the server has a problem; the request may be fine."""
-    return RequestRejected(503, text, retry_after_s=5)
+    return HttpRejection(503, text, retry_after_s=5)
 
 
-def overloaded(text: str) -> RequestRejected:
+def overloaded(text: str) -> HttpRejection:
     """429."""
-    return RequestRejected(429, text, retry_after_s=1)
+    return HttpRejection(429, text, retry_after_s=1)

@@ -17,7 +17,7 @@ from runvitals.model.limits import DEPTH
 from runvitals.model.state import ENDED_STATES, STATES, is_ended
 from runvitals.server.ingest.columns import check_time
 from runvitals.server.ingest.envelope import Envelope, Int64
-from runvitals.server.ingest.errors import RequestRejected, malformed, out_of_range, too_large
+from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
 from runvitals.store.metadata import (
     ConsoleLine,
@@ -110,7 +110,7 @@ def decode_metadata(envelope: Envelope, now_ms: int, limits: Limits) -> Envelope
     """The records of an envelope, decoded; None if it has none.
 
     Raises:
-        RequestRejected: 400, 413 or 422, with the index of the invalid record.
+        HttpRejection: 400, 413 or 422, with the index of the invalid record.
     """
     records = envelope.records
     if not records:
@@ -126,8 +126,8 @@ def decode_metadata(envelope: Envelope, now_ms: int, limits: Limits) -> Envelope
             else:
                 t = decode(metadata, number, value)
             check_time("t", t, now_ms, limits)
-        except RequestRejected as error:
-            raise RequestRejected(error.status, f"records[{index}]: {error.text}") from None
+        except HttpRejection as error:
+            raise HttpRejection(error.status, f"records[{index}]: {error.text}") from None
         except msgspec.ValidationError as error:
             raise malformed(f"records[{index}], of kind {kind}: {error}") from None
         except (ValueError, RecursionError) as error:

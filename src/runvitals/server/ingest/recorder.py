@@ -15,7 +15,7 @@ import numpy as np
 
 from runvitals.model.errors import UnknownRun
 from runvitals.server.ingest.envelope import Ack, Envelope
-from runvitals.server.ingest.errors import RequestRejected, out_of_range, unavailable
+from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.group_commit import GroupCommit
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
@@ -112,7 +112,7 @@ class Recorder:
             max_bytes: maximum size of all their times and values.
 
         Raises:
-            RequestRejected: with the index of the first invalid envelope; 503 if the metadata store's file
+            HttpRejection: with the index of the first invalid envelope; 503 if the metadata store's file
                 was deleted or replaced.
         """
         # Requests that are submitted to the sample store together share one check of the file.
@@ -124,7 +124,7 @@ class Recorder:
         for index, envelope in enumerate(envelopes):
             try:
                 valid = self._validator.validate(envelope, now_ms, max_bytes)
-            except RequestRejected as error:
+            except HttpRejection as error:
                 error.index = index
                 raise
             checked.append(valid)
@@ -186,7 +186,7 @@ class Recorder:
         """Store envelopes, all or none. Returns their acks once everything is durable.
 
         Raises:
-            RequestRejected: 503 if a store cannot be written to; nothing was acknowledged.
+            HttpRejection: 503 if a store cannot be written to; nothing was acknowledged.
         """
         try:
             return await self._record(envelopes)

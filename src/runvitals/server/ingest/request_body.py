@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from starlette.types import Receive
 
-from runvitals.server.ingest.errors import RequestRejected, too_large
+from runvitals.server.ingest.errors import HttpRejection, too_large
 
 _CHECK_EVERY_S = 1.0
 _SHORTEST_CHECK_S = 0.05
@@ -37,7 +37,7 @@ class BodyReader:
     def check_length(self, length: int) -> None:
         """
         Raises:
-            RequestRejected: 413 if the declared length is too large.
+            HttpRejection: 413 if the declared length is too large.
         """
         if length > self._max_bytes:
             raise too_large(f"the body has {length} bytes; at most {self._max_bytes} are allowed")
@@ -49,7 +49,7 @@ class BodyReader:
             reserve: called with the number of bytes received so far; may raise.
 
         Raises:
-            RequestRejected: 413, 408.
+            HttpRejection: 413, 408.
             ClientDisconnected: the connection ended.
         """
         task = asyncio.current_task()
@@ -65,7 +65,7 @@ class BodyReader:
             if task not in self._timed_out:
                 raise
             self._timed_out.discard(task)
-            raise RequestRejected(408, f"the body did not arrive within {self._timeout_s:g} s") from None
+            raise HttpRejection(408, f"the body did not arrive within {self._timeout_s:g} s") from None
         finally:
             del self._reading[task]
 
@@ -88,7 +88,7 @@ class BodyReader:
             if not more:
                 return bytes(body)
 
-    def _too_large(self) -> RequestRejected:
+    def _too_large(self) -> HttpRejection:
         return too_large(f"the body has more than {self._max_bytes} bytes, the largest size allowed")
 
     @property

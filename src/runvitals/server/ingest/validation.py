@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from runvitals.model.names import STEP
 from runvitals.server.ingest.columns import EnvelopeColumns, decode_columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, decode_keys
-from runvitals.server.ingest.errors import RequestRejected, malformed, out_of_range
+from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, check_depth, decode_metadata
 from runvitals.server.ingest.writers import WriterRegistry, registration
@@ -51,7 +51,7 @@ class EnvelopeValidator:
             max_bytes: maximum size of its times and values.
 
         Raises:
-            RequestRejected: 400, 409, 413, 422, with what is wrong, where, and what is allowed.
+            HttpRejection: 400, 409, 413, 422, with what is wrong, where, and what is allowed.
         """
         if self._writers.find(envelope.run, envelope.writer) is None:
             registration(envelope)
@@ -89,7 +89,7 @@ class EnvelopeValidator:
         try:
             return self._metrics.schema_of(envelope.schema)
         except LookupError as error:
-            raise RequestRejected(409, str(error)) from None
+            raise HttpRejection(409, str(error)) from None
 
     def _includes_step(self, keys: tuple[str, ...] | KeyList | None) -> bool:
         if isinstance(keys, KeyList):

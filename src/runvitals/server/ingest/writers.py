@@ -63,7 +63,7 @@ def registration(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegi
         oldest_ms: time of the envelope's oldest row: the start of the writer, unless the envelope has it.
 
     Raises:
-        RequestRejected: 422 for an invalid name or number.
+        HttpRejection: 422 for an invalid name or number.
     """
     about = envelope.about or WriterDescription()
     writer = WriterRegistration(

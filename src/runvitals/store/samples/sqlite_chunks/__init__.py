@@ -22,7 +22,7 @@ Reading: `reader` joins files and memory, `series` reads one run in one month, `
 Tools: `check`, `repair`, `backup`, `inventory`, `stored_ids`.
 """
 
-from runvitals.store.samples.sqlite_chunks.settings import Settings
+from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 from runvitals.store.samples.sqlite_chunks.store import SqliteChunks
 
-__all__ = ["Settings", "SqliteChunks"]
+__all__ = ["SqliteChunks", "StoreSettings"]

@@ -12,7 +12,7 @@ from typing import TypeVar
 from runvitals.store.samples.contract import CommitAck, SampleBatch, StoreClosed, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite_chunks.head import Heads
 from runvitals.store.samples.sqlite_chunks.log import Log
-from runvitals.store.samples.sqlite_chunks.settings import Settings
+from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_BATCHES = 1024
@@ -50,7 +50,7 @@ class CommitThread:
         self,
         log: Log,
         heads: Heads,
-        settings: Settings,
+        settings: StoreSettings,
         on_commit: Callable[[], None],
         problem: Callable[[], str | None],
     ) -> None:

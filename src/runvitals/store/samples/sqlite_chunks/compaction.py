@@ -20,7 +20,7 @@ from runvitals.store.samples.sqlite_chunks import chunks, database, day_rollup
 from runvitals.store.samples.sqlite_chunks.blocks import Group
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder, ChunkWriter
 from runvitals.store.samples.sqlite_chunks.month_files import Month, MonthFiles
-from runvitals.store.samples.sqlite_chunks.settings import Settings
+from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 
 _MAX_SAMPLES = 250_000
 _MIN_SEALS = 8
@@ -31,7 +31,7 @@ _FIRST_RETRY_S, _LAST_RETRY_S = 60.0, 6 * 3600.0
 log = logging.getLogger("runvitals.store")
 
 
-def compact(connection: sqlite3.Connection, run: int, settings: Settings) -> bool:
+def compact(connection: sqlite3.Connection, run: int, settings: StoreSettings) -> bool:
     """Merge some adjacent chunks of a run, inside a transaction.
 
     Returns:
@@ -100,7 +100,7 @@ class Compactor:
     def __init__(
         self,
         months: MonthFiles,
-        settings: Settings,
+        settings: StoreSettings,
         clock_ms: Callable[[], int],
         clock_s: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -24,7 +24,7 @@ from runvitals.store.samples.sqlite_chunks.log import Log
 from runvitals.store.samples.sqlite_chunks.month_files import Month, MonthFiles
 from runvitals.store.samples.sqlite_chunks.reader import Reader, by_month
 from runvitals.store.samples.sqlite_chunks.sealing import seal
-from runvitals.store.samples.sqlite_chunks.settings import Settings
+from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_EVERY_S = 1.0
@@ -48,7 +48,7 @@ class MaintenanceThread:
         heads: Heads,
         reader: Reader,
         log: Log,
-        settings: Settings,
+        settings: StoreSettings,
         clock_ms: Callable[[], int],
     ) -> None:
         self._months = months

@@ -16,11 +16,11 @@ from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.sqlite_chunks import chunks, day_rollup, month_files, packs, quarantine
 from runvitals.store.samples.sqlite_chunks.blocks import Block, Group, groups, overwrite
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder, ChunkWriter
-from runvitals.store.samples.sqlite_chunks.settings import Settings
+from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 
 
 def seal(
-    connection: sqlite3.Connection, run: int, blocks: Sequence[Block], settings: Settings, now_ms: int
+    connection: sqlite3.Connection, run: int, blocks: Sequence[Block], settings: StoreSettings, now_ms: int
 ) -> None:
     """Write a run's samples of one month into its file, inside a transaction.
 
@@ -32,7 +32,9 @@ def seal(
 
 
 class _RunSealing:
-    def __init__(self, connection: sqlite3.Connection, run: int, settings: Settings, now_ms: int) -> None:
+    def __init__(
+        self, connection: sqlite3.Connection, run: int, settings: StoreSettings, now_ms: int
+    ) -> None:
         self._connection = connection
         self._run = run
         self._settings = settings

@@ -8,7 +8,7 @@ MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class StoreSettings:
     """
     Args:
         chunk_ticks: ticks (distinct times) of a run that are kept in memory and in the log before they are

@@ -36,7 +36,7 @@ from runvitals.store.samples.sqlite_chunks.log import Log, Pairing
 from runvitals.store.samples.sqlite_chunks.maintenance_thread import MaintenanceThread
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING, SET_ASIDE, Month, MonthFiles
 from runvitals.store.samples.sqlite_chunks.reader import Reader
-from runvitals.store.samples.sqlite_chunks.settings import Settings
+from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 
 
 def _now_ms() -> int:
@@ -56,9 +56,9 @@ class SqliteChunks:
     capabilities = Capabilities(durable_ack=True, exact_float64=True, read_after_write_ms=0)
 
     def __init__(
-        self, folder: str, settings: Settings | None = None, clock_ms: Callable[[], int] = _now_ms
+        self, folder: str, settings: StoreSettings | None = None, clock_ms: Callable[[], int] = _now_ms
     ) -> None:
-        settings = settings or Settings()
+        settings = settings or StoreSettings()
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
         except OSError as error:
