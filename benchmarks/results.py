@@ -26,6 +26,7 @@ TITLES = {
     "ingest": "Ingest over HTTP",
     "store": "Store",
     "catalogue": "Catalogue",
+    "accounts": "Accounts",
 }
 
 

@@ -1,0 +1,83 @@
+"""What a decision about rights costs: p50 and p99 by kind of principal, and from the cache.
+
+    scripts/bench accounts [--times 20000]
+
+At most 20 µs a decision are allowed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from functools import partial
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.decision import decide
+from runvitals.accounts.decision_cache import DecisionCache
+from runvitals.accounts.matrix import Role
+from runvitals.accounts.principals import (
+    Anonymous,
+    KeyLimits,
+    KeyScope,
+    Membership,
+    Principal,
+    ServiceAccount,
+    User,
+)
+from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibility
+
+LIMIT_US = 20.0
+PER_TIMING = 50
+TEAM = Entity(7)
+PROJECT = Project(3, TEAM)
+RUN = ProjectItem("run", 9, PROJECT, author_id=2)
+TEAMS = {number: Membership(Role.MEMBER) for number in range(200)}
+MEMBER = User(1, teams=TEAMS)
+CASES: tuple[tuple[str, Principal, Action, Project | ProjectItem], ...] = (
+    ("member reads a run", MEMBER, Action.RUN_READ, RUN),
+    ("member may not delete it (403)", MEMBER, Action.RUN_DELETE, RUN),
+    ("stranger may not see it (404)", User(5), Action.RUN_READ, RUN),
+    (
+        "key of a member logs",
+        User(1, teams=TEAMS, key=KeyLimits(KeyScope.INGEST)),
+        Action.RUN_CREATE,
+        PROJECT,
+    ),
+    ("service account logs", ServiceAccount(5, 7, key=KeyLimits()), Action.RUN_CREATE, PROJECT),
+    ("visitor of a public project", Anonymous(), Action.RUN_READ, Project(3, TEAM, Visibility.PUBLIC)),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("--times", type=int, default=20_000)
+    times = parser.parse_args().times
+    print(f"{'decision':34} {'p50 µs':>8} {'p99 µs':>8}")
+    slowest = 0.0
+    for name, principal, action, resource in CASES:
+        slowest = max(slowest, show(name, partial(decide, principal, action, resource), times))
+    cache = DecisionCache(lambda: 1, time.monotonic)
+    key = ("user", 1, Action.RUN_READ, "run", 9)
+    show("from the cache", lambda: cache.get(key, lambda: decide(MEMBER, Action.RUN_READ, RUN)), times)
+    print(f"\nslowest p50 {slowest:.1f} µs of {LIMIT_US:.0f} µs allowed")
+    if slowest > LIMIT_US:
+        raise SystemExit(1)
+
+
+def show(name: str, work: Callable[[], object], times: int) -> float:
+    """Print what one call costs; returns the median in µs."""
+    timings = []
+    for _ in range(max(1, times // PER_TIMING)):
+        began = time.perf_counter_ns()
+        for _ in range(PER_TIMING):
+            work()
+        timings.append((time.perf_counter_ns() - began) / PER_TIMING / 1000)
+    timings.sort()
+    median = timings[len(timings) // 2]
+    print(f"{name:34} {median:8.2f} {timings[int(len(timings) * 0.99)]:8.2f}")
+    return median
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Decisions and principals, kept until rights change.
+
+Every change of rights, in whichever process, raises a number in the metadata store: the generation. The cache
+reads it at most every `check_s` seconds and starts anew when it has changed, so that a right that was taken
+away is gone in all processes within that time.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Any, Final, TypeVar, cast
+
+CHECK_S: Final = 0.5
+MAX_ENTRIES: Final = 100_000
+
+T = TypeVar("T")
+_MISSING: Final = object()
+
+
+class DecisionCache:
+    """A cache that a new generation empties. Thread-safe.
+
+    Args:
+        generation: reads the current generation.
+        clock: seconds that only grow, such as `time.monotonic`.
+        check_s: how old the last reading of the generation may be.
+    """
+
+    def __init__(
+        self, generation: Callable[[], int], clock: Callable[[], float], check_s: float = CHECK_S
+    ) -> None:
+        self._read_generation = generation
+        self._clock = clock
+        self._check_s = check_s
+        self._lock = threading.Lock()
+        self._checked_s = -float("inf")
+        self._generation: int | None = None
+        self._entries: dict[Hashable, object] = {}
+
+    def get(self, key: Hashable, compute: Callable[[], T]) -> T:
+        """The value under this key; computes it if it is not there, or from before the last change."""
+        if self._clock() - self._checked_s >= self._check_s:
+            self.check()
+        entries = self._entries
+        value = entries.get(key, _MISSING)
+        if value is not _MISSING:
+            return cast(T, value)
+        computed: Any = compute()
+        if len(entries) >= MAX_ENTRIES:
+            entries.clear()
+        # Into the entries of the generation before the computation: what changed meanwhile replaced them.
+        entries[key] = computed
+        return cast(T, computed)
+
+    def check(self) -> None:
+        """Read the generation now. Call it after a change, so that the own process forgets at once."""
+        with self._lock:
+            now_s = self._clock()
+            generation = self._read_generation()
+            if generation != self._generation:
+                self._generation, self._entries = generation, {}
+            self._checked_s = now_s
