@@ -1,4 +1,4 @@
-"""Which container and cloud a program runs in, from trees of files as they look there."""
+"""Detection of containers and clouds, from trees of files."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def found(tmp_path: Path, tree: Tree, environ: dict[str, str] | None = None) -> 
         pytest.param("0::/system.slice/ssh.service\n", {}, id="a service"),
     ],
 )
-def test_by_the_path_of_the_cgroup(tmp_path: Path, cgroup: str, expected: dict[str, str]) -> None:
+def test_container_by_cgroup_path(tmp_path: Path, cgroup: str, expected: dict[str, str]) -> None:
     assert found(tmp_path, {"proc/self/cgroup": cgroup}) == expected
 
 
@@ -66,14 +66,14 @@ def test_by_the_path_of_the_cgroup(tmp_path: Path, cgroup: str, expected: dict[s
         (f"/var/lib/kubelet/pods/{POD}/etc-hosts", {"kind": "kubernetes", "pod_uid": POD}),
     ],
 )
-def test_in_a_cgroup_namespace_by_the_mounted_files(
+def test_container_in_a_cgroup_namespace_by_mounted_files(
     tmp_path: Path, root: str, expected: dict[str, str]
 ) -> None:
     mounts = mount("/", "/") + mount(root, "/etc/hostname")
     assert found(tmp_path, {"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mounts}) == expected
 
 
-def test_a_docker_folder_that_is_mounted_for_other_reasons_makes_no_container(tmp_path: Path) -> None:
+def test_a_mounted_docker_folder_is_not_a_container(tmp_path: Path) -> None:
     mounts = mount("/", "/") + mount(f"/var/lib/docker/containers/{ID}/hostname", "/data")
     assert found(tmp_path, {"proc/self/cgroup": "0::/\n", "proc/self/mountinfo": mounts}) == {}
 
@@ -82,15 +82,15 @@ def test_a_docker_folder_that_is_mounted_for_other_reasons_makes_no_container(tm
     ("path", "kind"),
     [(".dockerenv", "docker"), ("run/.containerenv", "podman"), (".singularity.d/", "singularity")],
 )
-def test_by_a_file_that_the_runtime_leaves(tmp_path: Path, path: str, kind: str) -> None:
+def test_container_by_a_file_of_the_runtime(tmp_path: Path, path: str, kind: str) -> None:
     assert found(tmp_path, {"proc/self/cgroup": "0::/\n", path: ""}) == {"kind": kind}
 
 
-def test_systemd_says_which(tmp_path: Path) -> None:
+def test_container_by_systemd(tmp_path: Path) -> None:
     assert found(tmp_path, {"run/systemd/container": "systemd-nspawn\n"}) == {"kind": "systemd-nspawn"}
 
 
-def test_windows_kernel(tmp_path: Path) -> None:
+def test_container_by_windows_kernel(tmp_path: Path) -> None:
     kernel = {"proc/sys/kernel/osrelease": "5.15.153.1-microsoft-standard-WSL2\n"}
     assert found(tmp_path, kernel) == {"kind": "wsl"}
 
@@ -103,7 +103,7 @@ def test_apptainer_under_slurm_names_its_image(tmp_path: Path) -> None:
     }
 
 
-def test_a_pod_by_its_environment_and_its_service_account(tmp_path: Path) -> None:
+def test_pod_by_environment_and_service_account(tmp_path: Path) -> None:
     tree = {"var/run/secrets/kubernetes.io/serviceaccount/namespace": "research"}
     tree["var/run/secrets/kubernetes.io/serviceaccount/token"] = "secret"
     environ = {"KUBERNETES_SERVICE_HOST": "10.0.0.1", "HOSTNAME": "bert-0-x7k2p"}

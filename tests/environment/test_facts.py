@@ -1,4 +1,4 @@
-"""The facts about a run's surroundings, put together."""
+"""All facts about the environment of a run."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from tests.collectors.trees import plant
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="/proc is Linux's")
 
 
-def test_an_empty_host_tells_only_what_we_know_ourselves(tmp_path: Path) -> None:
+def test_an_empty_host_has_only_our_own_facts(tmp_path: Path) -> None:
     found = facts(plant(tmp_path, {}), 0, "/no/such/folder", {"USER": "me"})
     assert found["user"] == "me"
     assert found["cwd"] == "/no/such/folder"
     assert found.keys() <= {"hostname", "kernel", "architecture", "cpu", "user", "cwd"}
 
 
-def test_the_system_by_its_files(tmp_path: Path) -> None:
+def test_facts_about_the_system(tmp_path: Path) -> None:
     tree = {
         "proc/sys/kernel/hostname": "node17\n",
         "proc/sys/kernel/osrelease": "6.8.0-51-generic\n",
@@ -40,7 +40,7 @@ def test_the_system_by_its_files(tmp_path: Path) -> None:
     assert found["uptime_s"] == 3821.64
 
 
-def test_a_file_of_unknown_form_costs_its_own_section_only(tmp_path: Path) -> None:
+def test_an_invalid_file_affects_only_its_section(tmp_path: Path) -> None:
     tree = {
         "proc/uptime": "soon\n",
         "proc/meminfo": "MemTotal: much kB\n",
@@ -52,7 +52,7 @@ def test_a_file_of_unknown_form_costs_its_own_section_only(tmp_path: Path) -> No
     assert found["unreadable"]["uptime_s"] == "ValueError: could not convert string to float: 'soon'"  # type: ignore[index]
 
 
-def test_facts_are_json_and_hold_no_secret_of_the_environment() -> None:
+def test_facts_are_json_without_secrets_of_the_environment() -> None:
     environ = {
         "HOME": "/root",
         "HF_TOKEN": "tr0ub4dor",
@@ -70,7 +70,7 @@ def test_facts_are_json_and_hold_no_secret_of_the_environment() -> None:
 
 
 @linux_only
-def test_the_command_line_of_a_real_process_without_its_secrets() -> None:
+def test_the_command_line_of_a_process_has_no_secrets() -> None:
     program = "import sys; print(flush=True); sys.stdin.read()"
     arguments = [sys.executable, "-c", program, "--token", "tr0ub4dor", "PASSWORD=tr0ub4dor", "", "--lr=0.1"]
     with subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -86,7 +86,7 @@ def test_a_process_that_has_ended_has_no_command_line() -> None:
 
 
 @linux_only
-def test_it_loads_nothing_that_a_small_process_should_not_have() -> None:
+def test_it_imports_nothing_heavy() -> None:
     source = Path(__file__).parents[2] / "src"
     program = (
         f"import sys; sys.path.insert(0, {str(source)!r}); import runvitals.environment.facts;"

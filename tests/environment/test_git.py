@@ -1,4 +1,4 @@
-"""Commit, branch and remote from git's files; changes from git itself, which may refuse or hang."""
+"""Commit, branch and remote from git's files; changes from git, which may fail or hang."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def planted(root: Path, files: dict[str, str]) -> str:
-    """A repository written file by file, as other tools and older gits leave them."""
+    """A repository written file by file, as other tools and older versions of git create it."""
     for path, content in files.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -51,7 +51,7 @@ def test_no_repository(tmp_path: Path) -> None:
 
 
 @needs_git
-def test_real_repository_from_a_folder_within(repository: Path) -> None:
+def test_real_repository_from_a_subfolder(repository: Path) -> None:
     (repository / "src").mkdir()
     run(repository, "remote", "add", "origin", "https://me:pw@host/me/project.git")
     assert git.facts(str(repository / "src")) == {
@@ -94,32 +94,32 @@ def test_branch_without_commits(tmp_path: Path) -> None:
     assert git.facts(root) == {"root": root, "branch": "main"}
 
 
-def test_loose_ref_wins_over_packed(tmp_path: Path) -> None:
+def test_a_loose_ref_is_preferred_over_a_packed_one(tmp_path: Path) -> None:
     packed = f"# pack-refs with: peeled\n{TWO} refs/heads/main\n^{TWO}\n"
     files = {".git/HEAD": "ref: refs/heads/main\n", ".git/packed-refs": packed}
     assert git.facts(planted(tmp_path, files))["commit"] == TWO
     assert git.facts(planted(tmp_path, {".git/refs/heads/main": f"{ONE}\n"}))["commit"] == ONE
 
 
-def test_submodule_points_to_its_folder_by_a_relative_path(tmp_path: Path) -> None:
+def test_submodule_with_a_relative_path(tmp_path: Path) -> None:
     planted(tmp_path, {".git/HEAD": f"{ONE}\n", ".git/modules/lib/HEAD": f"{TWO}\n"})
     planted(tmp_path, {"lib/.git": "gitdir: ../.git/modules/lib\n"})
     assert git.facts(str(tmp_path / "lib")) == {"root": str(tmp_path / "lib"), "commit": TWO}
 
 
-def test_refs_that_are_no_files_leave_the_commit_out(tmp_path: Path) -> None:
+def test_invalid_refs_leave_the_commit_out(tmp_path: Path) -> None:
     root = planted(tmp_path, {".git/HEAD": "ref: refs/heads/.invalid\n"})
     assert git.facts(root) == {"root": root}
 
 
-def test_a_head_that_is_no_hash_is_not_taken_for_one(tmp_path: Path) -> None:
+def test_an_invalid_head_is_left_out(tmp_path: Path) -> None:
     root = planted(
         tmp_path, {".git/HEAD": "ref: refs/heads/main\n", ".git/refs/heads/main": "ref: elsewhere\n"}
     )
     assert git.facts(root) == {"root": root, "branch": "main"}
 
 
-def test_the_branchs_own_remote_wins_over_origin(tmp_path: Path) -> None:
+def test_the_branchs_remote_is_preferred_over_origin(tmp_path: Path) -> None:
     config = (
         '[remote "origin"]\n\turl = https://host/origin.git\n'
         '[remote "fork"]\n\tURL = "https://host/fork.git" ; mine\n\tfetch = +refs/*\n'
@@ -143,7 +143,7 @@ def test_the_branchs_own_remote_wins_over_origin(tmp_path: Path) -> None:
         ("/srv/git/it.git", "/srv/git/it.git"),
     ],
 )
-def test_remotes_lose_their_credentials(remote: str, shown: str) -> None:
+def test_credentials_in_remotes_are_hidden(remote: str, shown: str) -> None:
     assert git.without_credentials(remote) == shown
 
 
@@ -157,13 +157,13 @@ def test_dirty_means_a_tracked_file_has_changed(repository: Path) -> None:
 
 
 @needs_git
-def test_dirty_of_no_repository_or_a_broken_one_is_unknown(tmp_path: Path) -> None:
+def test_dirty_is_unknown_without_a_valid_repository(tmp_path: Path) -> None:
     assert git.dirty(str(tmp_path)) is None
     assert git.dirty(planted(tmp_path, {".git/HEAD": f"{ONE}\n"})) is None
 
 
 @needs_git
-def test_dirty_does_not_run_what_the_repositorys_configuration_names(
+def test_dirty_does_not_run_commands_in_the_repositorys_configuration(
     repository: Path, tmp_path: Path
 ) -> None:
     run(repository, "config", "core.fsmonitor", f"touch {tmp_path / 'ran'}; false")
@@ -180,9 +180,7 @@ def fake_git(folder: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None
     planted(folder.parent, {".git/HEAD": f"{ONE}\n"})
 
 
-def test_a_git_that_hangs_is_killed_with_its_children(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_hanging_git_is_killed_with_its_children(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_git(tmp_path / "bin", monkeypatch, f"sleep 600 & echo $! > {tmp_path / 'child'}; wait")
     began = time.monotonic()
     assert git.dirty(str(tmp_path), timeout_s=0.5) is None
@@ -195,7 +193,7 @@ def test_a_git_that_hangs_is_killed_with_its_children(
 
 
 def alive(pid: int) -> bool:
-    """Whether a process still runs; one that waits to be reaped does not."""
+    """Whether a process still runs; zombies do not count."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except FileNotFoundError:
@@ -203,12 +201,12 @@ def alive(pid: int) -> bool:
     return stat.rpartition(")")[2].split()[0] != "Z"
 
 
-def test_a_git_that_talks_for_ever_has_said_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_endless_output_of_git_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_git(tmp_path / "bin", monkeypatch, "while :; do echo ' M train.py'; done")
     assert git.dirty(str(tmp_path)) is True
 
 
-def test_a_git_that_cannot_be_started_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dirty_is_unknown_if_git_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake_git(tmp_path / "bin", monkeypatch, "")
     (tmp_path / "bin/git").write_text("#!/no/such/interpreter\n")
     assert git.dirty(str(tmp_path)) is None

@@ -27,7 +27,7 @@ def test_processors_by_socket_core_and_thread(tmp_path: Path) -> None:
     assert "limit" not in found
 
 
-def test_a_quota_bounds_what_is_available(tmp_path: Path) -> None:
+def test_a_quota_limits_the_available_cpus(tmp_path: Path) -> None:
     cgroup = {
         "proc/self/cgroup": "0::/job\n",
         "proc/self/mountinfo": "31 23 0:28 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
@@ -47,12 +47,12 @@ def test_a_quota_bounds_what_is_available(tmp_path: Path) -> None:
     }
 
 
-def test_arm_cores_are_named_by_their_number(tmp_path: Path) -> None:
+def test_names_of_arm_cores(tmp_path: Path) -> None:
     cpuinfo = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd4f\n\n"
     assert hardware.processors(plant(tmp_path, {"proc/cpuinfo": cpuinfo}))["model"] == "ARM Neoverse V2"
 
 
-def test_nothing_readable_is_nothing_told(tmp_path: Path) -> None:
+def test_no_facts_without_readable_files(tmp_path: Path) -> None:
     scope = plant(tmp_path, {})
     assert hardware.processors(scope).keys() == {"available"}
     assert hardware.memory(scope) == {}
@@ -94,7 +94,7 @@ def test_file_systems_of_the_watched_paths(tmp_path: Path) -> None:
     ]
 
 
-def test_network_interfaces_that_are_hardware(tmp_path: Path) -> None:
+def test_physical_network_interfaces(tmp_path: Path) -> None:
     tree = {
         "sys/class/net/lo/speed": "",
         "sys/class/net/docker0/speed": "-1\n",
@@ -109,7 +109,7 @@ def test_network_interfaces_that_are_hardware(tmp_path: Path) -> None:
     ]
 
 
-def test_in_a_container_the_interfaces_it_has(tmp_path: Path) -> None:
+def test_network_interfaces_of_a_container(tmp_path: Path) -> None:
     tree = {"sys/class/net/lo/speed": "", "sys/class/net/eth0/speed": "10000\n"}
     assert hardware.interfaces(plant(tmp_path, tree)) == [{"name": "eth0", "megabits_per_second": 10_000}]
 
@@ -137,14 +137,14 @@ def test_accelerators_by_vendor_and_class(tmp_path: Path) -> None:
             numa_node="1\n",
             driver="-> ../../drivers/nvidia",
         )
-        | pci("0000:17:00.1", "0x040300\n", "0x10de\n", "0x22ba\n")  # its sound
-        | pci("0000:05:00.0", "0x030000\n", "0x1a03\n", "0x2000\n")  # the board's own display
+        | pci("0000:17:00.1", "0x040300\n", "0x10de\n", "0x22ba\n")  # its audio function
+        | pci("0000:05:00.0", "0x030000\n", "0x1a03\n", "0x2000\n")  # onboard graphics
         | pci("0000:85:00.0", "0x038000\n", "0x1002\n", "0x74a1\n", numa_node="-1\n")
         | pci("0000:00:04.0", "0xff0000\n", "0x1ae0\n", "0x0063\n")  # a TPU
         | pci("0000:00:05.0", "0x020000\n", "0x1ae0\n", "0x0042\n")  # Google's network card
         | pci("0000:00:1e.0", "0x088000\n", "0x1d0f\n", "0x7164\n")  # Trainium
         | pci("0000:00:1f.0", "0x010802\n", "0x1d0f\n", "0x8061\n")  # Amazon's disk
-        | pci("0000:20:00.0", "0x120000\n", "0xabcd\n", "0x0001\n")  # nobody we know
+        | pci("0000:20:00.0", "0x120000\n", "0xabcd\n", "0x0001\n")  # an unknown vendor
     )
     found = hardware.accelerators(plant(tmp_path, tree))
     assert [(device["address"], device.get("vendor")) for device in found] == [

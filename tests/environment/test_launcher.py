@@ -1,4 +1,4 @@
-"""Which ranks find each other as one run, and which processes stay apart."""
+"""Which ranks belong to the same run, and which processes stay separate runs."""
 
 from __future__ import annotations
 
@@ -64,14 +64,14 @@ def test_a_plain_script_has_no_job() -> None:
 # ---------------------------------------------------------------- Slurm
 
 
-def test_slurm_step_gives_key_and_ranks() -> None:
+def test_slurm_step_has_key_and_ranks() -> None:
     job = identity(STEP)
     assert job is not None
     assert (job.launcher, job.key) == ("slurm", "slurm-ada-200505.0")
     assert (job.rank, job.local_rank, job.world_size, job.node_rank) == (3, 1, 4, 1)
 
 
-def test_slurm_counts_the_tasks_of_the_step_not_of_the_allocation() -> None:
+def test_slurm_world_size_is_that_of_the_step() -> None:
     job = identity(STEP | {"SLURM_STEP_NUM_TASKS": "2"})
     assert job is not None
     assert job.world_size == 2
@@ -95,7 +95,7 @@ def test_slurm_array_tasks_are_different_jobs() -> None:
         pytest.param({"SLURM_JOB_ID": None}, id="no job"),
     ],
 )
-def test_scripts_typed_into_a_slurm_shell_are_not_ranks(shell: dict[str, str | None]) -> None:
+def test_scripts_in_an_interactive_slurm_shell_are_not_ranks(shell: dict[str, str | None]) -> None:
     changed = STEP | shell
     assert identity({name: value for name, value in changed.items() if value is not None}) is None
 
@@ -103,7 +103,7 @@ def test_scripts_typed_into_a_slurm_shell_are_not_ranks(shell: dict[str, str | N
 # ---------------------------------------------------------------- torchrun and others that set RANK
 
 
-def test_torchrun_on_several_nodes_is_found_by_its_id() -> None:
+def test_torchrun_on_several_nodes_is_identified_by_its_id() -> None:
     job = identity(TORCHRUN | {"TORCHELASTIC_RUN_ID": "exp-17"})
     assert job is not None
     assert (job.launcher, job.key) == ("torchrun", "torchrun-exp-17")
@@ -117,13 +117,13 @@ def test_torchrun_on_several_nodes_without_an_id_has_ranks_but_no_key(run_id: st
     assert (job.key, job.rank) == (None, 5)
 
 
-def test_torchrun_on_one_node_is_found_by_its_process_even_through_a_shell(root: Path) -> None:
+def test_torchrun_on_one_node_is_identified_by_its_process(root: Path) -> None:
     environ = TORCHRUN | {"LOCAL_WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "none"}
     keys = {key(environ, pid=pid, host_root=str(root)) for pid in (201, 202)}
     assert keys == {"launcher-6ed07a9a-100-4000"}
 
 
-def test_an_id_copied_from_a_tutorial_does_not_merge_two_trainings(root: Path) -> None:
+def test_equal_torchrun_ids_do_not_merge_two_trainings(root: Path) -> None:
     environ = TORCHRUN | {"LOCAL_WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "456"}
     process(root, 300, "torchrun", parent=50, start=9000, environ={})
     process(root, 301, "python", parent=300, start=9001, environ={"LOCAL_RANK": "0"})
@@ -131,18 +131,18 @@ def test_an_id_copied_from_a_tutorial_does_not_merge_two_trainings(root: Path) -
     assert first != second
 
 
-def test_torchrun_on_one_node_falls_back_to_its_id_where_proc_is_missing(tmp_path: Path) -> None:
+def test_torchrun_on_one_node_is_identified_by_its_id_without_proc(tmp_path: Path) -> None:
     environ = TORCHRUN | {"LOCAL_WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "exp-17"}
     assert key(environ, pid=201, host_root=str(tmp_path)) == "torchrun-exp-17"
 
 
-def test_torchrun_under_srun_takes_torchruns_rank_and_the_steps_key() -> None:
+def test_torchrun_under_srun_has_its_rank_and_the_steps_key() -> None:
     job = identity(STEP | TORCHRUN | {"TORCHELASTIC_RUN_ID": "none"})
     assert job is not None
     assert (job.launcher, job.key, job.rank, job.world_size) == ("torchrun", "slurm-ada-200505.0", 5, 8)
 
 
-def test_two_trainings_in_one_slurm_step_stay_two_runs(root: Path) -> None:
+def test_two_trainings_in_one_slurm_step_are_two_runs(root: Path) -> None:
     environ = STEP | TORCHRUN | {"LOCAL_WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "none"}
     process(root, 300, "torchrun", parent=50, start=9000, environ={})
     process(root, 301, "python", parent=300, start=9001, environ={"LOCAL_RANK": "0"})
@@ -157,14 +157,14 @@ def test_a_script_that_renames_slurms_ranks_keeps_the_steps_key() -> None:
     assert (job.key, job.rank) == ("slurm-ada-200505.0", 3)
 
 
-def test_an_incomplete_or_broken_rank_is_no_rank() -> None:
+def test_incomplete_or_invalid_ranks_are_ignored() -> None:
     assert identity({"RANK": "0"}) is None
     assert identity({"RANK": "zero", "WORLD_SIZE": "2"}) is None
     assert identity({"RANK": "-1", "WORLD_SIZE": "2"}) is None
 
 
 def test_real_processes_of_one_launcher_share_a_key_and_other_launchers_do_not() -> None:
-    """No fakes: two children of this process, and two of another one, ask who they are."""
+    """Without fakes: two children of this process, and two of another one, determine their key."""
     ask = "import os; from runvitals.environment.launcher import identity; print(identity(os.environ).key)"
     start = (
         "import os, subprocess, sys\n"
@@ -188,7 +188,7 @@ def test_real_processes_of_one_launcher_share_a_key_and_other_launchers_do_not()
 # ---------------------------------------------------------------- Ray
 
 
-def test_ray_train_workers_meet_at_their_master() -> None:
+def test_ray_train_workers_share_the_address_of_their_master() -> None:
     worker = {
         "RAY_JOB_ID": "01000000",
         "MASTER_ADDR": "10.0.0.4",
@@ -201,7 +201,7 @@ def test_ray_train_workers_meet_at_their_master() -> None:
     assert (job.launcher, job.key, job.rank) == ("ray", "ray-01000000-10.0.0.4:41233", 1)
 
 
-def test_trials_of_a_ray_sweep_are_not_merged_not_even_under_slurm() -> None:
+def test_trials_of_a_ray_sweep_are_not_merged() -> None:
     assert identity(STEP | {"RAY_JOB_ID": "01000000"}) is None
 
 
@@ -216,22 +216,22 @@ OPEN_MPI = {
 }
 
 
-def test_open_mpi_job_id_is_the_same_on_the_node_of_mpirun_and_on_the_others() -> None:
+def test_open_mpi_job_id_is_the_same_on_all_nodes() -> None:
     at_mpirun = {name: value for name, value in STEP.items() if name != "SLURM_STEP_ID"} | OPEN_MPI
     elsewhere = STEP | OPEN_MPI
     assert key(at_mpirun) == key(elsewhere) == "openmpi-3846373377"
 
 
-def test_open_mpi_5_names_its_namespace() -> None:
+def test_open_mpi_5_has_a_namespace() -> None:
     assert key(OPEN_MPI | {"PMIX_NAMESPACE": "prterun-n1-77@1"}) == "openmpi-prterun-n1-77@1"
 
 
-def test_open_mpi_on_one_node_is_found_by_its_process(root: Path) -> None:
+def test_open_mpi_on_one_node_is_identified_by_its_process(root: Path) -> None:
     environ = OPEN_MPI | {"OMPI_COMM_WORLD_LOCAL_SIZE": "4"}
     assert key(environ, pid=201, host_root=str(root)) == "launcher-6ed07a9a-100-4000"
 
 
-def test_srun_with_pmi_is_slurms_job() -> None:
+def test_srun_with_pmi_has_the_key_of_slurm() -> None:
     job = identity(
         STEP | {"PMI_RANK": "3", "PMI_SIZE": "4", "PMIX_RANK": "3", "PMIX_NAMESPACE": "slurm.pmix.200505.0"}
     )
@@ -239,13 +239,13 @@ def test_srun_with_pmi_is_slurms_job() -> None:
     assert (job.launcher, job.rank) == ("slurm", 3)
 
 
-def test_mpiexec_under_srun_has_its_own_ranks_and_the_steps_key() -> None:
+def test_mpiexec_under_srun_has_its_ranks_and_the_steps_key() -> None:
     job = identity(STEP | {"SLURM_NTASKS": "2", "SLURM_PROCID": "1", "PMI_RANK": "6", "PMI_SIZE": "8"})
     assert job is not None
     assert (job.launcher, job.rank, job.world_size, job.key) == ("mpi", 6, 8, "slurm-ada-200505.0")
 
 
-def test_cray_and_jsrun_name_their_application() -> None:
+def test_cray_and_jsrun_applications() -> None:
     cray = {
         "PALS_RANKID": "9",
         "PALS_APID": "6a0d",
@@ -273,7 +273,7 @@ def test_flux_task() -> None:
     assert (job.launcher, job.key, job.rank, job.world_size) == ("flux", "flux-f2Tx", 1, 2)
 
 
-def test_sagemaker_hosts_are_ranks_until_torchrun_gives_finer_ones() -> None:
+def test_sagemaker_hosts_are_ranks_without_torchrun() -> None:
     host = {
         "TRAINING_JOB_NAME": "bert-2026-11-21",
         "SM_HOSTS": '["algo-1", "algo-2"]',
@@ -292,11 +292,11 @@ def test_sagemaker_hosts_are_ranks_until_torchrun_gives_finer_ones() -> None:
     assert (finer.launcher, finer.key, finer.rank) == ("torchrun", "sagemaker-bert-2026-11-21", 5)
 
 
-def test_a_single_sagemaker_host_is_no_rank() -> None:
+def test_a_single_sagemaker_host_has_no_rank() -> None:
     assert identity({"TRAINING_JOB_NAME": "a", "SM_HOSTS": '["algo-1"]', "SM_CURRENT_HOST": "algo-1"}) is None
 
 
-def test_aws_batch_nodes_share_the_id_before_the_hash() -> None:
+def test_aws_batch_nodes_share_the_part_of_the_id_before_the_hash() -> None:
     environ = {"AWS_BATCH_JOB_ID": "06f4#1", "AWS_BATCH_JOB_NODE_INDEX": "1", "AWS_BATCH_JOB_NUM_NODES": "4"}
     job = identity(environ)
     assert job is not None
@@ -314,11 +314,11 @@ def test_indexed_kubernetes_job_by_host_name(host: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["bert", "3", "bert-4", ""])
-def test_a_host_not_called_after_the_index_names_no_kubernetes_job(host: str, tmp_path: Path) -> None:
+def test_a_host_name_without_the_index_is_not_a_kubernetes_job(host: str, tmp_path: Path) -> None:
     assert identity({"JOB_COMPLETION_INDEX": "3", "HOSTNAME": host}, host_root=str(tmp_path)) is None
 
 
-def test_replicas_of_a_training_operator_meet_at_the_masters_name(tmp_path: Path) -> None:
+def test_replicas_of_a_training_operator_share_the_name_of_the_master(tmp_path: Path) -> None:
     pod = {"KUBERNETES_SERVICE_HOST": "10.1.0.1", "WORLD_SIZE": "2", "MASTER_PORT": "23456"}
     master = pod | {"RANK": "0", "MASTER_ADDR": "localhost", "HOSTNAME": "bert-7-master-0"}
     worker = pod | {"RANK": "1", "MASTER_ADDR": "bert-7-master-0.team.svc", "HOSTNAME": "bert-7-worker-0"}
@@ -326,7 +326,7 @@ def test_replicas_of_a_training_operator_meet_at_the_masters_name(tmp_path: Path
     assert keys == {"kubernetes-default-bert-7-master-0"}
 
 
-def test_platform_run_ids_join_ranks_that_others_gave() -> None:
+def test_platform_run_ids_with_ranks_of_another_launcher() -> None:
     ranks = {"RANK": "1", "WORLD_SIZE": "2"}
     assert key(ranks | {"AZUREML_RUN_ID": "brave_sun_1"}) == "azureml-brave_sun_1"
     assert key(ranks | {"CLOUD_ML_JOB_ID": "4711"}) == "vertex-4711"
@@ -334,6 +334,6 @@ def test_platform_run_ids_join_ranks_that_others_gave() -> None:
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "9" * 30, "-1", "1.5", "nan", "²"])
-def test_a_rank_that_is_no_sane_number_is_none(text: str) -> None:
+def test_invalid_ranks(text: str) -> None:
     job = identity({**TORCHRUN, "RANK": text, "WORLD_SIZE": text})
     assert job is None or (job.rank is None and job.world_size is None)

@@ -1,4 +1,4 @@
-"""Passwords in options whose names do not say so are hidden, and the same options of other programs stay."""
+"""Passwords in options without a telling name are hidden; the same options of other programs are left."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_a_password_is_hidden(line: str, hidden: str) -> None:
         ("mysql -phunter2; ssh -p22 host", "mysql -p***; ssh -p22 host"),
     ],
 )
-def test_a_password_within_quotes_is_hidden_to_its_end(line: str, hidden: str) -> None:
+def test_a_quoted_password_is_hidden_completely(line: str, hidden: str) -> None:
     assert text(line) == hidden
 
 
@@ -99,7 +99,7 @@ def test_a_password_within_quotes_is_hidden_to_its_end(line: str, hidden: str) -
         "sshpass: command not found",
     ],
 )
-def test_what_is_no_password_stays(line: str) -> None:
+def test_other_values_are_left(line: str) -> None:
     assert text(line) == line
     assert command(line.split()) == line.split()
 
@@ -112,18 +112,18 @@ def test_what_is_no_password_stays(line: str) -> None:
         ("/etc/app/password=hunter2", "/etc/app/password=***"),
     ],
 )
-def test_a_path_is_not_enough_to_show_a_value(line: str, hidden: str) -> None:
+def test_a_value_that_looks_like_a_path_is_hidden(line: str, hidden: str) -> None:
     assert text(line) == hidden
 
 
 @given(st.text(alphabet="abcXYZ019-_.,;:/+=@%&|([{'\" ", min_size=1), st.sampled_from(["-p", "-p ", "-p'"]))
-def test_a_second_pass_finds_nothing_new(value: str, option: str) -> None:
+def test_redaction_is_idempotent(value: str, option: str) -> None:
     line = f"sshpass {option}{value}"
     assert text(text(line)) == text(line)
 
 
 @given(st.lists(st.sampled_from(["mysql", "-p", f"-p{SECRET}", "docker", "login", "--", "", "-u", "a:b"])))
-def test_every_word_has_its_answer(words: list[str]) -> None:
+def test_every_word_has_a_result(words: list[str]) -> None:
     options = PasswordOptions()
     assert all(-1 <= options.read(word) < max(len(word), 1) for word in words)
     assert len(command(words)) == len(words)

@@ -1,4 +1,4 @@
-"""Schedulers and platforms are told by an allow-list of variables."""
+"""Schedulers and platforms are detected by an allow-list of variables."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ SLURM = {
 }
 
 
-def test_nothing_known_is_around() -> None:
+def test_no_platform() -> None:
     assert platforms({"HOME": "/root", "PATH": "/usr/bin"}) == {}
 
 
-def test_slurm_keeps_what_is_on_the_list() -> None:
+def test_slurm_has_the_listed_variables() -> None:
     secrets = {
         "SLURM_JWT": "eyJ",
         "SLURM_SUBMIT_DIR": "/home/someone",
@@ -40,7 +40,7 @@ def test_slurm_keeps_what_is_on_the_list() -> None:
     assert (kept["SLURM_JOB_PARTITION"], kept["SLURM_JOB_GPUS"]) == ("long", "2")
 
 
-def test_platforms_lie_within_each_other() -> None:
+def test_nested_platforms() -> None:
     environ = SLURM | {
         "TORCHELASTIC_RUN_ID": "none",
         "WORLD_SIZE": "8",
@@ -49,7 +49,7 @@ def test_platforms_lie_within_each_other() -> None:
     assert set(platforms(environ)) == {"slurm", "torchrun", "kubernetes"}
 
 
-def test_a_platform_that_says_nothing_else_is_still_told() -> None:
+def test_a_platform_without_other_variables() -> None:
     assert platforms({"KUBERNETES_SERVICE_HOST": "10.0.0.1"}) == {"kubernetes": {}}
 
 
@@ -73,13 +73,13 @@ def test_cloud_and_notebook_platforms() -> None:
     assert found["github-actions"] == {"GITHUB_RUN_ID": "17"}
 
 
-def test_long_values_are_cut() -> None:
+def test_long_values_are_truncated() -> None:
     assert len(platforms(SLURM | {"SLURM_JOB_NODELIST": "n" * 9000})["slurm"]["SLURM_JOB_NODELIST"]) == 512
 
 
 def test_no_name_on_the_list_looks_like_a_secret() -> None:
     class Everything(dict[str, str]):
-        """An environment in which every variable is set, to its own name."""
+        """An environment in which every variable is set to its name."""
 
         def get(self, name: str, default: object = None) -> str:
             return name
@@ -94,6 +94,6 @@ def test_no_name_on_the_list_looks_like_a_secret() -> None:
     ] == []
 
 
-def test_devices_that_are_hidden_from_the_process_are_told_too() -> None:
+def test_an_empty_list_of_visible_devices_is_reported() -> None:
     environ = {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "0,2", "HOME": "/root"}
     assert visible_devices(environ) == {"CUDA_VISIBLE_DEVICES": "", "HIP_VISIBLE_DEVICES": "0,2"}

@@ -1,4 +1,4 @@
-"""No secret of a command line is kept, and what is no secret is."""
+"""Secrets in a command line are hidden, and nothing else is."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ SECRET = "hunter2hunter2"
         "KAGGLE_KEY=",
     ],
 )
-def test_a_value_is_hidden_for_its_name(argument: str) -> None:
+def test_a_value_is_hidden_because_of_its_name(argument: str) -> None:
     assert command(["train.py", argument + SECRET, "--lr=0.1"]) == ["train.py", argument + "***", "--lr=0.1"]
 
 
@@ -87,7 +87,7 @@ def test_a_value_that_begins_with_a_dash_is_hidden_but_not_the_next_option() -> 
         [""],
     ],
 )
-def test_what_is_no_secret_stays(arguments: list[str]) -> None:
+def test_other_arguments_are_left(arguments: list[str]) -> None:
     assert command(arguments) == arguments
 
 
@@ -106,7 +106,7 @@ def test_what_is_no_secret_stays(arguments: list[str]) -> None:
         ("no url: // here @ all", "no url: // here @ all"),
     ],
 )
-def test_urls_lose_their_passwords(dirty: str, clean: str) -> None:
+def test_passwords_in_urls_are_hidden(dirty: str, clean: str) -> None:
     assert url(dirty) == clean
 
 
@@ -139,8 +139,10 @@ def test_text_within_one_argument(dirty: str, clean: str) -> None:
     assert command(["bash", "-c", dirty]) == ["bash", "-c", clean]
 
 
-def test_an_argument_that_is_one_assignment_is_hidden_to_its_end() -> None:
-    """Its value may hold blanks and quotes; that it may be a whole shell command is the smaller loss."""
+def test_an_argument_that_is_an_assignment_is_hidden_completely() -> None:
+    """Its value may contain spaces and quotes. If it is a whole shell command, too much is hidden, which is
+    the smaller loss.
+    """
     assert command(["-c", "PASSWORD='a b' python t.py"]) == ["-c", "PASSWORD=***"]
 
 
@@ -159,24 +161,24 @@ def test_an_argument_that_is_one_assignment_is_hidden_to_its_end() -> None:
         "nvapi-AbCdEf0123456789AbCdEf",
     ],
 )
-def test_well_known_tokens_are_hidden_wherever_they_stand(token: str) -> None:
+def test_well_known_tokens_are_hidden_anywhere(token: str) -> None:
     assert command([token]) == ["***"]
     assert command([f"https://host/{token}/x"]) == ["https://host/***/x"]
     assert command(["-c", f"login('{token}')"]) == ["-c", "login('***')"]
 
 
 @given(st.lists(st.text()))
-def test_any_arguments_at_all_keep_their_number(arguments: list[str]) -> None:
+def test_the_number_of_arguments_is_unchanged(arguments: list[str]) -> None:
     assert len(command(arguments)) == len(arguments)
 
 
 @given(st.text(alphabet="abcXYZ019-_.,;:/+=@ '\"", min_size=1))
-def test_the_value_of_a_password_option_never_comes_through(value: str) -> None:
+def test_the_value_of_a_password_option_is_always_hidden(value: str) -> None:
     assert command([f"--password={value}"]) == ["--password=***"]
 
 
 @given(st.text())
-def test_a_second_pass_finds_nothing_new(value: str) -> None:
+def test_redaction_is_idempotent(value: str) -> None:
     assert text(text(value)) == text(value)
 
 

@@ -1,4 +1,4 @@
-"""Secrets are known by their looks, wherever they stand, and nothing is taken for one that is none.
+"""Secrets are recognized by their form in any text, and other text is left.
 
 Each is put together here from two parts, so that scanners of this repository find none.
 """
@@ -146,7 +146,7 @@ def test_private_keys(kind: str) -> None:
         ("HTTPS://HOOKS.SLACK.COM/services/T/B/x", "HTTPS://HOOKS.SLACK.COM/***"),
     ],
 )  # fmt: skip
-def test_addresses_of_web_hooks(dirty: str, clean: str) -> None:
+def test_web_hook_addresses(dirty: str, clean: str) -> None:
     assert text(dirty) == clean
 
 
@@ -176,11 +176,11 @@ def test_addresses_of_web_hooks(dirty: str, clean: str) -> None:
         ("--passcode abc123 --pw=abc123", "--passcode *** --pw=***"),
     ],
 )
-def test_other_places(dirty: str, clean: str) -> None:
+def test_other_positions(dirty: str, clean: str) -> None:
     assert text(dirty) == clean
 
 
-def test_words_of_a_command_line_that_belong_together() -> None:
+def test_option_and_value_in_separate_arguments() -> None:
     assert command(["curl", "-u", "me:pw", "host"]) == ["curl", "-u", "me:***", "host"]
     assert command(["curl", "--user=me:pw", "-ume:pw"]) == ["curl", "--user=me:***", "-ume:***"]
     assert command(["run", "Bearer", "abc1"]) == ["run", "Bearer", "***"]
@@ -233,7 +233,7 @@ def test_words_of_a_command_line_that_belong_together() -> None:
         "author/key_loss=3.5",
     ],
 )
-def test_what_is_no_secret_stays(harmless: str) -> None:
+def test_other_text_is_left(harmless: str) -> None:
     assert text(harmless) == harmless
 
 
@@ -254,12 +254,12 @@ def test_entries_of_a_configuration() -> None:
     }  # fmt: skip
 
 
-def test_entries_within_an_entry_of_a_secret_name_are_hidden() -> None:
+def test_entries_within_a_secret_entry_are_hidden() -> None:
     kept = entries({"secrets": {"db": "abcdefg", "ports": [5432, 1], "on": True, "c": {"d": None, "e": "x"}}})
     assert kept == {"secrets": {"db": "***", "ports": ["***", 1], "on": True, "c": {"d": None, "e": "***"}}}
 
 
-def test_names_of_entries_that_are_tokens_are_hidden_and_none_is_lost() -> None:
+def test_entry_names_that_are_tokens_are_hidden() -> None:
     assert entries({"rvt_abcdefgh": 1, "rvt_hijklmno": 2, 3: 4}) == {"***": 1, "****": 2, 3: 4}
 
 
@@ -302,8 +302,8 @@ def test_texts_of_a_configuration(dirty: str, clean: str) -> None:
         "/passwd: ",
     ],
 )
-def test_hostile_text_takes_no_longer_than_its_length_says(part: str) -> None:
-    """Eight times the text takes about eight times as many steps, not 64 times."""
+def test_hostile_text_takes_linear_time(part: str) -> None:
+    """Text of eight times the length takes about eight times as many steps, not 64 times."""
 
     def steps(length: int) -> int:
         dirty, count = part * (length // len(part)), 0

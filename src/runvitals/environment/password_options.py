@@ -1,7 +1,7 @@
-"""Passwords in options whose names do not say so: `mysql -pX`, `sshpass -p X`, `curl -u me:X`.
+"""Passwords in options without a telling name: `mysql -pX`, `sshpass -p X`, `curl -u me:X`.
 
-`-p` is a port for most programs, so an option counts only after the name of a program that takes a password
-there, and in the same command.
+For most programs `-p` is a port. So an option counts only after the name of a program for which it is a
+password, and within the same command.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ _COMMAND_ENDS = frozenset(";|&\n")
 _PUNCTUATION = frozenset(",:[](){}")
 
 
-class _Client:
-    """How a program takes a password.
+class _PasswordProgram:
+    """The password options of a program.
 
     Args:
-        options: the options that may hold it.
-        separate: the value may also be the next word. `mysql -p X` asks for the password; X is a database.
-        sign: what the password follows within the value: `user:password`.
-        flags: letters without a value that may stand before the option's, as in `curl -sSu`.
-        leads: another command follows, with options of its own.
+        options: the options that may contain a password.
+        separate: the value may also be the next word. `mysql -p X` prompts for the password; X is a database.
+        sign: the sign before the password in the value: `user:password`.
+        flags: letters without a value that may precede the option's letter, as in `curl -sSu`.
+        leads: another command follows, with its own options.
     """
 
     __slots__ = ("flags", "leads", "options", "separate", "sign")
@@ -39,7 +39,9 @@ class _Client:
         self.leads = leads
 
     def value_at(self, word: str) -> int:
-        """Where an option's value begins in a word; its length if the word is the option alone; 0: none."""
+        """The start of an option's value in a word; the word's length if it is only the option; 0 if there
+        is none.
+        """
         name, equals, _ = word.partition("=")
         if name in self.options:
             return len(name) + len(equals)
@@ -51,16 +53,16 @@ class _Client:
         return at + 1 if f"-{word[at : at + 1]}" in self.options else 0
 
     def password_at(self, word: str, value_at: int) -> int:
-        """Where the password begins within a value; -1: it has none."""
+        """The start of the password within a value; -1 if it has none."""
         sign_at = word.find(self.sign, value_at)
         begin = sign_at + len(self.sign)
         return begin if sign_at >= 0 and begin < len(word) else -1
 
 
-_MYSQL = _Client("-p", separate=False)
-_MONGO = _Client("-p")
-_LOGIN = _Client("-p")
-_REDIS = _Client("-a")
+_MYSQL = _PasswordProgram("-p", separate=False)
+_MONGO = _PasswordProgram("-p")
+_LOGIN = _PasswordProgram("-p")
+_REDIS = _PasswordProgram("-a")
 _CLIENTS = {
     **dict.fromkeys(
         (
@@ -72,11 +74,11 @@ _CLIENTS = {
     ),
     **dict.fromkeys(("mongo", "mongosh", "mongodump", "mongorestore", "mongoimport", "mongoexport"), _MONGO),
     **dict.fromkeys(("redis-cli", "valkey-cli", "keydb-cli"), _REDIS),
-    **dict.fromkeys(("ldapsearch", "ldapmodify", "ldapadd"), _Client("-w")),
-    **dict.fromkeys(("sqlcmd", "bcp"), _Client("-P")),
-    "sshpass": _Client("-p", leads=True),
-    "smbclient": _Client("-U", "--user", sign="%"),
-    "curl": _Client("-u", "-U", "--user", "--proxy-user", sign=":", flags="sSfgGiIjJkLnNOqRv46#"),
+    **dict.fromkeys(("ldapsearch", "ldapmodify", "ldapadd"), _PasswordProgram("-w")),
+    **dict.fromkeys(("sqlcmd", "bcp"), _PasswordProgram("-P")),
+    "sshpass": _PasswordProgram("-p", leads=True),
+    "smbclient": _PasswordProgram("-U", "--user", sign="%"),
+    "curl": _PasswordProgram("-u", "-U", "--user", "--proxy-user", sign=":", flags="sSfgGiIjJkLnNOqRv46#"),
 }  # fmt: skip
 # `docker login -p X`, but `docker run -p 80:80`.
 _LOGIN_PROGRAMS = frozenset(
@@ -86,21 +88,21 @@ _NAMES = (*_CLIENTS, "login")
 
 
 class PasswordOptions:
-    """Reads the words of a command line one after the other."""
+    """Reads the words of a command line one by one."""
 
-    __slots__ = ("_client", "_expects_value", "_may_log_in")
+    __slots__ = ("_expects_value", "_may_log_in", "_program")
 
     def __init__(self) -> None:
-        self._client: _Client | None = None
+        self._program: _PasswordProgram | None = None
         self._expects_value = self._may_log_in = False
 
     def end_command(self) -> None:
-        """Forget the program: another command follows."""
-        self._client = None
+        """Forget the program, since another command follows."""
+        self._program = None
         self._expects_value = self._may_log_in = False
 
     def read(self, word: str) -> int:
-        """Where a password begins in the next word; -1: there is none.
+        """The start of a password in the next word; -1 if there is none.
 
         >>> options = PasswordOptions()
         >>> [options.read(word) for word in ("mysql", "-psecret1", "-P", "3306")]
@@ -109,29 +111,29 @@ class PasswordOptions:
         if word and _COMMAND_ENDS.issuperset(word):
             self.end_command()
             return -1
-        client = self._client
-        if client is not None:
+        program = self._program
+        if program is not None:
             if self._expects_value and not word.startswith("--"):
                 self._expects_value = False
-                self._client = None if client.leads else client
-                return client.password_at(word, 0)
-            value_at = client.value_at(word)
-            self._expects_value = value_at == len(word) and client.separate
+                self._program = None if program.leads else program
+                return program.password_at(word, 0)
+            value_at = program.value_at(word)
+            self._expects_value = value_at == len(word) and program.separate
             if 0 < value_at < len(word):
-                self._client = None if client.leads else client
-                return client.password_at(word, value_at)
-            if client.leads and not word.startswith("-"):
-                self._client = None
+                self._program = None if program.leads else program
+                return program.password_at(word, value_at)
+            if program.leads and not word.startswith("-"):
+                self._program = None
         name = word.rpartition("/")[2]
         self._may_log_in = self._may_log_in or name in _LOGIN_PROGRAMS
         found = _LOGIN if name == "login" and self._may_log_in else _CLIENTS.get(name)
         if found is not None:
-            self._client, self._expects_value = found, False
+            self._program, self._expects_value = found, False
         return -1
 
 
 def passwords(value: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of every such password in free text.
+    """(start, end) of each such password in free text.
 
     >>> list(passwords("sshpass -p 'a b' ssh -p 22 host"))
     [(12, 15)]
@@ -165,7 +167,7 @@ def passwords(value: str) -> Iterator[tuple[int, int]]:
 
 
 def _word_end(value: str, start: int) -> int:
-    """Where a word ends; that of an option with a quoted value, such as `-p'a b'`, behind the quote."""
+    """The end of a word; for an option with a quoted value, such as `-p'a b'`, after the closing quote."""
     end = start
     while end < len(value) and value[end] not in _BLANKS and value[end] not in "|&":
         end += 1
@@ -176,7 +178,7 @@ def _word_end(value: str, start: int) -> int:
 
 
 def _password_end(value: str, start: int, begin: int, end: int) -> int:
-    """Where a password ends that begins in a word: at the closing quote where the word began with one."""
+    """The end of a password that begins in a word: the closing quote if the word began with one."""
     quote = value[start - 1] if start else ""
     if quote not in _QUOTES:
         return end

@@ -1,9 +1,10 @@
-"""Keeps secrets out of what is recorded and said: command lines, URLs, messages, labels, configurations.
+"""Hides secrets in everything that is recorded or printed: command lines, URLs, messages, labels,
+configurations.
 
-A value is hidden for its name (``--api-key``, ``HF_TOKEN=``, ``password:``), for its place in a URL
-(``https://user:HERE@host``), or for its own looks (`secret_forms`). A name is judged by its words:
-``--tokenizer`` and ``--key-size`` are no secrets. Too much hidden costs a look into the script; too little
-costs a password.
+A value is hidden because of its name (``--api-key``, ``HF_TOKEN=``, ``password:``), its position in a URL
+(``https://user:HERE@host``), or its form (`secret_patterns`). Names are judged by their words:
+``--tokenizer`` and ``--key-size`` are not secrets. Hiding too much costs a look at the script; hiding too
+little costs a password.
 """
 
 from __future__ import annotations
@@ -19,45 +20,45 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from typing import Any
 
-    _Judge = Callable[[str, str], bool]  # whether a value is secret for its name
+    _Judge = Callable[[str, str], bool]  # whether a value is secret because of its name
 
 # fmt: off
-# Secret wherever they stand in a name.
+# Words that make a name secret in any position.
 _ALWAYS = frozenset((
     "password", "passwords", "passwd", "passphrase", "secret", "secrets", "credential", "credentials",
     "cookie", "authorization", "apikey", "apikeys", "accesskey", "secretkey", "privatekey", "authkey",
     "accountkey", "authtoken", "accesstoken", "apitoken", "connectionstring", "webhook", "webhooks", "jwt",
 ))
-# Secret as the last word of a name, unless the value is a small number or a yes or no: `--pad-token=0`.
+# Words that make a name secret at its end, unless the value is a small number or a boolean: `--pad-token=0`.
 _AT_THE_END = frozenset((
     "token", "key", "pass", "pwd", "auth", "pat", "sas", "signature", "sig", "dsn", "bearer",
     "pw", "passcode", "cred", "creds", "otp",
 ))
-# The last words of names whose value is secret only if it looks like one: `label_key`, `data.auth`.
+# Last words of names whose value is secret only if it looks like a secret: `label_key`, `data.auth`.
 _OFTEN_HARMLESS = frozenset(("key", "pass", "auth", "pat", "sas", "signature", "sig", "token"))
-# Tokens that a model reads: pad_token, eos_token.
+# Tokens of language models: pad_token, eos_token.
 _BEFORE_MODEL_TOKEN = frozenset((
     "first", "next", "last", "think", "reward", "tool", "call", "prediction", "label", "pad", "padding",
     "eos", "bos", "unk", "sep", "cls", "mask", "eot", "eod", "image", "audio", "video",
     "start", "end", "stop", "begin", "special", "prefix", "suffix", "separator",
 ))
-# Keys that find or order something.
+# Keys for searching or sorting.
 _BEFORE_HARMLESS_KEY = frozenset((
     "sort", "group", "by", "label", "image", "text", "cache", "primary", "foreign", "monitor", "best", "rng",
     "registry", "config", "dataset", "data", "metric", "unexpected", "missing", "partition", "dict", "state",
 ))
 _ENDINGS = ("token", "password", "secret", "apikey")
 _PLAIN_VALUES = frozenset(("", "true", "false", "yes", "no", "on", "off", "none", "null", "[]", "{}", "()"))
-# After one of these, "key" and "token" are secret wherever they stand: AWS_ACCESS_KEY_ID, --api-keys-json.
+# After one of these words, "key" and "token" are secret in any position: AWS_ACCESS_KEY_ID, --api-keys-json.
 _BEFORE_KEY = frozenset((
     "api", "access", "secret", "private", "auth", "account", "bearer", "session", "security",
 ))
 _KEYS = frozenset(("key", "keys", "token", "tokens"))
-# Names of the shell that only look like it: PWD is the working directory.
+# Shell variables that only look secret: PWD is the working directory.
 _HARMLESS = frozenset(("PWD", "OLDPWD"))
-# What `sshpass -e` reads. `sshpass` itself is a program: "sshpass: command not found".
+# The password variable of `sshpass -e`. `sshpass` is a program: "sshpass: command not found".
 _VARIABLES = frozenset(("SSHPASS",))
-# What the system and we say of a file: `/etc/passwd: Permission denied`.
+# File errors of the system and of runvitals: `/etc/passwd: Permission denied`.
 _FILE_ERRORS = (
     "Permission denied", "No such file or directory", "Is a directory", "Not a directory", "File exists",
     "cannot be ", "could not be ", "command not found", "not found",
@@ -69,27 +70,27 @@ _HOST_ENDS = _BLANKS | frozenset("/?#\\")
 _VALUE_ENDS = _BLANKS | frozenset("&|")
 _MAYBE_VALUE_ENDS = frozenset(",;)}]")
 _MOST_BLANKS = 32
-_ANY_SECRET = "Secret123"  # a value that is secret after every name that may have one
+_ANY_SECRET = "Secret123"  # a value that is secret after every secret name
 _LONGEST_NAME = 256
 # `curl -u me:password`
 _USER_OPTIONS = frozenset(("-u", "--user", "-U", "--proxy-user"))
-# What comes before a secret in a header, a message, or a command: `wandb login KEY`.
+# Words before a secret in a header, a message, or a command: `wandb login KEY`.
 _SCHEMES = ("bearer ", "basic ", "token ", "login ")
 _SHORTEST_USER_SECRET = 6
 _LONGEST_PLAIN_WORD = 6
 _BRACKETS = {"[": "]", "(": ")"}
 _LONGEST_LIST = 4096
-_SMALLEST_PIN = 1000  # smaller numbers are counts: `n_api_keys`
+_SMALLEST_PIN = 1000  # lower numbers are counts: `n_api_keys`
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """A command line without its secrets.
+    """A command line with its secrets hidden.
 
     >>> command(["train.py", "--api-key", "abc", "HF_TOKEN=abc", "--tokenizer", "bpe"])
     ['train.py', '--api-key', '***', 'HF_TOKEN=***', '--tokenizer', 'bpe']
     """
     clean: list[str] = []
-    before = option = ""  # the last argument; the secret option whose value may come next
+    before = option = ""  # the last argument; a secret option whose value may follow
     options = PasswordOptions()
     for argument in arguments:
         password_at = options.read(argument)
@@ -103,7 +104,7 @@ def command(arguments: Sequence[str]) -> list[str]:
             clean.append(f"{user}:{HIDDEN}")
         elif name in _USER_OPTIONS and equals and ":" in value:
             clean.append(f"{name}={value.partition(':')[0]}:{HIDDEN}")
-        elif f"{before.lower()} " in _SCHEMES and _is_shown(f"{before.lower()} ", argument):
+        elif f"{before.lower()} " in _SCHEMES and _is_credential(f"{before.lower()} ", argument):
             clean.append(HIDDEN)
         elif equals and _is_name(name) and is_secret(name, value):
             clean.append(f"{name}={HIDDEN}")
@@ -117,7 +118,8 @@ def command(arguments: Sequence[str]) -> list[str]:
 
 
 def text(value: str) -> str:
-    """Free text without its secrets: assignments, headers, URLs, tokens; `bash -c` and `python -c` are such.
+    """Free text with its secrets hidden: assignments, headers, URLs, tokens; also for `bash -c` and `python
+    -c`.
 
     >>> text("export PASSWORD='a b'; curl -H 'Authorization: Bearer abc' https://me:abc@host/")
     "export PASSWORD='***'; curl -H 'Authorization: ***' https://me:***@host/"
@@ -140,10 +142,10 @@ def _without_passwords(value: str) -> str:
 
 
 def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
-    """A configuration, or a part of it, without its secrets.
+    """A configuration, or a part of it, with its secrets hidden.
 
     Args:
-        name: of the entry it stands in.
+        name: of the entry that contains it.
         is_within_secret: whether an entry around it has a name like `credentials`.
 
     >>> entries({"lr": 0.1, "api_key": "abc", "pad_token": "</s>", "data": {"url": "https://me:abc@host"}})
@@ -174,7 +176,7 @@ def _is_always_secret(name: str) -> bool:
 
 
 def _is_secret_entry(name: str, value: str) -> bool:
-    """As `is_secret`, but of a name with other meanings (`label_key`) the value must look secret."""
+    """As `is_secret`, but after an ambiguous name (`label_key`) the value must look secret."""
     if not is_secret(name, value):
         return False
     words = list(_words(name))
@@ -186,7 +188,7 @@ def _is_secret_entry(name: str, value: str) -> bool:
 
 
 def url(value: str) -> str:
-    """Text whose URLs have lost their passwords.
+    """Text with the passwords in its URLs hidden.
 
     >>> url("postgresql+psycopg://me:abc@db:5432/runs and https://ghp_abc@github.com/me/it.git")
     'postgresql+psycopg://me:***@db:5432/runs and https://***@github.com/me/it.git'
@@ -207,10 +209,11 @@ def url(value: str) -> str:
 
 
 def _authority_end(part: str) -> int:
-    """Where user, password and host of a URL end, given what follows `://`.
+    """The end of user, password and host of a URL, in the part after `://`.
 
-    A password may hold a slash, though it should not: `me:a/b@host`. Of `host:8080/a@b` nobody knows: it is
-    taken for one, but for an `@` that begins a part of the path, or stands in the query.
+    A password may contain a slash, though it should not: `me:a/b@host`. `host:8080/a@b` is ambiguous, and
+        treated as
+    one, unless the `@` begins a path segment or is in the query.
     """
     end = next((at for at, letter in enumerate(part) if letter in _HOST_ENDS), len(part))
     authority = part[:end]
@@ -227,7 +230,7 @@ def _authority_end(part: str) -> int:
 
 
 def is_secret(name: str, value: str) -> bool:
-    """Whether a value has to be hidden for its name.
+    """Whether a value has to be hidden because of its name.
 
     >>> is_secret("--hub_token", "abc"), is_secret("--pad_token", "0"), is_secret("tokenizer", "bpe")
     (True, False, False)
@@ -255,7 +258,7 @@ def is_secret(name: str, value: str) -> bool:
 
 
 def _are_words(value: str) -> bool:
-    """Whether a value is a short word, or words that are put together: `loss`, `val_loss`, `layer.0/acc1`."""
+    """Whether a value is a short word, or joined words: `loss`, `val_loss`, `layer.0/acc1`."""
     first, *others = value.strip("\"'").replace("/", "_").replace("-", "_").replace(".", "_").split("_")
     if not others:
         return first.isalpha() and first.islower() and len(first) <= _LONGEST_PLAIN_WORD
@@ -267,7 +270,9 @@ def _digits(word: str) -> int:
 
 
 def _words(name: str) -> Iterator[str]:
-    """The words of a name, by signs and by capitals: `HFToken`, `hf-token`, `HF_TOKEN` are hf, token."""
+    """The words of a name, split at punctuation and capitals: `HFToken`, `hf-token`, `HF_TOKEN` are hf,
+    token.
+    """
     word = ""
     for at, letter in enumerate(name):
         following = name[at + 1 : at + 2]
@@ -290,8 +295,8 @@ def _is_name(name: str) -> bool:
 
 
 def _without_users(value: str) -> str:
-    """Text without secrets in the place of a user: `wandb:SECRET@team`. An image's digest and a package's
-    version (`image:tag@sha256:…`, `npm:react@18`) are none.
+    """Hide secrets in the position of a user: `wandb:SECRET@team`. An image's digest and a package's version
+    (`image:tag@sha256:…`, `npm:react@18`) are left.
     """
     clean, copied = [], 0
     at = value.find("@")
@@ -316,7 +321,7 @@ def _without_users(value: str) -> str:
 
 
 def _without_options(value: str) -> str:
-    """Text without what follows a colon after `-u`, as `curl` has it."""
+    """Hide what follows a colon after `-u`, as in `curl -u`."""
     for option in _USER_OPTIONS:
         clean, copied = [], 0
         at = value.find(f"{option} ")
@@ -334,7 +339,7 @@ def _without_options(value: str) -> str:
 
 
 def _without_bearers(value: str) -> str:
-    """Text without what follows `bearer`, and what looks like a secret after other words of this kind."""
+    """Hide the word after `bearer`, and words that look secret after similar words."""
     lower = value.lower()
     if len(lower) != len(value):
         return value
@@ -345,7 +350,7 @@ def _without_bearers(value: str) -> str:
             begin = end = at + len(scheme)
             while end < len(value) and value[end] not in _VALUE_ENDS and value[end] not in _MAYBE_VALUE_ENDS:
                 end += 1
-            if (at == 0 or not value[at - 1].isalnum()) and _is_shown(scheme, value[begin:end]):
+            if (at == 0 or not value[at - 1].isalnum()) and _is_credential(scheme, value[begin:end]):
                 clean += [value[copied:begin], HIDDEN]
                 copied = end
             at = lower.find(scheme, end)
@@ -354,8 +359,8 @@ def _without_bearers(value: str) -> str:
     return value
 
 
-def _is_shown(scheme: str, word: str) -> bool:
-    """Whether a word after `bearer` or its like is what is shown to be let in."""
+def _is_credential(scheme: str, word: str) -> bool:
+    """Whether a word after `bearer` or a similar word is a credential."""
     digit = any(map(str.isdigit, word))
     if word.startswith("-"):
         return False
@@ -377,7 +382,7 @@ def _is_user_and_password(word: str) -> bool:
 
 
 def _without_assigned(value: str, is_secret: _Judge) -> str:
-    """Text in which the values of secret names are hidden: `name=value`, `name: value`, `--name value`."""
+    """Hide the values of secret names: `name=value`, `name: value`, `--name value`."""
     clean, copied, at = [], 0, 0
     while at < len(value):
         if value[at] not in "=: \t" or value[at : at + 3] == "://":
@@ -401,7 +406,7 @@ def _without_assigned(value: str, is_secret: _Judge) -> str:
 
 
 def _is_file_error(value: str, colon: int, start: int) -> bool:
-    """Whether a name is the last part of a path, and what follows is an error of the system's."""
+    """Whether a name is the last part of a path, followed by an error of the system."""
     if value[colon] != ":" or not value.startswith(_FILE_ERRORS, start):
         return False
     begin = colon
@@ -411,7 +416,7 @@ def _is_file_error(value: str, colon: int, start: int) -> bool:
 
 
 def _name_before(value: str, end: int) -> str:
-    """The name that ends before a sign; blanks and a closing quote may lie between."""
+    """The name before a position; spaces and a closing quote may be between."""
     least = max(0, end - _MOST_BLANKS)
     while end > least and value[end - 1] in " \t\"'\\":
         end -= 1
@@ -423,19 +428,19 @@ def _name_before(value: str, end: int) -> str:
 
 
 def _value_after(value: str, at: int) -> int:
-    """Where the value after a sign begins, behind blanks and an opening quote."""
+    """The start of the value after a position, after spaces and an opening quote."""
     at += 1
     most = min(len(value), at + _MOST_BLANKS)
     while at < most and value[at] in " \t=:":
         at += 1
-    if value[at : at + 1] == "\\":  # of a text within a text: \"api_key\": \"…
+    if value[at : at + 1] == "\\":  # a quoted text within a text: \"api_key\": \"…
         at += 1
     return at + 1 if value[at : at + 1] in ("'", '"') else at
 
 
 def _value_end(value: str, start: int, whole: bool) -> int:
-    """Where a value ends: at its closing quote, else at a blank or sign; a whole one at the line's end."""
-    quote = value[start - 1]  # a value has a sign before it
+    """The end of a value: its closing quote, else a space or sign; for a whole one, the end of the line."""
+    quote = value[start - 1]  # there is always a sign before a value
     bracket = _BRACKETS.get(value[start])
     if bracket is not None and quote not in "'\"":
         end = value.find(bracket, start, start + _LONGEST_LIST)
@@ -456,8 +461,8 @@ def _value_end(value: str, start: int, whole: bool) -> int:
 
 
 def _ends_here(value: str, at: int) -> bool:
-    """Whether a comma, a semicolon or a bracket ends a value: passwords may hold them, too. It does at the
-    end of a word, and before another name with a sign.
+    """Whether a comma, a semicolon or a bracket ends a value, since passwords may contain them too. It does
+    at the end of a word, and before another name with a sign.
     """
     if value[at] not in _MAYBE_VALUE_ENDS:
         return False

@@ -1,5 +1,5 @@
-"""Secrets that are known by their looks, wherever they stand: tokens of well-known services, private keys,
-addresses of web hooks. The forms are those that secret scanners look for.
+"""Secrets that are recognized by their form, in any text: tokens of well-known services, private keys, web
+hook addresses. The forms are those used by secret scanners.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _UPPER_AND_DIGITS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789")
 _ALNUM = _UPPER_AND_DIGITS | frozenset("abcdefghijklmnopqrstuvwxyz")
 _NAME = _ALNUM | frozenset("_-.")
 _BASE64 = _ALNUM | frozenset("+/")
-# An escape before a token, as URLs and JSON have them: `%3Dghp_…`, `\nghp_…`.
+# An escape before a token, as in URLs and JSON: `%3Dghp_…`, `\nghp_…`.
 _ESCAPED = ("\\n", "\\r", "\\t")
 _AZURE = _NAME | {"~"}
 _AZURE_MARK = "Q~"
@@ -29,7 +29,7 @@ def _any(rest: str) -> bool:
 
 
 def _letters_and_digits(rest: str) -> bool:
-    """A run of letters and digits: long, or shorter with a digit in it."""
+    """A run of letters and digits: a long one, or a shorter one with a digit."""
     return len(rest) >= 30 or (len(rest) >= 16 and any(map(str.isdigit, rest)))
 
 
@@ -42,7 +42,7 @@ def _short_name_with_digit(rest: str) -> bool:
 
 
 def _long_with_digit(rest: str) -> bool:
-    """As long as what follows a prefix must be that names in programs may begin with, too: `ddp_`, `key_`."""
+    """Long enough for prefixes that also begin names in programs: `ddp_`, `key_`."""
     return len(rest) >= 24 and any(map(str.isdigit, rest))
 
 
@@ -64,7 +64,7 @@ def _telegram(rest: str) -> bool:
 
 
 def _discord(rest: str) -> bool:
-    """The number of a bot, a time and a sum, each in base64."""
+    """The id of a bot, a time and a checksum, each in base64."""
     parts = rest.split(".")
     return len(parts) == 3 and 20 <= len(parts[0]) <= 26 and len(parts[1]) == 6 and len(parts[2]) >= 27
 
@@ -87,7 +87,7 @@ def _hex_40(rest: str) -> bool:
 
 
 def _letters_of(length: int) -> Callable[[str], bool]:
-    """The rule for short prefixes: exactly so many signs, of them capitals, small letters and digits."""
+    """The rule for short prefixes: this exact length, with capitals, small letters and digits."""
     return lambda rest: len(rest) == length and _mixed(rest)
 
 
@@ -95,7 +95,7 @@ def _aws_id(rest: str) -> bool:
     return len(rest) == 16
 
 
-# What a token begins with, the signs that follow, and whether so many of them are one.
+# The prefix of a token, the characters that may follow, and the check of what follows.
 _Form = tuple[str, frozenset[str], "Callable[[str], bool]"]
 
 
@@ -157,18 +157,18 @@ _FORMS: tuple[_Form, ...] = (
     *_forms("pa-", _NAME, _letters_of(43)),
     *_forms("live_ test_", _NAME, _lob),
     *_forms("pubkey-", _HEX, _hex_32),
-    *_forms("local-", _HEX, _hex_40),  # a key of W&B's own server
+    *_forms("local-", _HEX, _hex_40),  # a key of a self-hosted W&B server
     *_forms("api- sdk- mob-", _NAME, _uuid),
     *_forms("pat", _NAME, _airtable),
     *_forms("oauth:", _ALNUM, _long_with_digit),
     *_forms("API- A3-", _UPPER_AND_DIGITS | {"-"}, _long_with_digit),
     *_forms("MT Mz Nj Nz OD OT", _NAME, _discord),
-    *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the number of a bot
+    *_forms("AA", _ALNUM | {"_", "-"}, _telegram),  # after the id of a bot
     *_forms("eyJ", _NAME, _mixed),  # a JSON web token
 )  # fmt: skip
 _PREFIXES = tuple(dict.fromkeys(prefix for prefix, _, _ in _FORMS))
 
-# Whoever knows such an address may write there. What follows these words is the secret.
+# Everyone who knows such an address can post there. What follows these words is secret.
 _HOOKS = (
     "hooks.slack.com/", "hooks.slack-gov.com/", "discord.com/api/webhooks/", "discordapp.com/api/webhooks/",
     "webhook.office.com/", "outlook.office.com/webhook/", "outlook.office365.com/webhook/",
@@ -203,7 +203,7 @@ def hide(value: str) -> str:
 
 
 def _without_private_keys(value: str) -> str:
-    """PEM blocks of private keys, whole ones and those whose end is missing."""
+    """Hide PEM blocks of private keys, complete or truncated."""
     at = value.find(_KEY_BEGIN)
     clean, copied = [], 0
     while at >= 0:
@@ -225,7 +225,7 @@ def _without_private_keys(value: str) -> str:
 
 def _without_hooks(value: str) -> str:
     lower = value.lower()
-    if len(lower) != len(value):  # some letters become two
+    if len(lower) != len(value):  # some letters become two in lower case
         lower = value
     for hook in _HOOKS:
         if hook in lower:
@@ -236,32 +236,32 @@ def _without_hooks(value: str) -> str:
     return value
 
 
-def _hidden_after(value: str, lower: str, mark: str, everywhere: bool) -> tuple[str, str]:
-    """(the text, the text in small letters) with what follows a mark hidden; of URLs alone unless
+def _hidden_after(value: str, lower: str, prefix: str, everywhere: bool) -> tuple[str, str]:
+    """(the text, the text in lower case) with everything after a prefix hidden; only in URLs, unless
     `everywhere`."""
     clean, copied = [], 0
-    at = lower.find(mark)
+    at = lower.find(prefix)
     while at >= 0:
-        begin = end = at + len(mark)
+        begin = end = at + len(prefix)
         while end < len(value) and value[end] not in _ENDS:
             end += 1
         if end > begin and (everywhere or _is_in_url(value, at)):
             clean += [value[copied:begin], HIDDEN]
             copied = end
-        at = lower.find(mark, end)
+        at = lower.find(prefix, end)
     text = "".join(clean) + value[copied:]
     small = text.lower()
     return text, small if len(small) == len(text) else text
 
 
 def _is_in_url(value: str, at: int) -> bool:
-    """Whether a place in a text lies in a URL of the web."""
+    """Whether a position in a text is within a web URL."""
     begin = value.rfind("://", max(0, at - 512), at)
     return begin >= 0 and value[:begin].endswith(("http", "https")) and not _ENDS & set(value[begin:at])
 
 
 def _without_form(value: str, form: _Form) -> str:
-    """Every token of a form hidden. Each sign is looked at once."""
+    """Hide every token of a form. Each character is read once."""
     prefix, signs, is_token = form
     clean, copied = [], 0
     at = value.find(prefix)
@@ -280,7 +280,7 @@ def _without_form(value: str, form: _Form) -> str:
 
 
 def _without_azure_secrets(value: str) -> str:
-    """Client secrets of Azure: 40 signs, of which the fifth and sixth are `Q~`."""
+    """Hide client secrets of Azure: 40 characters, of which the fifth and sixth are `Q~`."""
     clean, copied = [], 0
     at = value.find(_AZURE_MARK)
     while at >= 0:
@@ -297,7 +297,7 @@ def _without_azure_secrets(value: str) -> str:
 
 
 def _begins(value: str, at: int) -> bool:
-    """Whether a word may begin at a place: not in the middle of another, but for an escape before it."""
+    """Whether a word may begin at a position: not in the middle of another one, except after an escape."""
     if at == 0 or value[at - 1] not in _ALNUM:
         return True
     if value[max(0, at - 2) : at] in _ESCAPED:
@@ -306,12 +306,12 @@ def _begins(value: str, at: int) -> bool:
 
 
 def _without_long_keys(value: str) -> str:
-    """Runs of base64 that are as random as keys are: 40 signs, as Amazon's, or 64 and more."""
+    """Hide random runs of base64 characters: 40, as Amazon's keys, or 64 and more."""
     if len(value) < _AWS_KEY_LENGTH:
         return value
     clean, copied, at = [], 0, 0
     while at < len(value):
-        # The last of so many signs in a row tells at once whether there can be a run: most texts have none.
+        # The last character of a possible run shows whether there can be one: most texts have none.
         last = at + _AWS_KEY_LENGTH - 1
         if last >= len(value):
             break

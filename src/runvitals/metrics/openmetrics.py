@@ -7,18 +7,17 @@ from runvitals.metrics.metric import counter, gauge, rate
 # fmt: off
 METRICS = (
     gauge("openmetrics.{endpoint}.{metric}.{n}", "1", "OpenMetrics", name="",
-          text="A number that an endpoint named in the settings tells; the facts of the run keep which labels"
-               " n stands for.",
-          source="the endpoint's text: gauges, sums and counts, and what has no type"),
+          text="A gauge of an endpoint in the settings; the facts of the run map n to its labels.",
+          source="the endpoint's text: gauges, sums and counts, and metrics without a type"),
     counter("openmetrics.{endpoint}.{metric}_total.{n}", "1", "OpenMetrics rates", name="",
-            text="A running total that an endpoint named in the settings tells.",
+            text="A counter of an endpoint in the settings.",
             source="the endpoint's text: counters"),
     # With a dot, which names of exporters cannot contain: `jobs_per_second` may be a metric itself.
     rate("openmetrics.{endpoint}.{metric}.perSecond.{n}", "1/s", "OpenMetrics rates",
          of="openmetrics.{endpoint}.{metric}_total.{n}",
-         text="How fast a running total of an endpoint grows."),
+         text="Rate of a counter of an endpoint."),
     counter("openmetrics.{endpoint}.{metric}_bucket.{n}", "1", "OpenMetrics buckets", name="",
-            text="How many observations were at most as large as the label `le` of series n.",
+            text="Observations that were at most the label `le` of series n.",
             source="the endpoint's text: histograms"),
 )
 # fmt: on

@@ -7,15 +7,15 @@ from runvitals.metrics.metric import Metric, gauge
 # fmt: off
 _DEVICE = (
     gauge("tpu.{i}.dutyCycle", "%", "TPU duty cycle", name="tpu.duty_cycle", scope="device",
-          text="Share of the time in which the chip's TensorCores worked; one for all devices of a chip.",
+          text="Share of the time in which the chip's TensorCores were busy; the same for all its devices.",
           source="tpu.runtime.tensorcore.dutycycle.percent"),
     gauge("tpu.{i}.tensorcoreUtilization", "%", "TPU TensorCore utilization",
           name="tpu.tensorcore.utilization", scope="device",
-          text="Achieved share of the TensorCore's possible operations; in runs of other tools.",
+          text="Achieved share of the TensorCore's peak operations; in imported runs.",
           source="libtpu, in its own process: tensorcore_util"),
     gauge("tpu.{i}.tensorcoreIdleDuration", "s", "TPU idle time", name="tpu.tensorcore.idle", scope="device",
           merge="max",
-          text="Time since the TensorCore last worked.",
+          text="Time since the TensorCore was last busy.",
           source="tpu.runtime.tensorcore.idle_duration.seconds"),
     gauge("tpu.{i}.memoryUsage", "%", "TPU memory", name="tpu.memory.utilization", scope="device",
           merge="max", aliases=["tpu.{i}.hbmMemoryUsage"],
@@ -25,21 +25,20 @@ _DEVICE = (
           text="Used memory of the chip.", source="tpu.runtime.hbm.memory.usage.bytes"),
     gauge("tpu.{i}.hbmCapacityTotal", "bytes", "TPU memory used", name="tpu.memory.size", scope="device",
           merge="last",
-          text="Memory of the chip.", source="tpu.runtime.hbm.memory.total.bytes"),
+          text="Total memory of the chip.", source="tpu.runtime.hbm.memory.total.bytes"),
     gauge("tpu.{i}.runtimeHbmUtilization", "%", "TPU memory bandwidth",
           name="tpu.memory.bandwidth_utilization", scope="device",
           text="Used share of the memory's bandwidth.", source="tpu.runtime.hbm.utilization.percent"),
     gauge("tpu.{i}.iciLinkHealth", "1", "TPU link health", name="tpu.ici.health", scope="device",
           merge="max",
-          text="Health of the links between chips: 0 is good, 10 is unusable; in runs of other tools.",
+          text="Health of the links between chips: 0 is good, 10 is unusable; in imported runs.",
           source="libtpu, in its own process: ici_link_health"),
     gauge("tpu.{i}.throttleScore", "1", "TPU throttling", name="tpu.throttle_score", scope="device",
           merge="max",
-          text="How much the chip is slowed down: 0 not at all, 1 to 10 by 10 to 100 %; in runs of other "
-          "tools.",
+          text="Throttling of the chip: 0 = none, 1 to 10 = by 10 to 100 %; in imported runs.",
           source="libtpu, in its own process: tpu_throttle_score"),
     gauge("tpu", "%", "TPU utilization (older runs)", name="tpu.matrix_unit.utilization",
-          text="Use of the matrix units, in runs that came from older W&B clients.",
+          text="Utilization of the matrix units, in runs of older W&B clients.",
           source="TensorFlow's profiler: Utilization of TPU Matrix Units"),
     gauge("tpu.hloQueueSize.{label}", "1", "TPU queue", name="tpu.hlo.queue",
           text="Programs waiting to run on a core.", source="hlo.queue.size.gauge"),
@@ -51,7 +50,7 @@ def _distribution(key: str, name: str, what: str, source: str, unit: str = "µs"
     suffix = {"µs": "Us", "Mb/s": "Mbps"}[unit]
     return gauge(
         f"tpu.{key}.{{label}}{suffix}", unit, f"TPU {what}", name=f"tpu.{name}",
-        text=f"Distribution of the {what}: what was measured, then mean, p50, p90, p95, p99 or p999.",
+        text=f"Distribution of the {what}: the measured value, then mean, p50, p90, p95, p99 or p999.",
         source=source,
     )
 

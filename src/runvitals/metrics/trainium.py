@@ -3,7 +3,7 @@
 from runvitals.metrics.metric import Metric, counter, gauge, rate
 
 _HOST_USES = {
-    "application_memory": "everything that has no heading of its own",
+    "application_memory": "everything else",
     "constants": "constants",
     "dma_buffers": "buffers for direct memory access",
     "tensors": "tensors",
@@ -11,7 +11,7 @@ _HOST_USES = {
 _CORE_USES = {
     "constants": "constants of training, weights of inference",
     "model_code": "the model's code",
-    "model_shared_scratchpad": "the scratchpad that models share",
+    "model_shared_scratchpad": "the scratchpad shared by models",
     "runtime_memory": "the runtime itself",
     "tensors": "tensors",
 }
@@ -20,15 +20,15 @@ _DRIVER_USES = {
     "collectives": "collective operations",
     "dma_rings": "rings of direct memory access",
     "driver_memory": "the driver",
-    "nonshared_scratchpad": "scratchpads that models do not share",
+    "nonshared_scratchpad": "scratchpads not shared by models",
     "notifications": "notifications",
-    "uncategorized": "what has no heading",
+    "uncategorized": "uncategorized data",
 }
 _DRIVER_HOST_USES = ("dma_rings", "driver_memory", "notifications", "uncategorized")
 _ECC = {
     "mem_ecc_corrected": "in the device's memory that were corrected",
     "mem_ecc_uncorrected": "in the device's memory that could not be corrected",
-    "mem_ecc_repairable_uncorrected": "in the device's memory that were not corrected and can be repaired",
+    "mem_ecc_repairable_uncorrected": "in the device's memory that were not corrected but can be repaired",
     "sram_ecc_corrected": "in the device's SRAM that were corrected",
     "sram_ecc_uncorrected": "in the device's SRAM that could not be corrected",
 }
@@ -68,8 +68,8 @@ def _latency(kind: str, what: str) -> Metric:
     return gauge(
         f"trn.{kind}_latency.{{percentile}}", "s", "Neuron latency", name=f"trn.latency.{kind}",
         merge="max",
-        text=f"Time that one execution takes {what}: p0, p1, p25, p50, p75, p99, p100; of the process that "
-        "is slowest.",
+        text=f"Time that one execution takes {what}: p0, p1, p25, p50, p75, p99, p100; of the "
+        "slowest process.",
         source=f"neuron-monitor: execution_stats, latency_stats.{kind}_latency",
     )  # fmt: skip
 
@@ -78,18 +78,18 @@ def _latency(kind: str, what: str) -> Metric:
 METRICS = (
     gauge("trn.{core}.neuroncore_utilization", "%", "NeuronCore utilization", name="trn.core.utilization",
           scope="device",
-          text="Share of the time in which one NeuronCore worked.",
+          text="Share of the time in which one NeuronCore was busy.",
           source="neuron-monitor: neuroncore_counters, neuroncores_in_use.<core>.neuroncore_utilization"),
     gauge("trn.physical.{core}.neuroncore_utilization", "%", "NeuronCore utilization (physical cores)",
           name="trn.physical.utilization", scope="device",
-          text="Share of the time in which a physical core of a logical NeuronCore worked.",
+          text="Share of the time in which a physical core of a logical NeuronCore was busy.",
           source="neuron-monitor: neuroncores_in_use.<core>.v3d"),
     gauge("trn.{core}.flops", "1/s", "NeuronCore operations", name="trn.core.flops", scope="device",
           text="Floating-point operations of one NeuronCore.",
           source="neuron-monitor: neuroncores_in_use.<core>.flops"),
     gauge("trn.{core}.effective_flops", "1/s", "NeuronCore operations", name="trn.core.effective_flops",
           scope="device",
-          text="Floating-point operations of one NeuronCore that count for the model.",
+          text="Floating-point operations of one NeuronCore that the model needs.",
           source="neuron-monitor: neuroncores_in_use.<core>.effective_flops"),
     gauge("trn.neuron_device_total_memory_usage", "bytes", "Neuron device memory", name="trn.device.memory",
           merge="max",
@@ -108,12 +108,12 @@ METRICS = (
       for use, what in _DRIVER_USES.items()),
     gauge("trn.process.{core}.neuroncore_utilization", "%", "NeuronCore utilization (run)",
           name="trn.process.core.utilization", scope="process",
-          text="Share of the time in which one NeuronCore worked for the run.",
+          text="Share of the time in which one NeuronCore was busy with the run.",
           source="neuron-monitor: neuroncore_counters of the run's processes"),
     gauge("trn.process.{core}.neuroncore_memory_usage", "bytes", "NeuronCore memory (run)",
           name="trn.process.core.memory", scope="process", merge="max",
           text="Device memory of one NeuronCore used by the run.",
-          source="neuron-monitor: neuroncore_memory_usage of the run's processes, added up"),
+          source="neuron-monitor: neuroncore_memory_usage of the run's processes, summed"),
     gauge("trn.process.neuron_device_total_memory_usage", "bytes", "Neuron device memory",
           name="trn.process.device.memory", scope="process", merge="max",
           text="Device memory used by the run on all Neuron devices.",
@@ -123,35 +123,35 @@ METRICS = (
           text="Host memory used by the Neuron runtime in the run's processes.",
           source="neuron-monitor: neuron_runtime_used_bytes.host of the run's processes"),
     counter("trn.execution_status.{status}", "1", "Neuron executions", name="trn.executions",
-            text="Executions that ended so: completed, completed_with_err, completed_with_num_err, "
+            text="Executions by result: completed, completed_with_err, completed_with_num_err, "
             "timed_out, incorrect_input, failed_to_queue.",
-            source="neuron-monitor: execution_stats, execution_summary, added up"),
+            source="neuron-monitor: execution_stats, execution_summary, summed"),
     rate("trn.execution_status.{status}Rate", "1/s", "Neuron executions", of="trn.execution_status.{status}",
-         text="Executions per second that ended so."),
+         text="Executions per second by result."),
     counter("trn.execution_errors.{kind}", "1", "Neuron execution errors", name="trn.execution_errors",
-            text="Errors of executions: generic, numerical, transient, model, runtime, hardware.",
+            text="Execution errors: generic, numerical, transient, model, runtime, hardware.",
             source="neuron-monitor: execution_stats, growth of error_summary"),
     _latency("total", "from the call to its return"),
     _latency("device", "on the device"),
     gauge("trn.runtime_vcpu_usage.{use}", "%", "Neuron CPU", name="trn.runtime.vcpu",
-          text="CPU use of the processes that have a Neuron runtime, user and system, added up.",
+          text="CPU utilization of all processes with a Neuron runtime: user and system.",
           source="neuron-monitor: neuron_runtime_vcpu_usage"),
     *(_ecc(kind, what) for kind, what in _ECC.items()),
     gauge("trn.device.{i}.power_utilization", "%", "Neuron power", name="trn.device.power_utilization",
           scope="device",
-          text="Power of a Neuron device as share of the most it can take, mean of the last minute.",
+          text="Power of a Neuron device as a share of its maximum, mean of the last minute.",
           source="neuron_device/neuron*/stats/power/utilization"),
     gauge("trn.vcpu_usage.{use}", "%", "Instance CPU", name="trn.vcpu",
-          text="CPU use of the instance: user, nice, system, idle, io_wait, irq, soft_irq.",
-          source="neuron-monitor, where its configuration asks for it: vcpu_usage, average_usage"),
+          text="CPU utilization of the instance: user, nice, system, idle, io_wait, irq, soft_irq.",
+          source="neuron-monitor, if its configuration includes it: vcpu_usage, average_usage"),
     counter("trn.context_switches", "1", "Instance context switches", name="trn.context_switches",
             text="Context switches of the instance.",
-            source="neuron-monitor, where its configuration asks for it: vcpu_usage, added up"),
+            source="neuron-monitor, if its configuration includes it: vcpu_usage, summed"),
     *(gauge(f"trn.memory_info.{key}", "bytes", "Instance memory", merge="max",
             name=f"trn.instance.{key.removesuffix('_bytes')}",
-            text=text, source="neuron-monitor, where its configuration asks for it: memory_info")
+            text=text, source="neuron-monitor, if its configuration includes it: memory_info")
       for key, text in _SYSTEM_MEMORY.items()),
     counter("trn.malformed_reports", "1", "Neuron monitor", name="trn.malformed_reports", scope="monitor",
-            text="Lines of neuron-monitor that were no reports.", source="neuron-monitor's output"),
+            text="Lines of neuron-monitor that were not valid reports.", source="neuron-monitor's output"),
 )
 # fmt: on
