@@ -26,14 +26,14 @@ def test_pattern_filters_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["metrics", "swap*"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "Memory",
-        "  swap.used_percent  %      gauge    Swap space in use.",
-        "  swap.used          bytes  gauge    Swap space in use.",
+        "  swap.used_percent  %      gauge    Used swap space.",
+        "  swap.used          bytes  gauge    Used swap space.",
     ]
 
 
 def test_lines_fit_narrow_terminals() -> None:
     rows = {"Memory": tuple(DEFINITIONS.search("swap*"))}
-    assert list(table(rows, width=42))[1] == "  swap.used_percent  %      gauge    Swap…"
+    assert list(table(rows, width=42))[1] == "  swap.used_percent  %      gauge    Used…"
 
 
 def test_pattern_without_matches_is_an_error(capsys: pytest.CaptureFixture[str]) -> None:

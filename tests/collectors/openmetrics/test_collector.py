@@ -1,4 +1,4 @@
-"""Exporters' numbers become keys; what one of them does wrong is told, and hurts nobody else."""
+"""Exporters' numbers become keys. Errors of one exporter are reported and do not affect the others."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.collectors.exporters import Exporter, ok
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONG_S = 10.0  # longer than any test waits for what must come
+LONG_S = 10.0  # longer than any test should wait
 TEXT = """\
 # HELP room_temp Temperature of a room.
 # TYPE room_temp gauge
@@ -54,7 +54,7 @@ def exporter() -> Iterator[Exporter]:
 
 @pytest.fixture
 def collect() -> Iterator[Callable[..., OpenMetrics]]:
-    """Makes collectors as the settings would, and closes them."""
+    """Creates collectors from settings, and closes them."""
     made: list[OpenMetrics] = []
 
     def collect(urls: dict[str, str], **settings: Any) -> OpenMetrics:
@@ -68,30 +68,30 @@ def collect() -> Iterator[Callable[..., OpenMetrics]]:
 
 
 def answer(source: OpenMetrics | ExporterEndpoint, mono_s: float) -> Tick:
-    """A tick, with the answers to what is asked at it: they may come into a later one of the same moment."""
+    """A tick with the results of its requests, which may arrive in a later tick at the same time."""
     tick = Tick(mono_s)
     until_s = time.monotonic() + LONG_S
     source.sample(tick)
-    while any(aside.pending for aside in asides(source)):
+    while any(aside.pending for aside in readers(source)):
         assert time.monotonic() < until_s
         time.sleep(0.002)
         source.sample(tick)
     return tick
 
 
-def asides(source: OpenMetrics | ExporterEndpoint) -> list[Any]:
+def readers(source: OpenMetrics | ExporterEndpoint) -> list[Any]:
     endpoints = source._endpoints if isinstance(source, OpenMetrics) else [source]
     return [endpoint._reader for endpoint in endpoints]
 
 
-def alone(code: str) -> str:
-    """What a program prints in a Python of its own without installed packages, as a monitor is."""
+def run_isolated(code: str) -> str:
+    """The output of a program in a separate Python without installed packages, like the monitor's."""
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     command = [sys.executable, "-S", "-c", code]
     return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
 
-def test_without_an_endpoint_there_is_nothing_and_nothing_is_imported() -> None:
+def test_absent_without_an_endpoint_and_nothing_is_imported() -> None:
     with pytest.raises(Absent, match="no endpoint is configured \\(RUNVITALS_OPENMETRICS_ENDPOINTS\\)"):
         probe(Scope(options={"openmetrics_endpoints": {}}))
     code = """
@@ -102,10 +102,10 @@ found = sources.probe_all(Scope(), ["openmetrics"])
 assert found.reasons == {"openmetrics": "no endpoint is configured (RUNVITALS_OPENMETRICS_ENDPOINTS)"}, found
 print([name for name in sys.modules if name.endswith((".endpoint", ".http", ".exposition"))])
 """
-    assert alone(code) == "[]\n"
+    assert run_isolated(code) == "[]\n"
 
 
-def test_only_filters_cost_an_import_of_re(exporter: Exporter) -> None:
+def test_re_is_imported_only_for_filters(exporter: Exporter) -> None:
     code = f"""
 import sys
 from runvitals.collectors.base import Scope, Tick
@@ -117,10 +117,12 @@ print("re" in sys.modules)
 probe(Scope(options={{**options, "openmetrics_filters": ["temp"]}}))
 print("re" in sys.modules)
 """
-    assert alone(code) == "False\nTrue\n"
+    assert run_isolated(code) == "False\nTrue\n"
 
 
-def test_the_type_tells_gauges_from_counters(exporter: Exporter, collect: Callable[..., OpenMetrics]) -> None:
+def test_types_distinguish_gauges_and_counters(
+    exporter: Exporter, collect: Callable[..., OpenMetrics]
+) -> None:
     tick = answer(collect({"home": exporter.url}), 100.0)
     assert tick.gauges == {
         f"{HOME}room_temp.0": 21.5,
@@ -137,9 +139,7 @@ def test_the_type_tells_gauges_from_counters(exporter: Exporter, collect: Callab
     }
 
 
-def test_facts_tell_what_the_numbers_of_series_stand_for(
-    exporter: Exporter, collect: Callable[..., OpenMetrics]
-) -> None:
+def test_facts_map_series_numbers_to_labels(exporter: Exporter, collect: Callable[..., OpenMetrics]) -> None:
     collector = collect({"home": exporter.url.replace("http://", "http://me:hidden@") + "?token=hidden"})
     answer(collector, 100.0)
     home = collector.facts["openmetrics"]["home"]  # type: ignore[index]
@@ -158,9 +158,7 @@ def test_facts_tell_what_the_numbers_of_series_stand_for(
     assert "hidden" not in str(collector.facts)
 
 
-def test_a_series_keeps_its_number_whatever_the_order_and_whoever_is_gone(
-    exporter: Exporter, collect: Callable[..., OpenMetrics]
-) -> None:
+def test_a_series_keeps_its_number(exporter: Exporter, collect: Callable[..., OpenMetrics]) -> None:
     collector = collect({"home": exporter.url})
     exporter.answer = ok('t{a="1",b="2"} 1\nt{a="2"} 2\n')
     assert answer(collector, 100.0).gauges == {f"{HOME}t.0": 1.0, f"{HOME}t.1": 2.0}
@@ -168,9 +166,7 @@ def test_a_series_keeps_its_number_whatever_the_order_and_whoever_is_gone(
     assert answer(collector, 101.0).gauges == {f"{HOME}t.2": 3.0, f"{HOME}t.0": 4.0}
 
 
-def test_facts_change_only_with_the_series_and_not_every_second(
-    exporter: Exporter, collect: Callable[..., OpenMetrics]
-) -> None:
+def test_facts_change_only_with_the_series(exporter: Exporter, collect: Callable[..., OpenMetrics]) -> None:
     collector = collect({"home": exporter.url})
     answer(collector, 100.0)
     first = collector.facts
@@ -195,7 +191,7 @@ def test_facts_change_only_with_the_series_and_not_every_second(
         ({"room_temp": {"room": "cellar"}, "no_type": {}}, {"room_temp.0": 12.0, "no_type.0": 1.0}),
     ],
 )
-def test_filters_keep_what_fits_one_of_them(
+def test_filters_keep_series_that_match_one_of_them(
     exporter: Exporter, collect: Callable[..., OpenMetrics], filters: Any, kept: dict[str, float]
 ) -> None:
     collector = collect({"home": exporter.url}, filters=filters)
@@ -212,7 +208,7 @@ def test_headers_are_sent_to_every_endpoint(exporter: Exporter, collect: Callabl
             assert "\r\nAuthorization: Bearer abc\r\n" in request
 
 
-def test_an_endpoint_is_asked_once_a_second_at_most(
+def test_an_endpoint_is_read_at_most_once_a_second(
     exporter: Exporter, collect: Callable[..., OpenMetrics]
 ) -> None:
     collector = collect({"home": exporter.url})
@@ -223,8 +219,8 @@ def test_an_endpoint_is_asked_once_a_second_at_most(
     assert len(exporter.requests) == 2
 
 
-def test_what_is_costly_to_read_is_asked_less_often(exporter: Exporter) -> None:
-    clock_s = iter(range(1000))  # reading an answer takes 1 s of CPU
+def test_expensive_endpoints_are_read_less_often(exporter: Exporter) -> None:
+    clock_s = iter(range(1000))  # parsing a response takes 1 s of CPU
     endpoint = ExporterEndpoint("home", exporter.url, {}, None, cpu_s=lambda: float(next(clock_s)))
     asked = []
     for mono_s in range(100, 260, 10):
@@ -235,7 +231,7 @@ def test_what_is_costly_to_read_is_asked_less_often(exporter: Exporter) -> None:
     assert asked[-1] == 8
 
 
-def test_an_endpoint_that_hangs_delays_nobody(
+def test_a_hanging_endpoint_does_not_delay_the_others(
     exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TIMEOUT_S", 1000.0)
@@ -250,12 +246,10 @@ def test_an_endpoint_that_hangs_delays_nobody(
             collector.sample(tick)
             time.sleep(0.002)
         assert tick.gauges[f"{HOME}room_temp.0"] == 21.5
-        assert collector.pending  # the other has not answered yet
+        assert collector.pending  # the other has not responded yet
 
 
-def test_an_endpoint_that_does_not_answer_in_time_is_told(
-    collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_timeout_is_reported(collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TIMEOUT_S", 0.3)
     with Exporter(None) as silent:
         collector = collect({"silent": silent.url})
@@ -264,7 +258,7 @@ def test_an_endpoint_that_does_not_answer_in_time_is_told(
         assert not collector.pending
 
 
-def test_one_that_hangs_where_no_time_out_reaches_is_told_in_the_same_words(
+def test_a_hang_without_a_timeout_is_reported_as_a_timeout(
     collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "TIMEOUT_S", 2.0)
@@ -293,7 +287,7 @@ def test_one_that_hangs_where_no_time_out_reaches_is_told_in_the_same_words(
         (b"ERR unknown command\r\n\r\n", "sent a response that is not HTTP"),
     ],
 )
-def test_an_answer_that_is_none_is_told_and_the_others_go_on(
+def test_an_invalid_response_is_reported_without_affecting_the_others(
     exporter: Exporter, collect: Callable[..., OpenMetrics], wrong: bytes, why: str
 ) -> None:
     with Exporter(wrong) as broken:
@@ -305,7 +299,7 @@ def test_an_answer_that_is_none_is_told_and_the_others_go_on(
         assert f"{HOME}room_temp.0" in tick.gauges
 
 
-def test_lines_that_cannot_be_understood_hide_no_others_and_are_told_once(
+def test_invalid_lines_are_skipped_and_reported_once(
     exporter: Exporter, collect: Callable[..., OpenMetrics]
 ) -> None:
     collector = collect({"home": exporter.url})
@@ -321,7 +315,7 @@ def test_lines_that_cannot_be_understood_hide_no_others_and_are_told_once(
     assert collector.absent == {}
 
 
-def test_an_endpoint_that_is_down_is_asked_ever_less_often_and_comes_back(
+def test_an_endpoint_that_is_down_is_retried_with_backoff(
     collect: Callable[..., OpenMetrics],
 ) -> None:
     with Exporter(b"") as exporter:
@@ -332,7 +326,7 @@ def test_an_endpoint_that_is_down_is_asked_ever_less_often_and_comes_back(
             if len(exporter.requests) > len(asked_at):
                 asked_at.append(mono_s)
         waits_s = [later - earlier for earlier, later in pairwise(asked_at)]
-        # Up to a half longer, and then to the next second.
+        # Up to one and a half times as long, and then at the next second.
         for wait_s, least_s in zip(waits_s, [1, 2, 4, 8, 16, 32, 60, 60], strict=False):
             assert least_s <= wait_s <= 1.5 * least_s + 1
         assert 6 <= len(waits_s) <= 10
@@ -346,7 +340,7 @@ def test_an_endpoint_that_is_down_is_asked_ever_less_often_and_comes_back(
     assert "connection refused" in collector.absent["home"]
 
 
-def test_too_many_series_are_cut_off_and_told(
+def test_too_many_series_are_truncated_and_reported(
     exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_SERIES", 3)
@@ -371,7 +365,7 @@ def test_a_counter_starts_at_0_and_a_reset_is_a_gap(
     assert str(seen) == "[0.0, 30.0, nan, 40.0]"
 
 
-def test_the_monitor_writes_down_who_is_down(collect: Callable[..., OpenMetrics]) -> None:
+def test_the_monitor_records_endpoints_that_are_down(collect: Callable[..., OpenMetrics]) -> None:
     with Exporter(b"") as exporter:
         url = exporter.url
     collector = collect({"home": url})
@@ -384,12 +378,12 @@ def test_the_monitor_writes_down_who_is_down(collect: Callable[..., OpenMetrics]
     assert sampler.news() == {}
 
 
-def test_a_filter_without_labels_fits_all_of_a_metric() -> None:
+def test_a_filter_without_labels_matches_all_series_of_a_metric() -> None:
     assert MetricFilters({"temp": {}}).keep("home.room_temp", {"room": "cellar"})
     assert not MetricFilters({"temp": {"room": "x"}}).keep("home.room_temp", {})
 
 
-def test_too_long_labels_are_cut_off_and_told(
+def test_too_long_labels_are_truncated_and_reported(
     exporter: Exporter, collect: Callable[..., OpenMetrics], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MOST_CHARACTERS", 1000)
@@ -420,7 +414,7 @@ print(len(tick.counters), most_kib() - before)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="VmHWM is Linux's")
-def test_a_page_of_many_mb_costs_the_monitor_little_memory() -> None:
+def test_a_response_of_many_megabytes_needs_little_memory() -> None:
     page = "".join(
         f'# TYPE jobs{n} counter\njobs{n}{{path="/a/{n}",host="node{n}"}} {n}\n' for n in range(70_000)
     )
@@ -431,4 +425,4 @@ def test_a_page_of_many_mb_costs_the_monitor_little_memory() -> None:
         ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     series, more_kib = map(int, ran.stdout.split())
     assert series == 5000
-    assert more_kib < 32 * 1024  # 84 MB where it was read as a whole
+    assert more_kib < 32 * 1024  # 84 MB if it is read as a whole

@@ -1,4 +1,4 @@
-"""Where a process lies in the cgroup trees, and which limit binds."""
+"""The cgroup of a process, and the limit that applies to it."""
 
 from __future__ import annotations
 
@@ -42,23 +42,25 @@ def limits(cgroup: Cgroup) -> tuple[float | None, float | None]:
         pytest.param(trees.CONTAINER, (1.0 * GIB, 4.0), id="v2 in a namespace of its own"),
     ],
 )
-def test_the_smallest_limit_above_us_binds(tmp_path: Path, tree: trees.Tree, expected: object) -> None:
+def test_the_smallest_limit_in_the_hierarchy_applies(
+    tmp_path: Path, tree: trees.Tree, expected: object
+) -> None:
     assert limits(locate(plant(tmp_path, tree))) == expected
 
 
-def test_a_limit_tells_the_folder_it_is_set_on(tmp_path: Path) -> None:
+def test_a_limit_has_its_folder(tmp_path: Path) -> None:
     limit = locate(plant(tmp_path, trees.SLURM)).memory_limit()
     assert limit is not None
     assert limit.folder == f"{tmp_path}/sys/fs/cgroup/system.slice/slurmstepd.scope/job_42"
 
 
-def test_a_limit_above_the_machines_memory_is_none(tmp_path: Path) -> None:
+def test_a_limit_above_the_machines_memory_is_ignored(tmp_path: Path) -> None:
     folder = trees.cgroup_v2("/training.slice", memory_max=str(17 * GIB), cpu_max="max 100000")
     scope = plant(tmp_path, trees.LIMITED_SLICE | folder)
     assert limits(locate(scope)) == (None, None)
 
 
-def test_a_limit_that_is_changed_is_seen_at_the_next_look(tmp_path: Path) -> None:
+def test_a_changed_limit_is_read_at_the_next_call(tmp_path: Path) -> None:
     cgroup = locate(plant(tmp_path, trees.LIMITED_SLICE))
     put(tmp_path, "sys/fs/cgroup/training.slice/memory.max", f"{2 * GIB}\n")
     assert limits(cgroup)[0] == 2.0 * GIB
@@ -74,9 +76,9 @@ def test_controllers_mounted_together_share_a_folder(tmp_path: Path) -> None:
     assert limits(locate(plant(tmp_path, tree))) == (None, 0.5)
 
 
-def test_a_container_without_a_namespace_sees_only_its_own_part_of_the_tree(tmp_path: Path) -> None:
-    # Docker with cgroup v1: the mount shows the container's folder as if it were the root, and its path is
-    # the host's.
+def test_a_container_without_a_cgroup_namespace(tmp_path: Path) -> None:
+    # Docker with cgroup v1: the mount shows the container's folder as if it were the root, with the host's
+    # path.
     tree = trees.BARE_VM | {
         "proc/self/cgroup": "4:memory:/docker/3f2a\n",
         "proc/self/mountinfo": trees.mount(
@@ -87,14 +89,13 @@ def test_a_container_without_a_namespace_sees_only_its_own_part_of_the_tree(tmp_
     assert limits(locate(plant(tmp_path, tree))) == (1.0 * GIB, None)
 
 
-def test_a_process_outside_the_namespaces_root_is_looked_for_at_the_mount_point(tmp_path: Path) -> None:
+def test_a_process_outside_the_namespaces_root_uses_the_mount_point(tmp_path: Path) -> None:
     tree = trees.CONTAINER | {"proc/self/cgroup": "0::/../../other.slice\n"}
     assert limits(locate(plant(tmp_path, tree))) == (1.0 * GIB, 4.0)
 
 
-def test_mounts_of_our_own_namespace_are_not_looked_for_below_the_host_root(tmp_path: Path) -> None:
-    # A container that has mounted the host at DIR: our own folder is at /sys/fs/cgroup, not at
-    # DIR/sys/fs/cgroup.
+def test_mounts_of_our_namespace_are_not_under_the_host_root(tmp_path: Path) -> None:
+    # A container with the host mounted at DIR: our folder is in /sys/fs/cgroup, not in DIR/sys/fs/cgroup.
     own = tmp_path / "own"
     tree = trees.BARE_VM | {
         "proc/self/cgroup": "0::/\n",
@@ -121,7 +122,7 @@ def test_without_any_cgroup_files_there_are_no_limits(tmp_path: Path) -> None:
     ],
     ids=["cpuset and quota", "cpuset smaller than the quota", "no cpuset"],
 )
-def test_available_cpus_are_the_least_of_cpuset_and_quota(
+def test_available_cpus_are_the_minimum_of_cpuset_and_quota(
     tmp_path: Path, tree: trees.Tree, cpus: frozenset[int] | None, count: float | None
 ) -> None:
     scope = plant(tmp_path, tree)
@@ -131,14 +132,14 @@ def test_available_cpus_are_the_least_of_cpuset_and_quota(
         assert available_cpu_count(scope, cgroup) == count
 
 
-def test_on_this_machine_affinity_tells_the_available_cpus() -> None:
+def test_available_cpus_of_this_machine_by_affinity() -> None:
     scope = Scope(pids=[os.getpid()])
     assert available_cpus(scope, locate(scope)) == frozenset(os.sched_getaffinity(0))
     assert 0 < available_cpu_count(scope, locate(scope)) <= len(os.sched_getaffinity(0))
 
 
-def test_a_process_that_has_ended_does_not_hide_the_cpus() -> None:
-    scope = Scope(pids=[2**22 + 1])  # above the kernel's largest pid
+def test_available_cpus_after_a_process_has_ended() -> None:
+    scope = Scope(pids=[2**22 + 1])  # above the kernel's highest PID
     assert available_cpus(scope, Cgroup()) == frozenset(os.sched_getaffinity(0))
 
 
@@ -166,16 +167,16 @@ def test_out_of_memory_kills(tmp_path: Path, tree: trees.Tree, kills: int, host_
     assert (counter.read(), counter.host_wide) == (kills, host_wide)
 
 
-def test_a_new_kill_is_seen_at_once(tmp_path: Path) -> None:
+def test_a_new_kill_is_counted_immediately(tmp_path: Path) -> None:
     counter = OomKills(plant(tmp_path, trees.LIMITED_SLICE))
     put(tmp_path, "sys/fs/cgroup/training.slice/memory.events", "low 0\noom 3\noom_kill 2\n")
     assert counter.read() == 2
 
 
-def test_kills_are_unknown_where_nothing_counts_them(tmp_path: Path) -> None:
+def test_kills_are_unknown_without_a_counter(tmp_path: Path) -> None:
     assert OomKills(plant(tmp_path, trees.without(trees.BARE_VM, ["proc/vmstat"]))).read() is None
 
 
-def test_this_machine_counts_its_kills() -> None:
+def test_kills_of_this_machine() -> None:
     kills = OomKills(Scope(pids=[os.getpid()])).read()
     assert kills is None or kills >= 0

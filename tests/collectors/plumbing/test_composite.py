@@ -1,4 +1,4 @@
-"""Several sources as one: a part that fails costs only its own readings, and comes back."""
+"""Several sources as one: a failing part affects only its readings, and recovers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Part:
-    """Writes a key, unless it is broken."""
+    """Writes a key, or fails."""
 
     def __init__(self, name: str, key: str) -> None:
         self.name = name
@@ -37,7 +37,7 @@ class Part:
         self.closed = True
 
 
-def test_one_part_fails_alone_and_is_asked_again_later_and_later() -> None:
+def test_a_failing_part_is_retried_with_backoff() -> None:
     good, bad = Part("good", "a"), Part("bad", "b")
     parts = CompositeSource("both", [good, bad])
     bad.broken = True
@@ -54,7 +54,7 @@ def test_one_part_fails_alone_and_is_asked_again_later_and_later() -> None:
     assert "bad" not in parts.absent
 
 
-def test_when_all_fail_the_whole_has_failed() -> None:
+def test_the_composite_fails_if_all_parts_fail() -> None:
     first, second = Part("first", "a"), Part("second", "b")
     parts = CompositeSource("both", [first, second])
     first.broken = second.broken = True
@@ -62,7 +62,7 @@ def test_when_all_fail_the_whole_has_failed() -> None:
         parts.sample(Tick(1.0))
 
 
-def test_what_the_parts_tell_is_told_once() -> None:
+def test_equal_facts_and_reasons_of_the_parts_are_kept_once() -> None:
     first, second = Part("first", "a"), Part("second", "b")
     parts = CompositeSource("both", [first, second])
     assert parts.facts == {"cards": "first"}

@@ -1,4 +1,4 @@
-"""The text of exporters: both formats, what may go wrong in it, and that others read it as we do."""
+"""The text formats of exporters: both formats, invalid input, and agreement with another parser."""
 
 from __future__ import annotations
 
@@ -128,12 +128,12 @@ def test_the_openmetrics_format() -> None:
     }
 
 
-def test_a_gauge_that_is_called_like_a_part_of_a_histogram_is_a_gauge() -> None:
+def test_a_gauge_named_like_a_part_of_a_histogram_is_a_gauge() -> None:
     found = parse(b"# TYPE worker_count gauge\nworker_count 3\nother_count 4\n")
     assert kinds(found) == {"worker_count": GAUGE, "other_count": GAUGE}
 
 
-def test_names_in_quotes_may_hold_any_characters() -> None:
+def test_quoted_names_may_contain_any_characters() -> None:
     found = parse(b'# TYPE "my.metric" counter\n{"my.metric","a label"="x"} 4\n')
     assert (found.bad, found.samples[0].name, found.samples[0].labels) == (0, "my.metric", {"a label": "x"})
     assert found.kind("my.metric") == COUNTER
@@ -162,22 +162,22 @@ def test_names_in_quotes_may_hold_any_characters() -> None:
         ('# HELP "temp', "unterminated quotes"),
     ],
 )
-def test_a_bad_line_is_skipped_counted_and_named(line: str, fault: str) -> None:
+def test_an_invalid_line_is_skipped_counted_and_reported(line: str, fault: str) -> None:
     found = parse(f"good 1\n{line}\nfine 2\n".encode())
     assert [sample.name for sample in found.samples] == ["good", "fine"]
     assert (found.bad, found.first_bad) == (1, f"line 2, {line!r}: {fault}")
 
 
-def test_a_long_bad_line_is_shown_in_part() -> None:
+def test_a_long_invalid_line_is_truncated_in_the_report() -> None:
     assert len(parse(b"x" * 5000).first_bad) < 200
 
 
-def test_what_comes_after_the_end_is_bad() -> None:
+def test_lines_after_the_end_are_invalid() -> None:
     found = parse(b"a 1\n# EOF\nb 2\nc 3\n")
     assert ([sample.name for sample in found.samples], found.bad) == (["a"], 1)
 
 
-def test_line_ends_of_windows_no_last_line_end_and_bytes_that_are_not_utf_8() -> None:
+def test_windows_line_ends_missing_last_line_end_and_invalid_utf_8() -> None:
     found = parse(b'a{b="\xff\xfe"} 1\r\nc 2')
     assert found.bad == 0
     assert [(sample.labels, sample.value) for sample in found.samples] == [
@@ -186,18 +186,18 @@ def test_line_ends_of_windows_no_last_line_end_and_bytes_that_are_not_utf_8() ->
     ]
 
 
-def test_nothing_at_all() -> None:
+def test_empty_input() -> None:
     assert (parse(b"").samples, parse(b"\n\n").bad) == ([], 0)
 
 
-def test_a_page_instead_of_metrics_is_bad_lines_only() -> None:
+def test_html_has_only_invalid_lines() -> None:
     found = parse(b"<!doctype html>\n<html><body>Not here</body></html>\n")
     assert (found.samples, found.bad) == ([], 2)
 
 
-# An independent writer of the two formats, and what it was asked to write.
+# An independent writer of the two formats, and the values to write.
 NAMES = st.from_regex(r"[a-zA-Z_:][a-zA-Z0-9_:]{0,12}", fullmatch=True)
-# Two underscores in front are reserved, and refused by the client of the last test but one.
+# Two underscores in front are reserved, and rejected by the Prometheus client.
 LABEL_NAMES = st.from_regex(r"_?[a-zA-Z][a-zA-Z0-9_]{0,8}", fullmatch=True)
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r"), max_size=12)
 SERIES = st.tuples(NAMES, st.dictionaries(LABEL_NAMES, TEXTS, max_size=4), st.floats())
@@ -218,7 +218,7 @@ def comparable(series: Iterable[tuple[str, dict[str, str], float]]) -> list[tupl
 
 
 @given(st.lists(st.tuples(SERIES, BLANKS), max_size=8))
-def test_what_was_written_is_read(wanted: list[tuple[tuple[str, dict[str, str], float], str]]) -> None:
+def test_written_text_is_parsed(wanted: list[tuple[tuple[str, dict[str, str], float], str]]) -> None:
     text = "\n".join(written(*series, blank) for series, blank in wanted)
     found = parse(text.encode())
     assert found.bad == 0
@@ -227,13 +227,13 @@ def test_what_was_written_is_read(wanted: list[tuple[tuple[str, dict[str, str], 
 
 
 @given(st.binary(max_size=200) | st.text(alphabet='ab_{}="\\, \n\t#1.TYPEHL', max_size=60).map(str.encode))
-def test_no_text_makes_it_fail(data: bytes) -> None:
+def test_any_bytes_are_parsed_without_an_exception(data: bytes) -> None:
     found = parse(data)
     assert (found.bad > 0) == bool(found.first_bad)
 
 
 @given(st.lists(SERIES, max_size=5, unique_by=lambda series: series[0]))
-def test_the_prometheus_client_reads_the_same(wanted: list[tuple[str, dict[str, str], float]]) -> None:
+def test_the_prometheus_client_agrees(wanted: list[tuple[str, dict[str, str], float]]) -> None:
     text = "".join(written(*series) + "\n" for series in wanted)
     theirs = [
         (sample.name, sample.labels, sample.value)
@@ -245,7 +245,7 @@ def test_the_prometheus_client_reads_the_same(wanted: list[tuple[str, dict[str, 
 
 
 @pytest.mark.parametrize("text", [PROMETHEUS, OPENMETRICS])
-def test_the_prometheus_client_reads_the_documents_above_the_same(text: str) -> None:
+def test_the_prometheus_client_agrees_on_the_documents_above(text: str) -> None:
     read = read_openmetrics if text is OPENMETRICS else read_prometheus
     theirs = [sample for family in read(text) for sample in family.samples]
     ours = parse(text.encode()).samples
@@ -264,7 +264,7 @@ def test_the_prometheus_client_reads_the_documents_above_the_same(text: str) -> 
         '{"a b",x="}"} 1\n{"a b",x="}"} 2 3\na{x="}"\na{x="} 1\nb 1 # {t="}"} 1\nb 2 # {t="}"} 1\n',
     ],
 )
-def test_what_is_known_from_an_earlier_answer_changes_nothing(text: str) -> None:
+def test_families_of_an_earlier_response_do_not_matter(text: str) -> None:
     known: dict[str, tuple[str, dict[str, str]]] = {}
     fresh = parse(text.encode())
     for _ in range(2):
@@ -273,13 +273,13 @@ def test_what_is_known_from_an_earlier_answer_changes_nothing(text: str) -> None
         assert (again.bad, again.first_bad) == (fresh.bad, fresh.first_bad)
 
 
-# -- piece by piece
+# -- input in pieces
 
 PIECES = b'# TYPE a counter\na_total{b="\xc3\xa9\xe2\x82\xac"} 7\n\nbad line here\nc 2 1000\n# EOF\nd 4'
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 1000])
-def test_an_answer_in_pieces_is_read_as_if_it_were_whole(size: int) -> None:
+def test_a_response_in_pieces_is_parsed_like_a_whole_one(size: int) -> None:
     whole = parse(PIECES, openmetrics=False)
     samples: list[ExpositionSample] = []
     parser = ExpositionParser(samples.append)
@@ -293,7 +293,7 @@ def test_an_answer_in_pieces_is_read_as_if_it_were_whole(size: int) -> None:
     assert found.kind("a_total") == "counter"
 
 
-def test_a_line_without_an_end_is_left_out_and_what_follows_is_read() -> None:
+def test_an_endless_line_is_skipped() -> None:
     samples: list[ExpositionSample] = []
     parser = ExpositionParser(samples.append)
     parser.feed(b"a 1\n")
@@ -307,7 +307,7 @@ def test_a_line_without_an_end_is_left_out_and_what_follows_is_read() -> None:
     assert parser.found.first_bad.startswith("line 2, 'xxx")
 
 
-def test_of_very_many_families_the_last_are_known() -> None:
+def test_only_the_last_of_very_many_families_are_remembered() -> None:
     parser = ExpositionParser(lambda _: None)
     for number in range(8000):
         parser.feed(b"# TYPE m%d counter\nm%d 1\n" % (number, number))

@@ -1,4 +1,4 @@
-"""The monitor's HTTP client, against a server that sends what it is told to, byte by byte."""
+"""The monitor's HTTP client, against a server that sends given bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 def fault(answer: bytes | None, **limits: float) -> str:
-    """What `get` has to say about an answer, without the address."""
+    """The error of `get` for a response, without the address."""
     with Exporter(answer) as exporter, pytest.raises(HttpError) as caught:
         get(exporter.url, **limits)  # type: ignore[arg-type]
     text = str(caught.value)
@@ -25,7 +25,7 @@ def fault(answer: bytes | None, **limits: float) -> str:
     return text.removeprefix(f"{exporter.url} ")
 
 
-def test_a_plain_answer_and_what_was_sent_for_it() -> None:
+def test_a_response_and_its_request() -> None:
     with Exporter(ok("up 1\n", "Content-Type: text/plain; version=0.0.4")) as exporter:
         answer = get(exporter.url, {"X-Token": "abc"})
     assert (answer.status, answer.body) == (200, b"up 1\n")
@@ -40,7 +40,7 @@ def test_a_plain_answer_and_what_was_sent_for_it() -> None:
     }
 
 
-def test_a_header_of_the_user_takes_the_place_of_ours() -> None:
+def test_a_header_of_the_user_replaces_ours() -> None:
     with Exporter(ok("")) as exporter:
         get(exporter.url, {"accept": "text/html", "host": "other"})
     assert "Accept: */*" not in exporter.requests[0]
@@ -48,7 +48,7 @@ def test_a_header_of_the_user_takes_the_place_of_ours() -> None:
     assert "host: other" in exporter.requests[0]
 
 
-def test_user_and_password_of_the_url_are_sent_and_never_told() -> None:
+def test_credentials_in_the_url_are_sent_but_never_reported() -> None:
     with Exporter(b"HTTP/1.1 403 Forbidden\r\n\r\n") as exporter:
         url = exporter.url.replace("://", "://me:p%40ss@") + "?token=abc"
         with pytest.raises(HttpError) as caught:
@@ -68,7 +68,7 @@ def test_user_and_password_of_the_url_are_sent_and_never_told() -> None:
         ok(gzip.compress(b"up 1\n", mtime=0), "Content-Encoding: gzip"),
     ],
 )
-def test_the_ways_to_send_a_body(answer: bytes) -> None:
+def test_transfer_encodings(answer: bytes) -> None:
     with Exporter(answer) as exporter:
         assert get(exporter.url).body == b"up 1\n"
 
@@ -86,7 +86,7 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"),
+    ("answer", "expected"),
     [
         (b"", "closed the connection without a response"),
         (b"220 mail.example.org ESMTP\r\n", "sent a response that is not HTTP"),
@@ -106,11 +106,11 @@ def test_a_unix_socket(tmp_path: Path) -> None:
         (b"HTTP/1.1 200 OK\r\nX: " + b"x" * 70_000, "sent headers of more than 64 KiB"),
     ],
 )  # fmt: skip
-def test_an_answer_that_is_none(answer: bytes, said: str) -> None:
-    assert fault(answer) == said
+def test_invalid_responses(answer: bytes, expected: str) -> None:
+    assert fault(answer) == expected
 
 
-def test_packed_nonsense() -> None:
+def test_invalid_compressed_data() -> None:
     assert "cannot be read" in fault(ok(b"nonsense", "Content-Encoding: gzip"))
 
 
@@ -123,16 +123,16 @@ def test_packed_nonsense() -> None:
         ok(gzip.compress(b"x" * 100_000, mtime=0), "Content-Encoding: gzip"),
     ],
 )
-def test_an_answer_that_is_too_long(answer: bytes) -> None:
+def test_a_response_that_is_too_long(answer: bytes) -> None:
     assert fault(answer, limit_bytes=1000) == "sent more than 1000 bytes"
 
 
-def test_no_answer_in_time() -> None:
+def test_timeout() -> None:
     assert fault(None, timeout_s=0.1) == "did not respond within 0.1 s"
 
 
-def test_the_time_is_for_the_whole_answer_not_for_each_part() -> None:
-    """A server that sends a byte now and then keeps a client busy that waits anew for every part."""
+def test_the_timeout_covers_the_whole_response() -> None:
+    """A server that sends a byte now and then must not keep the client waiting."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         script = (
             "import socket, sys, time\n"
@@ -148,7 +148,7 @@ def test_the_time_is_for_the_whole_answer_not_for_each_part() -> None:
             dripping.kill()
 
 
-def test_nobody_listens() -> None:
+def test_connection_refused() -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(
@@ -164,7 +164,7 @@ def test_no_such_socket(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "expected"),
     [
         ("localhost:9400/metrics", "expected http://, https:// or http\\+unix://"),
         ("ftp://host/", "expected http://"),
@@ -175,8 +175,8 @@ def test_no_such_socket(tmp_path: Path) -> None:
         ("http://me:secret@höst/?token=secret", "has whitespace or characters"),
     ],
 )
-def test_a_wrong_url(url: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said) as caught:
+def test_an_invalid_url(url: str, expected: str) -> None:
+    with pytest.raises(ValueError, match=expected) as caught:
         HttpAddress(url)
     assert "secret" not in str(caught.value)
 
@@ -210,7 +210,7 @@ def test_unquoted() -> None:
 
 
 def test_tls_is_loaded_only_for_https() -> None:
-    """Where nothing is encrypted, neither `ssl` nor `socket` is loaded; a server without TLS is told so."""
+    """Without encryption neither `ssl` nor `socket` is imported. A server without TLS is reported as such."""
     script = (
         "import sys; sys.path.append(sys.argv[1])\n"
         "from runvitals.collectors.plumbing.http import HttpError, get\n"
@@ -231,7 +231,7 @@ def test_tls_is_loaded_only_for_https() -> None:
 
 
 @pytest.mark.parametrize("packed", [False, True])
-def test_a_long_answer_is_handed_over_in_pieces(packed: bool) -> None:
+def test_a_long_response_is_passed_on_in_pieces(packed: bool) -> None:
     body = b"".join(b"line %d\n" % number for number in range(100_000))
     answer = ok(gzip.compress(body), "Content-Encoding: gzip") if packed else ok(body)
     pieces: list[bytes] = []
@@ -241,7 +241,7 @@ def test_a_long_answer_is_handed_over_in_pieces(packed: bool) -> None:
     assert max(map(len, pieces)) <= 1 << 16
 
 
-def test_what_is_packed_in_several_members_is_read_whole() -> None:
+def test_several_gzip_members_are_decompressed() -> None:
     packed = gzip.compress(b"a 1\n") + gzip.compress(b"b 2\n")
     with Exporter(ok(packed, "Content-Encoding: gzip")) as exporter:
         assert get(exporter.url).body == b"a 1\nb 2\n"

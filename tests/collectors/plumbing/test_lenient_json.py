@@ -1,4 +1,4 @@
-"""JSON between the other things a tool says."""
+"""Finding JSON between other output of a tool."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from runvitals.collectors.plumbing.lenient_json import find
         b'\xef\xbb\xbf{"card0": {"a": "1"}}',
     ],
 )
-def test_the_object_is_found_between_remarks(output: bytes) -> None:
+def test_an_object_between_messages_is_found(output: bytes) -> None:
     assert find(output) == {"card0": {"a": "1"}}
 
 
-def test_a_list_of_objects_is_found_as_well() -> None:
+def test_a_list_of_objects_is_found() -> None:
     assert find(b'[2025-01-01 10:00] info\n[{"gpu": 0}, {"gpu": 1}]') == [{"gpu": 0}, {"gpu": 1}]
     assert find(b"[]\n") == []
 
 
-def test_bytes_that_are_not_utf8_cost_one_name_and_no_more() -> None:
+def test_invalid_utf_8_affects_only_one_name() -> None:
     assert find(b'{"name": "Radeon \xae", "use": 5}') == {"name": "Radeon \ufffd", "use": 5}
 
 
@@ -42,11 +42,11 @@ def test_bytes_that_are_not_utf8_cost_one_name_and_no_more() -> None:
         (b"[" * 100_000, "invalid JSON"),
     ],
 )
-def test_no_json_and_half_of_it_are_errors_that_show_what_was_printed(output: bytes, why: str) -> None:
+def test_missing_or_incomplete_json_is_an_error_with_the_output(output: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         find(output)
 
 
-def test_a_text_of_brackets_is_given_up_soon() -> None:
+def test_the_search_in_text_full_of_brackets_is_limited() -> None:
     with pytest.raises(ValueError, match="no JSON in the output"):
         find(b"[ x " * 500_000)

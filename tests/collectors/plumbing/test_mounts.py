@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def test_the_longest_mount_point_above_a_path_holds_it(tmp_path: Path) -> None:
+def test_the_longest_mount_point_of_a_path_is_used(tmp_path: Path) -> None:
     table = mount("/", "ext4") + mount("/data", "xfs") + mount("/data/shared", "nfs4")
     scope = plant(tmp_path, {"proc/self/mountinfo": table})
     mounts = read_mounts(scope)
@@ -28,26 +28,26 @@ def test_the_longest_mount_point_above_a_path_holds_it(tmp_path: Path) -> None:
     }
 
 
-def test_of_two_mounts_at_one_point_the_later_is_seen(tmp_path: Path) -> None:
+def test_the_later_of_two_mounts_at_one_point_is_used(tmp_path: Path) -> None:
     scope = plant(tmp_path, {"proc/self/mountinfo": mount("/", "ext4") + mount("/", "overlay")})
     found = mount_of(read_mounts(scope), scope.path("/etc"))
     assert found is not None
     assert found.kind == "overlay"
 
 
-def test_spaces_and_backslashes_of_a_mount_point_are_restored(tmp_path: Path) -> None:
+def test_spaces_and_backslashes_in_a_mount_point_are_unescaped(tmp_path: Path) -> None:
     scope = plant(tmp_path, {"proc/self/mountinfo": mount("/my\\040data\\134x", "ext4")})
     assert [mount.point for mount in read_mounts(scope)] == [scope.path("/my data\\x")]
 
 
-def test_lines_that_are_no_mounts_are_passed_over(tmp_path: Path) -> None:
+def test_invalid_lines_are_ignored(tmp_path: Path) -> None:
     scope = plant(
         tmp_path, {"proc/self/mountinfo": "nonsense\n\n36 27 0:31 / /x rw - \n" + mount("/", "ext4")}
     )
     assert [mount.kind for mount in read_mounts(scope)] == ["ext4"]
 
 
-def test_without_a_table_there_are_no_mounts(tmp_path: Path) -> None:
+def test_no_mounts_without_a_table(tmp_path: Path) -> None:
     assert read_mounts(plant(tmp_path, {})) == []
     assert mount_of([], "/etc") is None
 
@@ -56,7 +56,7 @@ def test_this_machine_has_a_root() -> None:
     assert mount_of(read_mounts(Scope()), "/") is not None
 
 
-def test_within_goes_by_whole_names() -> None:
+def test_within_compares_whole_names() -> None:
     assert within("/home", "/home")
     assert within("/home/a", "/home")
     assert within("/home", "/")

@@ -1,4 +1,4 @@
-"""Who belongs to a run."""
+"""The processes that belong to a run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def loadavg(last_pid: int) -> dict[str, str]:
     return {"proc/loadavg": f"0.00 0.00 0.00 1/9 {last_pid}\n"}
 
 
-def test_descendants_belong_to_it_as_they_come_and_go(tmp_path: Path) -> None:
+def test_descendants_that_start_and_end(tmp_path: Path) -> None:
     tree = loadavg(12) | process(10, 1) | process(11, 10) | process(12, 1)
     scope = plant(tmp_path, tree, pids=[10])
     run = RunProcesses(scope, f"{tmp_path}/proc", excluded=1)
@@ -29,7 +29,7 @@ def test_descendants_belong_to_it_as_they_come_and_go(tmp_path: Path) -> None:
     assert run.pids(2.0) == {10, 13}
 
 
-def test_a_rank_that_attaches_later_brings_its_own(tmp_path: Path) -> None:
+def test_a_rank_attached_later_adds_its_descendants(tmp_path: Path) -> None:
     scope = plant(tmp_path, loadavg(22) | process(10, 1) | process(20, 1) | process(22, 20), pids=[10])
     run = RunProcesses(scope, f"{tmp_path}/proc", excluded=1)
     assert run.pids(0.0) == {10}
@@ -37,7 +37,7 @@ def test_a_rank_that_attaches_later_brings_its_own(tmp_path: Path) -> None:
     assert run.pids(1.0) == {10, 20, 22}
 
 
-def test_without_procfs_or_when_asked_so_it_is_the_attached_ones(tmp_path: Path) -> None:
+def test_only_attached_processes_without_procfs_or_by_setting(tmp_path: Path) -> None:
     assert RunProcesses(Scope(pids=[7]), f"{tmp_path}/nowhere").pids(0.0) == {7}
     alone = plant(tmp_path, loadavg(12) | process(10, 1) | process(11, 10), pids=[10])
     alone.process_tree = False

@@ -1,4 +1,4 @@
-"""Programs as sources: they answer late, hang, print rubbish, die and come back; a tick never waits."""
+"""Programs as sources: slow, hanging, failing, exiting and recovering ones. A tick never waits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def program(folder: Path, name: str, script: str) -> str:
-    """A shell script that can be run; returns where it lies."""
+    """Write an executable shell script; returns its path."""
     path = folder / name
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(f"#!/bin/sh\n{script}\n")
@@ -32,7 +32,7 @@ def program(folder: Path, name: str, script: str) -> str:
 
 
 def soon(ask: Callable[[], T], good: Callable[[T], bool] = bool) -> T:
-    """Ask until the answer is good: children need their milliseconds."""
+    """Call until the result is good: child processes need some milliseconds."""
     until_s = time.monotonic() + PATIENCE_S
     while not good(answer := ask()):
         assert time.monotonic() < until_s, "no answer"
@@ -41,14 +41,14 @@ def soon(ask: Callable[[], T], good: Callable[[T], bool] = bool) -> T:
 
 
 def output(tool: Tool, mono_s: float) -> bytes:
-    """The next output; the tick's clock stands still meanwhile."""
+    """The next output, at one time."""
     answer = soon(lambda: tool.output(mono_s), lambda answer: answer is not None)
     assert answer is not None
     return answer
 
 
 def failure(ask: Callable[[], object]) -> ToolFailed:
-    """The new failure that comes of asking."""
+    """The new failure raised by the call."""
 
     def attempt() -> ToolFailed | None:
         try:
@@ -65,7 +65,7 @@ def failure(ask: Callable[[], object]) -> ToolFailed:
 
 
 def processes_with(text: str) -> list[int]:
-    """Processes, dead ones too, whose command line or name holds a text."""
+    """Processes, including zombies, whose command line or name contains a text."""
     found = []
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -80,24 +80,24 @@ def processes_with(text: str) -> list[int]:
 
 
 def children() -> set[int]:
-    """Our children, zombies among them."""
+    """Our children, including zombies."""
     with open(f"/proc/self/task/{os.getpid()}/children") as file:
         return {int(pid) for pid in file.read().split()}
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_left() -> Iterator[None]:
-    """After each test there are as many children and descriptors as before."""
+    """No test leaves children or descriptors behind."""
     before, descriptors = children(), len(os.listdir("/proc/self/fd"))
     yield
     soon(lambda: children() <= before)
     assert len(os.listdir("/proc/self/fd")) == descriptors
 
 
-# -- where a program lies
+# -- finding a program
 
 
-def test_a_program_is_found_on_the_path_and_else_where_vendors_put_it(
+def test_a_program_is_found_on_path_or_in_the_vendors_folders(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = program(tmp_path / "bin", "fake-smi", "")
@@ -109,7 +109,7 @@ def test_a_program_is_found_on_the_path_and_else_where_vendors_put_it(
     assert find("fake-smi") is None
 
 
-def test_what_cannot_be_run_or_lies_in_a_relative_folder_is_not_found(
+def test_files_that_are_not_executable_or_in_relative_folders_are_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program(tmp_path / "bin", "fake-smi", "")
@@ -123,10 +123,10 @@ def test_what_cannot_be_run_or_lies_in_a_relative_folder_is_not_found(
     assert find("folder-smi") is None
 
 
-# -- commands that end
+# -- commands that exit
 
 
-def test_an_answer_comes_with_a_later_tick_and_the_next_run_starts_when_it_is_due(tmp_path: Path) -> None:
+def test_output_arrives_in_a_later_tick_and_the_next_run_starts_when_due(tmp_path: Path) -> None:
     log = tmp_path / "log"
     tool = Tool([program(tmp_path, "smi", f'echo run >> {log}; echo "$1 C"'), "41"], every_s=2.0)
     assert tool.output(100.0) is None
@@ -148,7 +148,7 @@ def test_no_tool_runs_more_often_than_once_a_second(tmp_path: Path) -> None:
     assert log.read_text() == "run\nrun\n"
 
 
-def test_a_tool_sees_the_c_locale_no_input_and_what_is_set_for_it(tmp_path: Path) -> None:
+def test_environment_and_input_of_a_tool(tmp_path: Path) -> None:
     script = 'echo "$LC_ALL $EXTRA $(cat | wc -c) $(ps -o pgid= $$) $$"'
     tool = Tool([program(tmp_path, "smi", script)], environ={"EXTRA": "yes"})
     locale, extra, stdin, group, pid = output(tool, 1.0).split()
@@ -156,7 +156,7 @@ def test_a_tool_sees_the_c_locale_no_input_and_what_is_set_for_it(tmp_path: Path
     assert group == pid
 
 
-def test_a_tool_gets_none_of_another_tools_pipes(tmp_path: Path) -> None:
+def test_a_tool_does_not_inherit_another_tools_pipes(tmp_path: Path) -> None:
     lister = find("ls")
     assert lister is not None
     before = open_files()
@@ -174,7 +174,7 @@ def open_files() -> set[str]:
     return {os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder) if os.path.lexists(f"{folder}/{fd}")}
 
 
-def test_a_failure_is_told_in_the_tools_own_words(tmp_path: Path) -> None:
+def test_a_failure_includes_the_tools_output(tmp_path: Path) -> None:
     script = 'echo half an answer; echo >&2; echo "Failed to open device 3" >&2; echo more >&2; exit 1'
     tool = Tool([program(tmp_path, "smi", script)])
     failed = failure(lambda: tool.output(1.0))
@@ -192,19 +192,19 @@ def test_a_failure_is_told_in_the_tools_own_words(tmp_path: Path) -> None:
         ("printf 'bad \\377\\376 byte\\n' >&2; exit 1", "exited with 1: bad \ufffd\ufffd byte"),
     ],
 )  # fmt: skip
-def test_ways_to_fail(tmp_path: Path, script: str, words: str) -> None:
+def test_kinds_of_failures(tmp_path: Path, script: str, words: str) -> None:
     tool = Tool([program(tmp_path, "smi", script)])
     assert str(failure(lambda: tool.output(1.0))) == f"{tmp_path}/smi {words}"
 
 
-def test_a_failed_run_is_followed_by_another_when_it_is_due(tmp_path: Path) -> None:
+def test_after_a_failed_run_the_next_starts_when_due(tmp_path: Path) -> None:
     tool = Tool([program(tmp_path, "smi", f"[ -e {tmp_path}/driver ] && echo fine")])
     failure(lambda: tool.output(1.0))
     (tmp_path / "driver").touch()
     assert output(tool, 2.0) == b"fine\n"
 
 
-def test_a_program_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_program(tmp_path: Path) -> None:
     missing = Tool([f"{tmp_path}/smi"])
     with pytest.raises(ToolFailed, match="smi could not be started: No such file or directory"):
         missing.output(1.0)
@@ -224,7 +224,7 @@ def test_a_program_that_is_not_there_or_cannot_run(tmp_path: Path) -> None:
     ],
     ids=["hangs", "ignores SIGTERM", "has a child", "closes its output"],
 )
-def test_a_tool_that_hangs_is_killed_with_all_its_children(tmp_path: Path, script: str) -> None:
+def test_a_hanging_tool_is_killed_with_all_its_children(tmp_path: Path, script: str) -> None:
     marker = script[script.index("61.") :][:4]
     tool = Tool([program(tmp_path, "smi", script)], timeout_s=2.0)
     assert tool.output(100.0) is None
@@ -233,24 +233,24 @@ def test_a_tool_that_hangs_is_killed_with_all_its_children(tmp_path: Path, scrip
     with pytest.raises(ToolFailed, match=r"smi took longer than 2 s and was killed"):
         tool.output(102.0)
     soon(lambda: not processes_with(marker))
-    soon(lambda: tool.output(103.0) is None and tool.running)  # the next one is tried
+    soon(lambda: tool.output(103.0) is None and tool.running)  # the next run starts
     tool.close()
     soon(lambda: not processes_with(marker))
 
 
-def test_a_tool_whose_grandchild_keeps_the_pipe_open_has_answered_when_it_ends(tmp_path: Path) -> None:
+def test_a_tool_has_finished_even_if_a_grandchild_keeps_the_pipe_open(tmp_path: Path) -> None:
     tool = Tool([program(tmp_path, "smi", "sleep 62.5 & echo answer")])
     assert output(tool, 1.0) == b"answer\n"
     soon(lambda: not processes_with("62.5"))
 
 
-def test_a_long_answer_arrives_whole(tmp_path: Path) -> None:
+def test_long_output_is_complete(tmp_path: Path) -> None:
     script = "i=0; line=$(printf '%01000d' 7); while [ $i -lt 2500 ]; do echo $line; i=$((i+1)); done"
     tool = Tool([program(tmp_path, "smi", script)])
     assert len(output(tool, 1.0)) == 2500 * 1001
 
 
-def test_complaints_without_end_do_not_stop_a_tool(tmp_path: Path) -> None:
+def test_endless_stderr_does_not_block_a_tool(tmp_path: Path) -> None:
     tool = Tool([program(tmp_path, "smi", "yes warning | head -c 3000000 >&2; echo answer")])
     assert output(tool, 1.0) == b"answer\n"
 
@@ -264,12 +264,12 @@ def test_a_tool_that_prints_too_much_is_killed(tmp_path: Path) -> None:
     tool.close()
 
 
-def test_bytes_are_handed_on_as_they_are(tmp_path: Path) -> None:
+def test_bytes_are_passed_on_unchanged(tmp_path: Path) -> None:
     tool = Tool([program(tmp_path, "smi", "printf '\\377\\000\\351'")])
     assert output(tool, 1.0) == b"\xff\x00\xe9"
 
 
-def test_closing_kills_what_runs_and_leaves_no_zombie(tmp_path: Path) -> None:
+def test_close_kills_the_process_and_leaves_no_zombie(tmp_path: Path) -> None:
     tool = Tool([program(tmp_path, "smi", "sleep 64.5")])
     tool.output(1.0)
     tool.close()
@@ -277,7 +277,7 @@ def test_closing_kills_what_runs_and_leaves_no_zombie(tmp_path: Path) -> None:
     soon(lambda: not processes_with("64.5"))
 
 
-# -- commands that go on printing
+# -- commands that print continuously
 
 
 def lines(stream: StreamingTool, mono_s: float, count: int) -> list[bytes]:
@@ -286,7 +286,7 @@ def lines(stream: StreamingTool, mono_s: float, count: int) -> list[bytes]:
     def enough() -> bool:
         try:
             got.extend(stream.lines(mono_s))
-        except StillFailing:  # it has been started again, and has printed nothing yet
+        except StillFailing:  # restarted, and nothing printed yet
             return False
         return len(got) >= count
 
@@ -294,7 +294,7 @@ def lines(stream: StreamingTool, mono_s: float, count: int) -> list[bytes]:
     return got
 
 
-def test_a_stream_hands_out_whole_lines(tmp_path: Path) -> None:
+def test_a_stream_returns_complete_lines(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     script = (
         f"printf 'one\\r\\ntwo\\nth'; until [ -e {gate} ]; do sleep 0.005; done; echo ree; exec sleep 65.5"
@@ -313,13 +313,13 @@ def test_a_stream_of_very_long_lines_does_not_fall_behind(tmp_path: Path) -> Non
     script = "printf '%0450000d\\n' 1; exec sleep 66.5"
     stream = StreamingTool([program(tmp_path, "monitor", script)])
     stream.lines(1.0)
-    time.sleep(0.3)  # a tick later all of it must lie in the pipe
+    time.sleep(0.3)  # all of it must be in the pipe at the next tick
     (line,) = stream.lines(2.0)
     assert len(line) == 450_000
     stream.close()
 
 
-def test_a_stream_that_ends_is_started_again_later_and_later(tmp_path: Path) -> None:
+def test_a_stream_that_exits_is_restarted_with_backoff(tmp_path: Path) -> None:
     starts = tmp_path / "starts"
     script = f"echo start >> {starts}; echo line; echo half; echo 'lost the driver' >&2; exit 7"
     stream = StreamingTool([program(tmp_path, "monitor", script)])
@@ -334,7 +334,7 @@ def test_a_stream_that_ends_is_started_again_later_and_later(tmp_path: Path) -> 
     assert starts.read_text().count("start") == 8
 
 
-def test_a_stream_that_always_fails_says_why_at_each_tick_until_it_works(tmp_path: Path) -> None:
+def test_a_failing_stream_is_reported_at_each_tick(tmp_path: Path) -> None:
     stream = StreamingTool(
         [program(tmp_path, "monitor", f"[ -e {tmp_path}/ok ] || exit 7; echo line; sleep 69.5")]
     )
@@ -348,7 +348,7 @@ def test_a_stream_that_always_fails_says_why_at_each_tick_until_it_works(tmp_pat
     stream.close()
 
 
-def test_lines_that_are_rejected_are_a_failure_until_others_come(tmp_path: Path) -> None:
+def test_rejected_lines_are_a_failure_until_others_arrive(tmp_path: Path) -> None:
     gate = tmp_path / "gate"
     script = f"echo '| no | such |'; until [ -e {gate} ]; do sleep 0.005; done; echo good; exec sleep 69.6"
     stream = StreamingTool([program(tmp_path, "monitor", script)])
@@ -362,19 +362,19 @@ def test_lines_that_are_rejected_are_a_failure_until_others_come(tmp_path: Path)
     stream.close()
 
 
-def test_a_stream_that_lived_long_is_started_again_at_once(tmp_path: Path) -> None:
+def test_a_stream_that_ran_long_is_restarted_immediately(tmp_path: Path) -> None:
     stream = StreamingTool([program(tmp_path, "monitor", "exit 0")])
     for mono_s in (0.0, 1.0, 3.0):
         failure(lambda now_s=mono_s: stream.lines(now_s))
     with pytest.raises(StillFailing):
-        stream.lines(7.0)  # starts it
+        stream.lines(7.0)  # starts the process
     failure(lambda: stream.lines(100.0))
     with pytest.raises(StillFailing):
         stream.lines(100.9)
     failure(lambda: stream.lines(101.1))
 
 
-def test_a_stream_that_is_not_there_is_looked_for_again(tmp_path: Path) -> None:
+def test_a_missing_stream_program_is_searched_again(tmp_path: Path) -> None:
     stream = StreamingTool([f"{tmp_path}/monitor"])
     with pytest.raises(ToolFailed, match="monitor could not be started: No such file"):
         stream.lines(1.0)
@@ -397,14 +397,14 @@ def test_a_stream_that_never_stops_does_not_hold_up_a_tick(tmp_path: Path) -> No
     stream = StreamingTool([program(tmp_path, "monitor", "exec yes")], limit_bytes=200_000)
     lines(stream, 1.0, 1)
     read = stream.lines(2.0)
-    assert 0 < sum(map(len, read)) < 2_000_000  # there is always more
+    assert 0 < sum(map(len, read)) < 2_000_000  # there is always more output
     stream.close()
 
 
-# -- our own process
+# -- the monitor's process
 
 
-def test_it_works_where_children_are_reaped_by_the_kernel_and_with_small_modules_only(tmp_path: Path) -> None:
+def test_tools_work_if_the_kernel_reaps_children_and_with_small_modules_only(tmp_path: Path) -> None:
     script = """
 import _signal, sys, time
 sys.path.insert(0, sys.argv[1])
@@ -425,7 +425,7 @@ print(*set(sys.modules) - before)
     assert not heavy.intersection(ran.stdout.split())
 
 
-def test_a_child_that_prints_for_ever_ends_when_the_monitor_is_killed(tmp_path: Path) -> None:
+def test_an_endless_child_ends_when_the_monitor_is_killed(tmp_path: Path) -> None:
     script = """
 import os, sys, time
 sys.path.insert(0, sys.argv[1])
