@@ -92,13 +92,13 @@ def build(catalogue: MetadataStore, runs: int) -> None:
                 WriterHeartbeat(w.writer_id, now_ms, now_ms + ms)
                 for w, ms in zip(joined, lasting, strict=True)
             ]
-            catalogue.writers.heard(signs)
+            catalogue.writers.record_heartbeats(signs)
             ended: tuple[State, ...] = ("finished", "failed", "crashed", "stopped")
             states = chance.choices(ended, (80, 10, 8, 1), k=len(joined))
             ends = [
                 WriterEnd(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
             ]
-            catalogue.writers.end([one for one in ends if chance.random() < 0.97])
+            catalogue.writers.record_ends([one for one in ends if chance.random() < 0.97])
     for what, seconds in spent.items():
         print(f"  {what:8} {seconds / runs * 1e6:31,.0f} µs a run")
     began = time.perf_counter()
@@ -220,7 +220,7 @@ def measure(catalogue: MetadataStore, runs: int) -> None:
     report("100 writers join again", lambda: catalogue.writers.join(known, now_ms))
     report(
         "100 signs of life",
-        lambda: catalogue.writers.heard([WriterHeartbeat(w, now_ms, now_ms) for w in writers]),
+        lambda: catalogue.writers.record_heartbeats([WriterHeartbeat(w, now_ms, now_ms) for w in writers]),
     )
     report("a summary of 10 numbers, durable", lambda: _merge(catalogue, chance, [numbers[0]]))
     report("100 summaries of 10 numbers, durable", lambda: _merge(catalogue, chance, numbers))

@@ -28,7 +28,7 @@ from runvitals.store.metadata import (
     WriterRegistration,
     open_metadata_store,
 )
-from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, fold
+from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, add_logged_rows
 from runvitals.store.samples.contract import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0
@@ -97,7 +97,7 @@ class StoredServer(Client):
         for names_of_call, made in calls.items():
             t = np.array([time_ms for time_ms, _ in made], np.int64)
             self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
-        self.catalogue.writers.heard(
+        self.catalogue.writers.record_heartbeats(
             [WriterHeartbeat(who.writer_id, self.now_ms, max(one.time_ms for one in records))]
         )
 
@@ -109,12 +109,12 @@ class StoredServer(Client):
             if value == value
         }
         rows = LoggedRows(who.run_id, writer, 0, record.seq, metrics)
-        self.catalogue.write(lambda connection: fold(connection, [rows]))
+        self.catalogue.write(lambda connection: add_logged_rows(connection, [rows]))
 
     def append(self, who: RegisteredWriter, keys: tuple[str, ...], t: Any, values: Any) -> None:
         """Samples of a writer: rows × keys."""
         schema = self.catalogue.metrics.schema(keys)
-        self.catalogue.metrics.record([(who.writer_id, schema.id)])
+        self.catalogue.metrics.record_schemas([(who.writer_id, schema.id)])
         self._seq += 1
         batch = SampleBatch(
             who.lane_id, who.writer_id, self._seq, schema.metric_ids, t, np.ascontiguousarray(values)
@@ -154,9 +154,9 @@ class StoredServer(Client):
             known = {name: value.get(name) for name in names[what]}
             ended_ms = time_ms if what == "exit" else None
             process = WatchedProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
-            self.catalogue.writers.note_processes([process])
+            self.catalogue.writers.record_processes([process])
         elif what == "end":
             how = Ending(
                 value["state"], value.get("exit_code"), value.get("signal"), value.get("out_of_memory")
             )
-            self.catalogue.writers.end([WriterEnd(who.writer_id, how, time_ms)])
+            self.catalogue.writers.record_ends([WriterEnd(who.writer_id, how, time_ms)])

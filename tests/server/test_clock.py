@@ -76,7 +76,7 @@ def test_runs_stay_in_their_states_when_the_clock_is_set(
 ) -> None:
     clock = machine.clock()
     dead = joined(catalogue, "dead", clock())
-    catalogue.writers.heard([WriterHeartbeat(dead.writer_id, clock(), clock())])
+    catalogue.writers.record_heartbeats([WriterHeartbeat(dead.writer_id, clock(), clock())])
     machine.wait(3_600_000)
     heartbeats = Heartbeats(catalogue, clock)
     heartbeats.close()
@@ -109,7 +109,7 @@ def test_a_clock_that_was_wrong_under_an_earlier_server_leaves_nothing_running(
     machine: Machine, catalogue: MetadataStore
 ) -> None:
     who = joined(catalogue, "dead", YEAR_2037)
-    catalogue.writers.heard([WriterHeartbeat(who.writer_id, YEAR_2037, YEAR_2037)])
+    catalogue.writers.record_heartbeats([WriterHeartbeat(who.writer_id, YEAR_2037, YEAR_2037)])
     clock = machine.clock()
     assert state(catalogue, "dead", clock()) == "running"
     Heartbeats(catalogue, clock).close()

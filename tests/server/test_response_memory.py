@@ -40,7 +40,7 @@ def add_run(served: Served) -> None:
         [WriterRegistration("abc", "monitor.node1.1", "digits", started_ms=T0)], T0
     )
     schema = served.catalogue.metrics.schema([f"key.{number}" for number in range(10)])
-    served.catalogue.metrics.record([(who.writer_id, schema.id)])
+    served.catalogue.metrics.record_schemas([(who.writer_id, schema.id)])
     values = np.random.default_rng(1).random((15_000, 10))
     t = T0 + 1000 * np.arange(len(values))
     served.store.append([SampleBatch(who.lane_id, who.writer_id, 0, schema.metric_ids, t, values)])

@@ -79,7 +79,7 @@ def many_runs(shared: StoredServer, count: int) -> None:
     )
     told = [SectionUpdate(who.run_id, "run", {"name": f"name {i}"}, start_ms) for i, who in enumerate(joined)]
     shared.catalogue.sections.merge(told)
-    shared.catalogue.writers.end(
+    shared.catalogue.writers.record_ends(
         [
             WriterEnd(
                 who.writer_id, Ending("failed", 1) if i % 10 == 0 else Ending("finished", 0), start_ms + i

@@ -36,7 +36,7 @@ def serve(folder: Path, catalogue: Path | None = None, run: str | None = None) -
 def record(store: SqliteChunks, catalogue: MetadataStore, run: str) -> int:
     (writer,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", "digits")], NOW)
     schema = catalogue.metrics.schema(["cpu", f"{run}.loss"])
-    catalogue.metrics.record([(writer.writer_id, schema.id)])
+    catalogue.metrics.record_schemas([(writer.writer_id, schema.id)])
     t = NOW + 1000 * np.arange(10)
     store.append([SampleBatch(writer.lane_id, writer.writer_id, 1, schema.metric_ids, t, np.ones((10, 2)))])
     return writer.lane_id
@@ -124,7 +124,7 @@ def test_unpaired_stores_of_an_older_version_are_paired(store: Path) -> None:
     serve(store, run="badger")
     with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
         assert samples.pairing is not None
-        assert catalogue.numbers.pairing() == (samples.pairing.id, samples.pairing.starts)
+        assert catalogue.issued_ids.pairing() == (samples.pairing.id, samples.pairing.starts)
 
 
 # Month files
@@ -208,7 +208,7 @@ def test_a_month_file_without_store_id_is_read_and_gets_one_when_written(store: 
         open_metadata_store(str(store / "catalogue.db")) as catalogue,
     ):
         (stamped,) = connection.execute("SELECT id FROM store").fetchone()
-        known = catalogue.numbers.pairing()
+        known = catalogue.issued_ids.pairing()
         assert known is not None
         assert stamped == known[0]
 

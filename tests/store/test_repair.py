@@ -43,7 +43,7 @@ def store(tmp_path: Path) -> Path:
             ]
         )
         schema = catalogue.metrics.schema(["cpu", "memory"])
-        catalogue.metrics.record([(writer.writer_id, schema.id) for writer in writers])
+        catalogue.metrics.record_schemas([(writer.writer_id, schema.id) for writer in writers])
         t = NOW + 1000 * np.arange(40)
         for seq in range(2):
             samples.append(

@@ -116,7 +116,7 @@ def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatab
         HighestIds(stored.highest, max(stored.metrics, default=0)),
     )
     return mismatch(
-        store, PairingState(issued.name, issued.pairing(), not issued.has_writers(), issued.given())
+        store, PairingState(issued.name, issued.pairing(), not issued.has_writers(), issued.highest())
     )
 
 

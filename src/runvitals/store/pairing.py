@@ -71,8 +71,8 @@ def sample_store_state(store: SqliteChunks) -> PairingState:
 
 
 def metadata_store_state(catalogue: MetadataStore) -> PairingState:
-    numbers = catalogue.numbers
-    return PairingState(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.given())
+    numbers = catalogue.issued_ids
+    return PairingState(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.highest())
 
 
 def check_metadata_store_exists(store: SqliteChunks, address: str) -> None:
@@ -107,10 +107,10 @@ def pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
 
 def stamp(store: SqliteChunks, catalogue: MetadataStore) -> None:
     """Write the same id to both, and count this start."""
-    ours, theirs = store.pairing, catalogue.numbers.pairing()
+    ours, theirs = store.pairing, catalogue.issued_ids.pairing()
     before = max(ours.starts if ours else 0, theirs[1] if theirs else 0)
     # Month files contain it, too, in case the log is lost.
     pairing_id = store.store_id or (theirs[0] if theirs else secrets.token_hex(16))
     # Metadata store first: it may be ahead of the sample store, but never behind.
-    catalogue.numbers.pair(pairing_id, before + 1)
-    store.pair(Pairing(pairing_id, before + 1, catalogue.numbers.name))
+    catalogue.issued_ids.pair(pairing_id, before + 1)
+    store.pair(Pairing(pairing_id, before + 1, catalogue.issued_ids.name))

@@ -48,7 +48,7 @@ def repair(folder: str, address: str, report: Report) -> None:
             report(f"recovered {fill_from_damaged(catalogue, damaged):,} rows of {damaged} into {address}")
         _check_pair(store, catalogue)
         known = set(catalogue.writers.lanes())
-        issued = catalogue.numbers.given()
+        issued = catalogue.issued_ids.highest()
 
         def is_wanted(lane: int) -> bool:
             """Whether a lane is not known to belong to a deleted run."""
@@ -61,9 +61,9 @@ def repair(folder: str, address: str, report: Report) -> None:
         store.flush()
         _recover_runs(store, catalogue, known, report)
         ours = HighestIds(*store.highest())
-        catalogue.numbers.go_on_after(ours, SKIPPED_IDS)
+        catalogue.issued_ids.skip_to(ours, SKIPPED_IDS)
         pairing.stamp(store, catalogue)
-        report(f"{folder} and {catalogue.numbers.name} are paired")
+        report(f"{folder} and {catalogue.issued_ids.name} are paired")
 
 
 def _set_metadata_aside(address: str, report: Report) -> str | None:
@@ -80,10 +80,10 @@ def _set_metadata_aside(address: str, report: Report) -> str | None:
 
 
 def _check_pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
-    ours, theirs = store.store_id, catalogue.numbers.pairing()
+    ours, theirs = store.store_id, catalogue.issued_ids.pairing()
     if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
-            f"the catalogue {catalogue.numbers.name} belongs to another store than {store.folder}: specify "
+            f"the catalogue {catalogue.issued_ids.name} belongs to another store than {store.folder}: specify "
             "the right one with --catalogue, or a new one to restore runs from their samples"
         )
 

@@ -120,7 +120,7 @@ def test_chosen_series(
 def test_a_device_by_its_uuid(training: Training, server: StoredServer) -> None:
     row = server.catalogue.runs.find("abc", T0)
     assert row is not None
-    server.catalogue.devices.note(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
+    server.catalogue.devices.record(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
     keys = {one["key"] for one in server.ask("runs/abc/series", device="GPU-1")}
     assert keys == {
         f"gpu.1.{name}" for name in ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock")
@@ -138,7 +138,7 @@ def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: StoredSe
         server.take(tmp_path, run_id)
         row = server.catalogue.runs.find(run_id, T0)
         assert row is not None
-        server.catalogue.devices.note(row.id, devices_of("node1", {"gpu_nvidia": gpus}), T0)
+        server.catalogue.devices.record(row.id, devices_of("node1", {"gpu_nvidia": gpus}), T0)
     for device, runs in (("GPU-1", ["b", "a"]), ("GPU-2", ["c"]), ("node1/0000:01:00.0", ["b"]), ("x", [])):
         for client in (local, server):
             assert [one["id"] for one in client.ask("runs", device=device)["runs"]] == runs

@@ -1,4 +1,4 @@
-"""A query that takes longer than its question may is ended by the database, and the next one is answered."""
+"""A query that exceeds its deadline is interrupted by the database; the next one succeeds."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runvitals.store.metadata import Filter, MetadataStore
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
-def test_a_query_ends_where_the_time_is_over(catalogue: MetadataStore) -> None:
+def test_query_is_interrupted_at_its_deadline(catalogue: MetadataStore) -> None:
     with (
         pytest.raises(TooSlow),
         deadline.within(0.05),

@@ -1,4 +1,4 @@
-"""The numbers that a catalogue gives: none is given twice."""
+"""Ids are never assigned twice."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from runvitals.store.metadata.recovery import RecoveredRun, recover
 NOW = 1_790_812_800_000
 
 
-def test_numbers_go_on_after_what_was_given_and_what_is_lost(catalogue: MetadataStore) -> None:
+def test_skip_to_skips_issued_and_lost_ids(catalogue: MetadataStore) -> None:
     (first,) = catalogue.writers.join([WriterRegistration("otter", "curl")], NOW)
-    before = catalogue.numbers.given()
+    before = catalogue.issued_ids.highest()
     assert before.writer >= first.writer_id
     catalogue.runs.delete([first.run_id], NOW)
     catalogue.runs.purge([first.run_id])
-    assert catalogue.numbers.given() == before
-    catalogue.numbers.go_on_after(HighestIds(writer=before.writer + 50, metric=before.metric + 7), 100)
+    assert catalogue.issued_ids.highest() == before
+    catalogue.issued_ids.skip_to(HighestIds(writer=before.writer + 50, metric=before.metric + 7), 100)
     (second,) = catalogue.writers.join([WriterRegistration("badger", "curl")], NOW)
     assert second.writer_id == before.writer + 151
     assert second.run_id > first.run_id + 100
     assert catalogue.metrics.schema(["cpu"]).metric_ids[0] == before.metric + 108
 
 
-def test_who_a_catalogue_belongs_to_is_remembered(catalogue: MetadataStore) -> None:
-    catalogue.numbers.pair("abc", 1)
-    catalogue.numbers.pair("abc", 2)
-    assert catalogue.numbers.pairing() == ("abc", 2)
+def test_pairing_is_stored(catalogue: MetadataStore) -> None:
+    catalogue.issued_ids.pair("abc", 1)
+    catalogue.issued_ids.pair("abc", 2)
+    assert catalogue.issued_ids.pairing() == ("abc", 2)
 
 
-def test_runs_are_recovered_under_the_numbers_of_their_samples(catalogue: MetadataStore) -> None:
-    given = catalogue.numbers.given()
+def test_runs_are_recovered_with_the_ids_of_their_samples(catalogue: MetadataStore) -> None:
+    given = catalogue.issued_ids.highest()
     lane = given.writer + 40
     recover(catalogue, [RecoveredRun(lane, (given.metric + 3,), NOW, NOW + 1000)])
     run = catalogue.runs.find(f"recovered-{lane}", NOW)
@@ -40,6 +40,6 @@ def test_runs_are_recovered_under_the_numbers_of_their_samples(catalogue: Metada
     assert catalogue.metrics.keys([given.metric + 3]) == {
         given.metric + 3: f"recovered.metric_{given.metric + 3}"
     }
-    catalogue.numbers.go_on_after(HighestIds(lane, given.metric + 3), 10)
+    catalogue.issued_ids.skip_to(HighestIds(lane, given.metric + 3), 10)
     (who,) = catalogue.writers.join([WriterRegistration("heron", "curl")], NOW)
     assert who.writer_id > lane

@@ -1,4 +1,4 @@
-"""What rows of `log()` come to: each row once, found and sorted by, what was set by hand before it."""
+"""Summaries of logged rows: each row counts once, explicit values take precedence, runs sort by them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.fields import MAX_FIELDS
 from runvitals.query.run_builder import MergedSection
 from runvitals.store.metadata import MetadataStore, SectionUpdate
-from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, fold, summary_of
+from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, add_logged_rows, summary_of
 from tests.store.metadata.runs import T0, joined, uids, where
 
 
@@ -24,7 +24,7 @@ def log(
         last = LoggedValues(len(values), sum(values), min(values), max(values), values[-1], T0 + seq)
         metrics[name] = last
     said = LoggedRows(run_id, writer, len(metrics), seq, metrics)
-    catalogue.write(lambda connection: fold(connection, [said]))
+    catalogue.write(lambda connection: add_logged_rows(connection, [said]))
 
 
 def summary(catalogue: MetadataStore, run_id: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def define(catalogue: MetadataStore, run_id: int, **kinds: str) -> None:
     catalogue.sections.merge([SectionUpdate(run_id, "metrics", metrics, T0)])
 
 
-def test_it_is_as_defined(catalogue: MetadataStore) -> None:
+def test_summaries_follow_their_definitions(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     define(catalogue, run_id, loss="min", acc="max", speed="mean", debug="none")
     log(
@@ -49,7 +49,7 @@ def test_it_is_as_defined(catalogue: MetadataStore) -> None:
     assert summary(catalogue, run_id) == {"loss": 1.0, "acc": 3.0, "speed": 3.0, "lr": 0.5}
 
 
-def test_rows_that_come_again_are_not_counted_again(catalogue: MetadataStore) -> None:
+def test_repeated_rows_are_counted_once(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     define(catalogue, run_id, speed="mean")
     for seq in (1, 5, 1, 5):
@@ -59,14 +59,14 @@ def test_rows_that_come_again_are_not_counted_again(catalogue: MetadataStore) ->
     assert summary(catalogue, run_id) == {"speed": 5.0}, "another writer's first row"
 
 
-def test_the_last_one_is_that_by_time_of_all_writers(catalogue: MetadataStore) -> None:
+def test_last_value_by_time_over_all_writers(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     log(catalogue, run_id, 7, {"loss": 7.0})
     log(catalogue, run_id, 3, {"loss": 3.0}, writer="train.n2")
     assert summary(catalogue, run_id) == {"loss": 7.0}
 
 
-def test_runs_are_sorted_and_found_by_it(catalogue: MetadataStore) -> None:
+def test_runs_are_filtered_and_sorted_by_summary(catalogue: MetadataStore) -> None:
     runs = {uid: joined(catalogue, uid).run_id for uid in ("a", "b", "c", "d")}
     for uid, loss in (("a", 0.5), ("b", 0.1), ("c", 0.3)):
         log(catalogue, runs[uid], 1, {"loss": loss})
@@ -80,7 +80,7 @@ def test_runs_are_sorted_and_found_by_it(catalogue: MetadataStore) -> None:
     assert summary(catalogue, runs["b"]) == {"loss": 0.0}
 
 
-def test_what_a_client_tells_has_limits(catalogue: MetadataStore) -> None:
+def test_limits_on_metrics_and_writers(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     log(catalogue, run_id, 1, {f"m{n}": float(n) for n in range(MAX_FIELDS + 500)})
     log(catalogue, run_id, 2, {"another": 1.0, "m1": 5.0})
@@ -89,12 +89,12 @@ def test_what_a_client_tells_has_limits(catalogue: MetadataStore) -> None:
     assert "another" not in found
 
 
-def test_a_run_that_is_not_there(catalogue: MetadataStore) -> None:
+def test_unknown_run_raises(catalogue: MetadataStore) -> None:
     with pytest.raises(UnknownRun):
         log(catalogue, 4711, 1, {"loss": 1.0})
 
 
-def test_removed_keys_are_gone_and_what_was_before_does_not_come_back(catalogue: MetadataStore) -> None:
+def test_removed_keys_do_not_reappear(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.1, "seed": 1}, T0)])
     catalogue.sections.merge([SectionUpdate(run_id, "config", {"new": 1}, T0 + 5, removed=("lr",))])
@@ -105,7 +105,7 @@ def test_removed_keys_are_gone_and_what_was_before_does_not_come_back(catalogue:
     assert uids(catalogue, where("config.lr > 0")) == ["abc"]
 
 
-def test_the_same_rule_as_readers_of_the_journal(catalogue: MetadataStore) -> None:
+def test_same_summary_as_journal_readers(catalogue: MetadataStore) -> None:
     for seed in range(30):
         chance, merged = random.Random(seed), MergedSection()
         run_id = joined(catalogue, f"run-{seed}").run_id

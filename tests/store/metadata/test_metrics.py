@@ -1,4 +1,4 @@
-"""Numbers of metrics: given once, whoever asks."""
+"""Ids of metrics and key lists: assigned once, also with concurrent writers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from runvitals.store.metadata import MetadataStore, open_metadata_store
 from tests.store.metadata.runs import joined
 
 
-def test_a_key_has_one_number_for_all_time(catalogue: MetadataStore, address: str) -> None:
+def test_key_has_one_permanent_id(catalogue: MetadataStore, address: str) -> None:
     first = catalogue.metrics.ids(["cpu", "gpu.0.powerWatts"])
     assert len(set(first.values())) == 2
     assert catalogue.metrics.ids(["gpu.0.powerWatts", "new", "cpu"]).items() >= first.items()
@@ -22,20 +22,20 @@ def test_a_key_has_one_number_for_all_time(catalogue: MetadataStore, address: st
         assert other.metrics.keys(first.values()) == {number: key for key, number in first.items()}
 
 
-def test_asking_for_what_there_is_makes_nothing(catalogue: MetadataStore) -> None:
+def test_find_creates_no_ids(catalogue: MetadataStore) -> None:
     number = catalogue.metrics.ids(["cpu"])["cpu"]
     assert catalogue.metrics.find(["cpu", "unheard.of"]) == {"cpu": number}
     assert catalogue.metrics.keys([number, 4711]) == {number: "cpu"}
-    assert catalogue.metrics.beginning() == {"cpu": number}
+    assert catalogue.metrics.with_prefix() == {"cpu": number}
 
 
-def test_keys_that_begin_so(catalogue: MetadataStore) -> None:
+def test_keys_with_a_prefix(catalogue: MetadataStore) -> None:
     ids = catalogue.metrics.ids(["gpu.0.temp", "gpu.1.temp", "gpu", "gpuX", "cpu", "gpu.é", "gpu._"])
-    assert set(catalogue.metrics.beginning("gpu.")) == {"gpu.0.temp", "gpu.1.temp", "gpu.é", "gpu._"}
-    assert catalogue.metrics.beginning("") == ids
+    assert set(catalogue.metrics.with_prefix("gpu.")) == {"gpu.0.temp", "gpu.1.temp", "gpu.é", "gpu._"}
+    assert catalogue.metrics.with_prefix("") == ids
 
 
-def test_any_text_is_a_key_but_an_empty_or_endless_one(catalogue: MetadataStore) -> None:
+def test_keys_may_be_any_text_but_empty_or_too_long(catalogue: MetadataStore) -> None:
     keys = ["loss 📉", "a'b\"c", "a\0b", "half \ud83d", "%_\\", "x" * 512]
     ids = catalogue.metrics.ids(keys)
     assert list(ids) == keys
@@ -45,7 +45,7 @@ def test_any_text_is_a_key_but_an_empty_or_endless_one(catalogue: MetadataStore)
             catalogue.metrics.ids(["cpu", key])
 
 
-def test_a_list_of_keys_has_a_number_too(catalogue: MetadataStore, address: str) -> None:
+def test_key_lists_have_ids(catalogue: MetadataStore, address: str) -> None:
     schema = catalogue.metrics.schema(["cpu", "memory"])
     assert catalogue.metrics.keys(schema.metric_ids) == dict(
         zip(schema.metric_ids, ["cpu", "memory"], strict=True)
@@ -58,18 +58,18 @@ def test_a_list_of_keys_has_a_number_too(catalogue: MetadataStore, address: str)
         assert other.metrics.schema_of(schema.id) == schema  # from memory
     with pytest.raises(LookupError, match="unknown schema 4711"):
         catalogue.metrics.schema_of(4711)
-    with pytest.raises(ValueError, match="'cpu' occurs twice"):
+    with pytest.raises(ValueError, match="duplicate metric 'cpu'"):
         catalogue.metrics.schema(["cpu", "memory", "cpu"])
 
 
-def test_which_metrics_the_writers_of_a_run_have(catalogue: MetadataStore) -> None:
+def test_metrics_of_a_run_by_writer(catalogue: MetadataStore) -> None:
     monitor = joined(catalogue, "abc")
     trainer = joined(catalogue, "abc", writer="train.node1.7.a")
     other = joined(catalogue, "other")
     host, more, loss = (catalogue.metrics.schema(keys) for keys in (["cpu"], ["cpu", "gpu.0.temp"], ["loss"]))
     used = [(monitor.writer_id, host.id), (monitor.writer_id, more.id), (trainer.writer_id, loss.id)]
-    catalogue.metrics.record([*used, (other.writer_id, host.id)])
-    catalogue.metrics.record(used)
+    catalogue.metrics.record_schemas([*used, (other.writer_id, host.id)])
+    catalogue.metrics.record_schemas(used)
     assert catalogue.metrics.of_run(monitor.run_id) == {
         monitor.writer_id: set(more.metric_ids),
         trainer.writer_id: set(loss.metric_ids),
@@ -82,7 +82,7 @@ KEYS = [f"key.{number}" for number in range(12)]
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=8), min_size=2, max_size=6))
-def test_many_who_ask_at_once_are_told_the_same(catalogue: MetadataStore, asked: list[list[str]]) -> None:
+def test_concurrent_requests_get_the_same_ids(catalogue: MetadataStore, asked: list[list[str]]) -> None:
     """Each asks in an order of its own, and through a memory of its own."""
     example = f"{next(EXAMPLES)}."
     others = [[example + key for key in keys] for keys in asked]
@@ -96,4 +96,4 @@ def test_many_who_ask_at_once_are_told_the_same(catalogue: MetadataStore, asked:
         for key, number in answer.items():
             assert together.setdefault(key, number) == number
     assert len(set(together.values())) == len(together)
-    assert catalogue.metrics.beginning(example) == together
+    assert catalogue.metrics.with_prefix(example) == together

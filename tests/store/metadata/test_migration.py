@@ -23,13 +23,13 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("alembic
 """
 
 
-def test_the_revisions_are_those_that_alembic_finds() -> None:
+def test_revisions_match_alembic() -> None:
     scripts = ScriptDirectory(FOLDER)
     assert revisions() == {script.revision for script in scripts.walk_revisions()}
     assert max(revisions()) == scripts.get_current_head()
 
 
-def test_a_current_database_is_opened_without_alembic(tmp_path: Path) -> None:
+def test_current_database_opens_without_alembic(tmp_path: Path) -> None:
     path = str(tmp_path / "metadata.db")
     open_metadata_store(path).close()
     opened = subprocess.run(
@@ -38,7 +38,7 @@ def test_a_current_database_is_opened_without_alembic(tmp_path: Path) -> None:
     assert opened.stdout.strip() == "[]"
 
 
-def test_an_older_database_is_migrated(tmp_path: Path) -> None:
+def test_older_database_is_migrated(tmp_path: Path) -> None:
     database = Database(str(tmp_path / "metadata.db"))
     try:
         migrate(database, "0001")
@@ -50,7 +50,7 @@ def test_an_older_database_is_migrated(tmp_path: Path) -> None:
         database.close()
 
 
-def test_a_database_of_a_later_version_is_rejected(tmp_path: Path) -> None:
+def test_database_of_a_later_version_is_rejected(tmp_path: Path) -> None:
     path = str(tmp_path / "metadata.db")
     database = Database(path)
     try:

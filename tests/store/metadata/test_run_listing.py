@@ -1,4 +1,4 @@
-"""Lists of runs: what is in them, in which order, on which page."""
+"""Lists of runs: filters, order and pages."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_searches(catalogue: MetadataStore, few: None) -> None:
         assert catalogue.runs.count(Filter(text=text), T0) == len(expected.split())
 
 
-def test_a_search_knows_what_was_said_last(catalogue: MetadataStore) -> None:
+def test_search_follows_the_newest_values(catalogue: MetadataStore) -> None:
     run_id = made(catalogue, "abc", config={"opt": "adam", "note": "old"}, run={"notes": "first thoughts"})
     catalogue.sections.merge([SectionUpdate(run_id, "config", {"opt": "lion"}, T0 + 1)])
     assert uids(catalogue, Filter(text="lion first old")) == ["abc"]
@@ -169,7 +169,7 @@ def test_a_search_knows_what_was_said_last(catalogue: MetadataStore) -> None:
     assert uids(catalogue, where("config.opt.name = sgd")) == ["abc"]
 
 
-def test_a_run_that_starts_meanwhile_moves_none_to_another_page(five: MetadataStore) -> None:
+def test_new_runs_do_not_shift_pages(five: MetadataStore) -> None:
     first = five.runs.page(EVERYTHING, RunSort(), T0, limit=3)
     joined(five, "newer", started_ms=T0 + 10_000)
     second = five.runs.page(EVERYTHING, RunSort(), T0, limit=3, after=first.next)
@@ -177,7 +177,7 @@ def test_a_run_that_starts_meanwhile_moves_none_to_another_page(five: MetadataSt
     assert second.next is None
 
 
-def test_states_on_all_pages_are_of_one_moment(five: MetadataStore) -> None:
+def test_all_pages_use_states_of_the_first_page(five: MetadataStore) -> None:
     """Ten seconds later all runs are lost, and still on the second page of those that are running."""
     running = Filter(states=("running",))
     first = five.runs.page(running, RunSort(), T0 + 10_000, limit=3)
@@ -203,20 +203,20 @@ def test_states_on_all_pages_are_of_one_moment(five: MetadataStore) -> None:
         ["name", True, 1, 0, "a", "1"],
     ],
 )
-def test_what_is_no_place_in_a_list(five: MetadataStore, place: object) -> None:
+def test_invalid_cursors(five: MetadataStore, place: object) -> None:
     after = base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
     for text in (after, "", "x", "é"):
         with pytest.raises(ValueError, match="expected the `next` of a previous page"):
             five.runs.page(EVERYTHING, RunSort("name"), T0, after=text)
 
 
-def test_a_place_belongs_to_one_order(five: MetadataStore) -> None:
+def test_cursor_of_another_order_raises(five: MetadataStore) -> None:
     after = five.runs.page(EVERYTHING, RunSort(), T0, limit=1).next
     with pytest.raises(ValueError, match="belongs to a list sorted by started_ms"):
         five.runs.page(EVERYTHING, RunSort("name"), T0, after=after)
 
 
-def test_what_cannot_be_asked(catalogue: MetadataStore) -> None:
+def test_invalid_queries(catalogue: MetadataStore) -> None:
     with pytest.raises(
         ValueError, match=r"by 'colour'; expected one of id, name, .* config\.… or summary\.…"
     ):
@@ -312,7 +312,7 @@ EXAMPLES = itertools.count()
     drawn=st.lists(DRAWN, max_size=12),
     asked=st.lists(st.tuples(ASKED, SORTS, st.integers(1, 5)), min_size=8, max_size=8),
 )
-def test_the_same_as_a_naive_reader_finds(
+def test_filters_match_a_naive_implementation(
     catalogue: MetadataStore,
     few: None,
     drawn: list[tuple[Any, ...]],
@@ -331,7 +331,7 @@ def test_the_same_as_a_naive_reader_finds(
         if state != "running":
             ends.append(WriterEnd(one.writer_id, Ending(state), T0))
     catalogue.sections.merge(updates)
-    catalogue.writers.end(ends)
+    catalogue.writers.record_ends(ends)
     for wanted, sort, limit in asked:
         meeting = [model for model in models if model.meets(wanted)]
         expected = [model.uid for model in sorted(meeting, key=lambda model: model.place(sort))]
@@ -341,7 +341,7 @@ def test_the_same_as_a_naive_reader_finds(
 
 
 @pytest.mark.parametrize("by", SORTED_COLUMNS)
-def test_every_column_is_an_order(five: MetadataStore, by: str) -> None:
+def test_sorts_by_every_column(five: MetadataStore, by: str) -> None:
     up, down = uids(five, by=by, descending=False, limit=2), uids(five, by=by, limit=2)
     assert sorted(up) == list("abcdef")
     assert down == up[::-1]

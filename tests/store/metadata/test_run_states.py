@@ -36,13 +36,13 @@ def test_a_run_is_lost_only_while_the_network_is_down(catalogue: MetadataStore) 
     writer = joined(catalogue, "abc", interval_s=5.0).writer_id
     assert state(catalogue, "abc", T0 + 25_000) == "running"
     assert state(catalogue, "abc", T0 + 25_001) == "lost"
-    catalogue.writers.heard([WriterHeartbeat(writer, T0 + 60_000, T0 + 59_000)])
+    catalogue.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 60_000, T0 + 59_000)])
     assert state(catalogue, "abc", T0 + 61_000) == "running"
 
 
 def test_the_writers_clock_does_not_matter(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc", started_ms=T0 - 3_600_000).writer_id
-    catalogue.writers.heard([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
+    catalogue.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
     assert state(catalogue, "abc", T0 + 21_000) == "running"
     [run] = catalogue.runs.page(Filter(), RunSort(), T0 + 21_000).runs
     assert (run.started_ms, run.last_ms, run.ended_ms) == (T0 - 3_600_000, T0 - 3_580_000, None)
@@ -50,7 +50,9 @@ def test_the_writers_clock_does_not_matter(catalogue: MetadataStore) -> None:
 
 def test_the_ending_of_a_run(catalogue: MetadataStore) -> None:
     writer = joined(catalogue, "abc").writer_id
-    catalogue.writers.end([WriterEnd(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)])
+    catalogue.writers.record_ends(
+        [WriterEnd(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)]
+    )
     run = catalogue.runs.find("abc", T0 + 5000)
     assert run is not None
     assert run.ending == Ending("crashed", None, 9, True)
@@ -61,21 +63,23 @@ def test_the_ending_of_a_run(catalogue: MetadataStore) -> None:
 def test_a_late_heartbeat_changes_nothing(catalogue: MetadataStore) -> None:
     who = joined(catalogue, "abc")
     run_id, writer = who.run_id, who.writer_id
-    catalogue.writers.heard(
+    catalogue.writers.record_heartbeats(
         [WriterHeartbeat(writer, T0 + 60_000, T0 + 60_000), WriterHeartbeat(writer, T0 + 5000, T0 + 5000)]
     )
     [only] = catalogue.writers.of_runs([run_id])[run_id]
     assert (only.heard_ms, only.last_ms) == (T0 + 60_000, T0 + 60_000)
-    catalogue.writers.heard([WriterHeartbeat(writer + 1, T0, T0)])  # of a run that was deleted for good
-    catalogue.writers.heard([])
+    catalogue.writers.record_heartbeats(
+        [WriterHeartbeat(writer + 1, T0, T0)]
+    )  # of a run that was deleted for good
+    catalogue.writers.record_heartbeats([])
 
 
 def test_the_newest_monitor_decides(catalogue: MetadataStore) -> None:
     first = joined(catalogue, "abc", writer="monitor.node1.a", started_ms=T0)
-    catalogue.writers.end([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
+    catalogue.writers.record_ends([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
     second = joined(catalogue, "abc", writer="monitor.node1.b", started_ms=T0 + 2000, now_ms=T0 + 2000)
     assert state(catalogue, "abc", T0 + 3000) == "running"
-    catalogue.writers.end([WriterEnd(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)])
+    catalogue.writers.record_ends([WriterEnd(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)])
     [host] = hosts(catalogue.writers.of_runs([first.run_id])[first.run_id], T0 + 5000)
     assert (host.name, host.ending.state, host.monitors, host.last_ms) == ("node1", "finished", 2, T0 + 4000)
 
@@ -122,10 +126,10 @@ def test_the_states_are_those_of_journal_readers(
             signs.append(last_ms)
             ends.append(end)
     writers = [writer.writer_id for writer in catalogue.writers.join(joining, T0)]
-    catalogue.writers.heard(
+    catalogue.writers.record_heartbeats(
         [WriterHeartbeat(writer, ms, ms) for writer, ms in zip(writers, signs, strict=True)]
     )
-    catalogue.writers.end(
+    catalogue.writers.record_ends(
         [
             WriterEnd(w, Ending(end, signal=9), ms)
             for w, ms, end in zip(writers, signs, ends, strict=True)

@@ -1,4 +1,4 @@
-"""Facts of runs: merged key by key, the latest by time wins, and nothing of them is lost."""
+"""Sections are merged key by key, and the latest value of a key wins."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def read(catalogue: MetadataStore, run_id: int, section: str) -> dict[str, Any]:
     return catalogue.sections.read([run_id])[run_id].shared.get(section, {})
 
 
-def test_later_keys_win_whenever_they_arrive(catalogue: MetadataStore) -> None:
+def test_later_keys_win_in_any_order_of_arrival(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     for time_ms, values in ((3, {"a": 3}), (1, {"a": 1, "b": 1}), (2, {"b": 2, "c": 2}), (3, {"a": "tie"})):
         catalogue.sections.merge([SectionUpdate(run_id, "config", values, time_ms)])
@@ -36,7 +36,7 @@ RECORD = st.tuples(st.integers(-3, 3), st.dictionaries(st.sampled_from("abcd"), 
 
 @settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(said=st.lists(RECORD, max_size=8), together=st.booleans())
-def test_the_same_rule_as_readers_of_the_journal(
+def test_same_sections_as_journal_readers(
     catalogue: MetadataStore, said: list[tuple[int, dict[str, int]]], together: bool
 ) -> None:
     merged = MergedSection()
@@ -50,7 +50,7 @@ def test_the_same_rule_as_readers_of_the_journal(
     assert shared.get("summary", {}) == merged.values
 
 
-def test_hosts_have_machines_of_their_own(catalogue: MetadataStore) -> None:
+def test_machine_sections_are_kept_by_host(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     facts: list[tuple[str, dict[str, Any]]] = [
         ("node1", {"cpus": 8}),
@@ -82,7 +82,7 @@ HARD = {
 }
 
 
-def test_whatever_a_user_says_comes_back(catalogue: MetadataStore) -> None:
+def test_any_text_is_returned_unchanged(catalogue: MetadataStore) -> None:
     about = {"name": "a\0b", "notes": "\ud83d"}
     run_id = made(catalogue, "abc", config=HARD, summary={"loss": math.nan}, run=about)
     assert read(catalogue, run_id, "config") == HARD
@@ -103,12 +103,12 @@ JSON = st.recursive(
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(values=st.dictionaries(TEXT, JSON, max_size=6))
-def test_any_json_comes_back(catalogue: MetadataStore, values: dict[str, Any]) -> None:
+def test_any_json_is_returned_unchanged(catalogue: MetadataStore, values: dict[str, Any]) -> None:
     run_id = made(catalogue, f"json-{next(EXAMPLES)}", config=values)
     assert json.dumps(read(catalogue, run_id, "config")) == json.dumps(values)
 
 
-def test_a_configuration_of_a_megabyte(catalogue: MetadataStore) -> None:
+def test_configuration_of_a_megabyte(catalogue: MetadataStore) -> None:
     text = "".join(random.Random(1).choices("abcdefgh 📉", k=200_000))
     config = {"prompt": text, "table": list(range(60_000)), **{f"key{n}": n for n in range(5000)}}
     run_id = made(catalogue, "abc", config=config)
@@ -119,13 +119,13 @@ def test_a_configuration_of_a_megabyte(catalogue: MetadataStore) -> None:
     assert read(catalogue, run_id, "config") == {**config, "prompt": "short"}
 
 
-def test_numbers_of_other_libraries_become_plain_ones(catalogue: MetadataStore) -> None:
+def test_numpy_numbers_become_plain_numbers(catalogue: MetadataStore) -> None:
     np = pytest.importorskip("numpy")
     run_id = made(catalogue, "abc", summary={"loss": np.float32(0.5), "shape": (1, 2)})
     assert read(catalogue, run_id, "summary") == {"loss": 0.5, "shape": [1, 2]}
 
 
-def test_what_is_no_section(catalogue: MetadataStore) -> None:
+def test_invalid_sections(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     endless: dict[str, Any] = {}
     endless["itself"] = endless
@@ -148,7 +148,7 @@ def test_what_is_no_section(catalogue: MetadataStore) -> None:
     catalogue.sections.merge([])
 
 
-def test_many_writers_of_one_section(catalogue: MetadataStore) -> None:
+def test_concurrent_writers_of_one_section(catalogue: MetadataStore) -> None:
     """Each has the last word on its own key, and one of them on the key of all."""
     run_id = joined(catalogue, "abc").run_id
 
@@ -163,7 +163,7 @@ def test_many_writers_of_one_section(catalogue: MetadataStore) -> None:
     assert uids(catalogue, where("summary.step = 45", "summary.metric3 = 4")) == ["abc"]
 
 
-def test_many_writers_of_many_runs_in_any_order(catalogue: MetadataStore) -> None:
+def test_concurrent_writers_of_many_runs(catalogue: MetadataStore) -> None:
     """Two that touch the same runs, fields and projects in opposite orders both get through."""
     run_ids = [joined(catalogue, f"run{n}").run_id for n in range(4)]
 

@@ -1,4 +1,4 @@
-"""How writers come into runs, and what they say of processes."""
+"""Registration of writers, heartbeats, ends and watched processes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def project_of(catalogue: MetadataStore, uid: str) -> str:
     return run.project
 
 
-def test_the_same_names_have_the_same_numbers(catalogue: MetadataStore) -> None:
+def test_registration_is_idempotent(catalogue: MetadataStore) -> None:
     wanted = [
         WriterRegistration("a", "monitor.n.1", "p"),
         WriterRegistration("b", "monitor.n.1", "p"),
@@ -46,7 +46,7 @@ def test_the_same_names_have_the_same_numbers(catalogue: MetadataStore) -> None:
     assert catalogue.writers.join([], T0) == []
 
 
-def test_what_a_writers_name_tells_and_what_it_says(catalogue: MetadataStore) -> None:
+def test_role_and_host_from_the_name_or_given(catalogue: MetadataStore) -> None:
     by_name = joined(catalogue, "abc", writer="train.node1.example.org.4711.19f3a")
     joined(
         catalogue,
@@ -67,7 +67,7 @@ def test_what_a_writers_name_tells_and_what_it_says(catalogue: MetadataStore) ->
     assert (two.started_ms, two.last_ms, two.heard_ms, two.ending) == (5, 5, T0, None)
 
 
-def test_all_lives_of_a_hosts_monitor_share_a_lane_and_ranks_do_not(catalogue: MetadataStore) -> None:
+def test_monitors_of_a_host_share_a_lane_and_ranks_do_not(catalogue: MetadataStore) -> None:
     first = joined(catalogue, "abc", writer="monitor.node1.a")
     again = joined(catalogue, "abc", writer="monitor.node1.b")
     others = [
@@ -92,33 +92,33 @@ def test_all_lives_of_a_hosts_monitor_share_a_lane_and_ranks_do_not(catalogue: M
         (WriterRegistration("ok", "w", pid=True), "pid True"),
     ],
 )
-def test_names_that_are_none(catalogue: MetadataStore, wrong: WriterRegistration, message: str) -> None:
+def test_invalid_names(catalogue: MetadataStore, wrong: WriterRegistration, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         catalogue.writers.join([WriterRegistration("fine", "w"), wrong], T0)
     assert catalogue.runs.find("fine", T0) is None
 
 
-def test_a_run_is_in_the_project_that_its_first_writer_names(catalogue: MetadataStore) -> None:
+def test_first_writer_determines_the_project(catalogue: MetadataStore) -> None:
     joined(catalogue, "abc", project="digits")
     joined(catalogue, "abc", writer="w2", project="another")
     assert project_of(catalogue, "abc") == "digits"
 
 
-def test_a_run_without_a_project_goes_to_the_one_that_is_named_later(catalogue: MetadataStore) -> None:
+def test_run_moves_from_the_default_project_to_a_named_one(catalogue: MetadataStore) -> None:
     joined(catalogue, "abc", project=None)
     assert project_of(catalogue, "abc") == "default"
     joined(catalogue, "abc", writer="w2", project="digits")
     assert project_of(catalogue, "abc") == "digits"
 
 
-def test_but_not_when_a_user_has_moved_it_there(catalogue: MetadataStore) -> None:
+def test_run_moved_to_the_default_project_by_a_user_stays(catalogue: MetadataStore) -> None:
     one = joined(catalogue, "abc", project=None)
     catalogue.sections.merge([SectionUpdate(one.run_id, "run", {"project": "default"}, T0)])
     joined(catalogue, "abc", writer="w2", project="digits")
     assert project_of(catalogue, "abc") == "default"
 
 
-def test_projects_of_any_name(catalogue: MetadataStore) -> None:
+def test_project_names(catalogue: MetadataStore) -> None:
     names = ["ünï 📉", "a\0b", "x" * 300, "'; drop table run; --", "half \udc00"]
     for place, name in enumerate(names):
         joined(catalogue, f"run-{place}", project=name)
@@ -131,20 +131,20 @@ def test_projects_of_any_name(catalogue: MetadataStore) -> None:
     ]
 
 
-def test_a_writer_of_a_run_in_the_trash_is_told(catalogue: MetadataStore) -> None:
+def test_registration_reports_a_run_in_the_trash(catalogue: MetadataStore) -> None:
     one = joined(catalogue, "abc")
     catalogue.runs.delete([one.run_id], T0)
     assert joined(catalogue, "abc") == replace(one, deleted=True)
     assert joined(catalogue, "abc", writer="w2").deleted
 
 
-def test_ends_that_are_none(catalogue: MetadataStore) -> None:
+def test_invalid_ends(catalogue: MetadataStore) -> None:
     one = joined(catalogue, "abc")
     with pytest.raises(ValueError, match="invalid ending 'lost'; expected one of"):
-        catalogue.writers.end([WriterEnd(one.writer_id, Ending("lost"), T0)])
+        catalogue.writers.record_ends([WriterEnd(one.writer_id, Ending("lost"), T0)])
     with pytest.raises(ValueError, match="exit_code"):
-        catalogue.writers.end([WriterEnd(one.writer_id, Ending("failed", exit_code=2**70), T0)])
-    catalogue.writers.end(
+        catalogue.writers.record_ends([WriterEnd(one.writer_id, Ending("failed", exit_code=2**70), T0)])
+    catalogue.writers.record_ends(
         [WriterEnd(4711, Ending("failed"), T0), WriterEnd(one.writer_id, Ending("failed", 3), T0)]
     )
     run = catalogue.runs.find("abc", T0)
@@ -152,13 +152,13 @@ def test_ends_that_are_none(catalogue: MetadataStore) -> None:
     assert run.ending == Ending("failed", 3)
 
 
-def test_what_becomes_known_of_a_process_adds_up(catalogue: MetadataStore) -> None:
+def test_facts_about_a_process_accumulate(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
-    catalogue.writers.note_processes(
+    catalogue.writers.record_processes(
         [WatchedProcess(run_id, "node1", 8, rank=1), WatchedProcess(run_id, "node1", 7, rank=0)]
     )
-    catalogue.writers.note_processes([WatchedProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
-    catalogue.writers.note_processes(
+    catalogue.writers.record_processes([WatchedProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
+    catalogue.writers.record_processes(
         [WatchedProcess(run_id, "node1", 8, out_of_memory=False), WatchedProcess(run_id, "n2", 8)]
     )
     assert catalogue.writers.processes(run_id) == [
@@ -167,9 +167,9 @@ def test_what_becomes_known_of_a_process_adds_up(catalogue: MetadataStore) -> No
         WatchedProcess(run_id, "n2", 8),
     ]
     with pytest.raises(UnknownRun, match="no run with id 4711"):
-        catalogue.writers.note_processes([WatchedProcess(4711, "node1", 7)])
+        catalogue.writers.record_processes([WatchedProcess(4711, "node1", 7)])
     with pytest.raises(ValueError, match="signal"):
-        catalogue.writers.note_processes([WatchedProcess(run_id, "node1", 7, signal=2**64)])
+        catalogue.writers.record_processes([WatchedProcess(run_id, "node1", 7, signal=2**64)])
 
 
 EXAMPLES = itertools.count()
@@ -178,7 +178,7 @@ NAMES = st.tuples(st.sampled_from("abc"), st.sampled_from(["monitor.n.1", "monit
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(st.lists(NAMES, min_size=1, max_size=5), min_size=2, max_size=6))
-def test_many_who_join_at_once(catalogue: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
+def test_concurrent_registration(catalogue: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
     """Whatever the order in which they name whom, there is one of each."""
     example = next(EXAMPLES)
     joining = [
@@ -214,7 +214,7 @@ with open_metadata_store(sys.argv[1]) as catalogue:
 """
 
 
-def test_two_servers_on_one_metadata_store(address: str) -> None:
+def test_two_servers_share_a_metadata_store(address: str) -> None:
     """Processes that open it, bring it to the newest revision, and write, all at once."""
     command = [sys.executable, "-c", PROCESS, address]
     servers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in ("n1", "n2")]
@@ -224,16 +224,20 @@ def test_two_servers_on_one_metadata_store(address: str) -> None:
     assert len(said[0].splitlines()) == 20
 
 
-def test_writers_at_work_on_one_run_do_not_undo_each_other(catalogue: MetadataStore) -> None:
+def test_concurrent_writers_of_one_run_keep_each_others_changes(catalogue: MetadataStore) -> None:
     """Hosts of one run are heard from and end in threads of their own; the run's row knows of all."""
     writers = catalogue.writers.join([WriterRegistration("abc", f"monitor.node{n}.1") for n in range(6)], T0)
 
     def live(place: int) -> None:
         writer_id = writers[place].writer_id
         for beat in range(4):
-            catalogue.writers.heard([WriterHeartbeat(writer_id, T0 + 1000 * beat, T0 + 1000 * beat + place)])
+            catalogue.writers.record_heartbeats(
+                [WriterHeartbeat(writer_id, T0 + 1000 * beat, T0 + 1000 * beat + place)]
+            )
         if place:
-            catalogue.writers.end([WriterEnd(writer_id, Ending("crashed" if place == 3 else "finished"), T0)])
+            catalogue.writers.record_ends(
+                [WriterEnd(writer_id, Ending("crashed" if place == 3 else "finished"), T0)]
+            )
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(live, range(6)))

@@ -48,7 +48,7 @@ class Heartbeats:
             "heartbeats", self._turn, every_s=EVERY_S, longest_pause_s=_LONGEST_PAUSE_S
         )
         # The clock may have been set back since the last server ended.
-        metadata_store.writers.not_heard_after(clock())
+        metadata_store.writers.cap_heartbeats(clock())
         self.thread.start()
 
     def record(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
@@ -79,7 +79,7 @@ class Heartbeats:
             active = list(self._active)
         try:
             now_ms = self._clock()
-            self._metadata_store.writers.heard(
+            self._metadata_store.writers.record_heartbeats(
                 [
                     WriterHeartbeat(writer_id, min(heard_ms, now_ms), last_ms)
                     for writer_id, (heard_ms, last_ms) in pending.items()
@@ -109,7 +109,7 @@ class Heartbeats:
         by_ms = clock.jumped_ms()
         if by_ms:
             self.flush()
-            self._metadata_store.writers.move_heard(clock(), by_ms)
+            self._metadata_store.writers.shift_heartbeats(clock(), by_ms)
             clock.follow(by_ms)
             direction = "forward" if by_ms > 0 else "back"
             log.warning("the system clock was set %s by %.1f s", direction, abs(by_ms) / 1000)

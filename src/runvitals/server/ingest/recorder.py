@@ -27,7 +27,7 @@ from runvitals.server.ingest.writers import KnownWriter, WriterRegistry
 from runvitals.server.library import RunVersion
 from runvitals.store.errors import QueryFailed
 from runvitals.store.metadata import KeyList, MetadataStore
-from runvitals.store.metadata.log_summaries import fold
+from runvitals.store.metadata.log_summaries import add_logged_rows
 from runvitals.store.samples.contract import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -282,13 +282,13 @@ class Recorder:
         store.sections.merge([update for metadata in every for update in metadata.updates])
         rows = [metadata.rows for metadata in every if metadata.rows is not None]
         if rows:
-            store.write(lambda connection: fold(connection, rows))
+            store.write(lambda connection: add_logged_rows(connection, rows))
         for observed in (observed for metadata in every for observed in metadata.devices):
-            store.devices.note(*observed)
-        store.writers.note_processes([process for metadata in every for process in metadata.processes])
+            store.devices.record(*observed)
+        store.writers.record_processes([process for metadata in every for process in metadata.processes])
         store.events.add([event for metadata in every for event in metadata.events])
         store.console.add([line for metadata in every for line in metadata.console])
-        store.writers.end([end for metadata in every for end in metadata.ends])
+        store.writers.record_ends([end for metadata in every for end in metadata.ends])
         return [None] * len(requests)
 
 

@@ -155,7 +155,7 @@ class WriterRegistry:
             if known:
                 by_writer = {new.registration.writer: known}
                 updates.append(SectionUpdate(stored.run_id, "writers", by_writer, new.now_ms))
-        self._metadata_store.writers.note_processes(processes)
+        self._metadata_store.writers.record_processes(processes)
         self._metadata_store.sections.merge(updates)
         return registered
 
@@ -172,7 +172,7 @@ class WriterRegistry:
                 stored = metrics.schema([*(keys[metric_id] for metric_id in sent.metric_ids), STEP])
             registered[new.keys, new.has_step] = sent, stored
         results = [registered[new.keys, new.has_step] for new in new_lists]
-        metrics.record(
+        metrics.record_schemas(
             (new.writer_id, stored.id) for new, (_, stored) in zip(new_lists, results, strict=True)
         )
         return results

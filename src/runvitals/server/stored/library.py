@@ -231,10 +231,10 @@ class StoredLibrary:
         """
         wanted = KeyFilter([metric])
         prefix = metric[: min((metric.find(one) for one in _WILDCARDS if one in metric), default=len(metric))]
-        found = self._catalogue.metrics.beginning(prefix) if prefix != metric else {}
+        found = self._catalogue.metrics.with_prefix(prefix) if prefix != metric else {}
         found |= self._catalogue.metrics.find({metric, canonical(metric)})
         if (match := mlflow.from_mlflow(metric)) is not None:  # a name without an index means all GPUs
-            found |= self._catalogue.metrics.beginning(match.key.partition(".")[0] + ".")
+            found |= self._catalogue.metrics.with_prefix(match.key.partition(".")[0] + ".")
         numbers = sorted(number for key, number in found.items() if wanted(key))
         if len(numbers) > MAX_FLEET_METRICS:
             raise ValueError(

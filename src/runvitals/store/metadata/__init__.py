@@ -4,12 +4,12 @@ It holds everything about runs except their samples, in SQLite or PostgreSQL, an
 under which the sample store keeps metrics and series.
 
 Example:
-    >>> catalogue = open_metadata_store("/var/lib/runvitals/catalogue.db")
+    >>> metadata_store = open_metadata_store("/var/lib/runvitals/catalogue.db")
     >>> otter = WriterRegistration("brave-otter-1", "monitor.node1.19f3a", "digits")
-    >>> [joined] = catalogue.writers.join([otter], now_ms)
-    >>> catalogue.sections.merge([SectionUpdate(joined.run_id, "config", {"lr": 0.1}, now_ms)])
+    >>> [joined] = metadata_store.writers.join([otter], now_ms)
+    >>> metadata_store.sections.merge([SectionUpdate(joined.run_id, "config", {"lr": 0.1}, now_ms)])
     >>> wanted = Filter(project="digits", where=(Predicate.parse("config.lr > 0.01"),))
-    >>> [run.uid for run in catalogue.runs.page(wanted, RunSort("started_ms"), now_ms).runs]
+    >>> [run.uid for run in metadata_store.runs.page(wanted, RunSort("started_ms"), now_ms).runs]
     ['brave-otter-1']
 """
 

@@ -18,10 +18,10 @@ from runvitals.store.metadata.text import check_integers
 KEPT_BYTES = 4 << 20
 """Bytes of output kept per run, as UTF-8. Beyond this, the oldest quarter is deleted; the journal keeps
 all."""
-_KEPT_AFTER_CUT = KEPT_BYTES * 3 // 4
+_KEPT_AFTER_DELETION = KEPT_BYTES * 3 // 4
 STREAMS = (1, 2)
 """stdout and stderr."""
-_NAMES_AT_ONCE = 400
+_PIECES_PER_QUERY = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class ConsoleLine:
     """A piece of console output, which may start and end within a line.
 
     Args:
-        writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once.
+        writer_id, seq: the writer and the number of its record: (writer, seq) is stored once.
         time_ms: ms UTC, by the writer's clock.
         stream: 1 stdout, 2 stderr.
     """
@@ -63,8 +63,8 @@ class ConsoleTable:
     """The table of console output.
 
     Example:
-        >>> catalogue.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
-        >>> [piece.text for piece in catalogue.console.tail(run_id).pieces]
+        >>> metadata_store.console.add([ConsoleLine(run_id, writer_id, 17, now_ms, 1, "epoch 1\\n")])
+        >>> [piece.text for piece in metadata_store.console.tail(run_id).pieces]
         ['epoch 1\\n']
     """
 
@@ -83,8 +83,8 @@ class ConsoleTable:
         if pieces:
             self._database.write(lambda connection: _add(connection, pieces))
 
-    def tail(self, run_id: int, most_bytes: int = KEPT_BYTES) -> ConsolePage:
-        """The newest output of a run, at most `most_bytes` (but at least one piece, if there is any)."""
+    def tail(self, run_id: int, max_bytes: int = KEPT_BYTES) -> ConsolePage:
+        """The newest output of a run, at most `max_bytes` (but at least one piece, if there is any)."""
         with self._database.read() as connection:
             kept = select(console_kept.c.dropped_bytes).where(console_kept.c.run_id == run_id)
             dropped_bytes = connection.execute(kept).scalar() or 0
@@ -97,7 +97,7 @@ class ConsoleTable:
             size = 0
             for row in connection.execution_options(yield_per=256).execute(newest):
                 size += row.size
-                if size > most_bytes and pieces:
+                if size > max_bytes and pieces:
                     break
                 pieces.append(
                     ConsoleLine(row.run_id, row.writer_id, row.seq, row.time_ms, row.stream, row.text)
@@ -121,8 +121,8 @@ def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
 def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
     names = [(one.writer_id, one.seq) for one in pieces]
     found: set[tuple[int, int]] = set()
-    for first in range(0, len(names), _NAMES_AT_ONCE):
-        some = tuple_(console.c.writer_id, console.c.seq).in_(names[first : first + _NAMES_AT_ONCE])
+    for first in range(0, len(names), _PIECES_PER_QUERY):
+        some = tuple_(console.c.writer_id, console.c.seq).in_(names[first : first + _PIECES_PER_QUERY])
         found.update(map(tuple, connection.execute(select(console.c.writer_id, console.c.seq).where(some))))
     return found
 
@@ -137,7 +137,7 @@ def _count(connection: Connection, run_id: int, added: int) -> None:
     add_rows(connection, console_kept, [{"run_id": run_id, "bytes": 0, "dropped_bytes": 0}])
     mine = console_kept.c.run_id == run_id
     size = connection.execute(select(console_kept.c.bytes).where(mine)).scalar_one() + added
-    dropped = _drop(connection, run_id, size - _KEPT_AFTER_CUT) if size > KEPT_BYTES else 0
+    dropped = _drop(connection, run_id, size - _KEPT_AFTER_DELETION) if size > KEPT_BYTES else 0
     values = {"bytes": size - dropped, "dropped_bytes": console_kept.c.dropped_bytes + dropped}
     connection.execute(update(console_kept).where(mine).values(values))
 

@@ -58,13 +58,13 @@ BUSY_S = 30.0
 OLDEST_SQLITE = (3, 34, 0)
 """The first version with a trigram tokenizer."""
 _PAGES_KIB = 16 * 1024
-_NAMES_AT_ONCE = 500
-_LOOK_STEPS = 50_000
-"""How many SQLite VM steps, about a millisecond, pass between two checks of a query's deadline."""
-_TRIES = 5
+_NAMES_PER_QUERY = 500
+_STEPS_PER_CHECK = 50_000
+"""SQLite VM steps between two checks of a query's deadline; about a millisecond."""
+_MAX_ATTEMPTS = 5
 _BEGIN = "runvitals_begin"
 # Deadlock and serialization failure: the transaction was rolled back and can be retried.
-_AGAIN = ("40P01", "40001")
+_RETRYABLE = ("40P01", "40001")
 
 
 class Database:
@@ -89,16 +89,16 @@ class Database:
         self._writing = threading.Lock()
         self._path = url.database if self.is_sqlite else None
 
-    def opened(self) -> None:
-        """From now on, check that the file is not deleted or replaced; `problem` reports it."""
+    def watch_file(self) -> None:
+        """From now on, check that the file was not deleted or replaced; see `problem`."""
         # Not before the first write: on some file systems that changes the identity of a file.
         self._file = OpenedFile(self._path) if self._path else None
 
     def problem(self) -> str | None:
-        """Why nothing written now would last: the file at the path is not the one that was opened."""
+        """Why writes would be lost: the file at the path is not the one that was opened; None if it is."""
         return self._file.problem() if self._file else None
 
-    def _refuse_if_lost(self) -> None:
+    def _check_file(self) -> None:
         problem = self.problem()
         if problem is not None:
             raise MetadataStoreUnavailable(problem)
@@ -109,9 +109,9 @@ class Database:
 
         Raises:
             QueryFailed: a query failed.
-            MetadataStoreUnavailable: the database cannot be reached, or its file was deleted or replaced.
+            MetadataStoreUnavailable: the database could not be reached, or its file was deleted or replaced.
         """
-        self._refuse_if_lost()
+        self._check_file()
         with _own_errors(), self.engine.connect() as connection, connection.begin():
             left_s = deadline.left_s()
             if left_s is not None and not self.is_sqlite:  # SQLite checks the deadline itself: see `_prepare`
@@ -129,16 +129,16 @@ class Database:
 
         Raises:
             QueryFailed: a query failed; nothing was written.
-            MetadataStoreUnavailable: the database cannot be reached or written, or its file was deleted or
+            MetadataStoreUnavailable: the database could not be reached or written, or its file was deleted or
                 replaced.
         """
-        self._refuse_if_lost()
+        self._check_file()
         with _own_errors():
-            for _ in range(_TRIES - 1):
+            for _ in range(_MAX_ATTEMPTS - 1):
                 try:
                     return self._write(work, durable)
                 except DBAPIError as error:
-                    if getattr(error.orig, "sqlstate", None) not in _AGAIN:
+                    if getattr(error.orig, "sqlstate", None) not in _RETRYABLE:
                         raise
             return self._write(work, durable)
 
@@ -256,7 +256,7 @@ def _prepare(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
     connection.isolation_level = None  # `_begin` starts transactions explicitly
     for pragma in ("journal_mode = WAL", "foreign_keys = ON", f"cache_size = -{_PAGES_KIB}"):
         connection.execute(f"PRAGMA {pragma}").close()
-    connection.set_progress_handler(deadline.passed, _LOOK_STEPS)
+    connection.set_progress_handler(deadline.passed, _STEPS_PER_CHECK)
 
 
 def _begin(connection: Connection) -> None:
@@ -316,17 +316,17 @@ def ids_of(connection: Connection, column: Column[str], names: Iterable[str]) ->
     table = column.table
     wanted = sorted(set(names))
     found: dict[str, int] = {}
-    for first in range(0, len(wanted), _NAMES_AT_ONCE):
-        some = wanted[first : first + _NAMES_AT_ONCE]
+    for first in range(0, len(wanted), _NAMES_PER_QUERY):
+        some = wanted[first : first + _NAMES_PER_QUERY]
         rows = connection.execute(select(column, table.c.id).where(column.in_(some)))
         found.update(rows.all())
     return found
 
 
-def ids_made(
+def ensure_ids(
     connection: Connection, column: Column[str], names: Iterable[str], **others: object
 ) -> dict[str, int]:
-    """The ids of rows by their unique column; missing rows are inserted, each by only one writer.
+    """The ids of rows by their unique column; missing rows are inserted. Safe with concurrent writers.
 
     Args:
         others: the remaining columns of new rows.

@@ -23,7 +23,7 @@ class DeviceTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def note(self, run_id: int, devices: Sequence[RunDevice], time_ms: int) -> None:
+    def record(self, run_id: int, devices: Sequence[RunDevice], time_ms: int) -> None:
         """Record the devices that a run sees, or more facts about them. Durable.
 
         Raises:
@@ -32,7 +32,7 @@ class DeviceTable:
         """
         rows = {one.identity: _row(one, time_ms) for one in devices}
         if rows:
-            self._database.write(lambda connection: _note(connection, run_id, devices, rows))
+            self._database.write(lambda connection: _record(connection, run_id, devices, rows))
 
     def of_run(self, run_id: int) -> list[RunDevice]:
         """The devices that a run saw, by host and position."""
@@ -80,7 +80,7 @@ def _row(one: RunDevice, time_ms: int) -> dict[str, Any]:
     }
 
 
-def _note(
+def _record(
     connection: Connection, run_id: int, devices: Sequence[RunDevice], rows: dict[str, dict[str, Any]]
 ) -> None:
     lock_known_runs(connection, [run_id])

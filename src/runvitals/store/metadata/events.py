@@ -21,8 +21,8 @@ class StoredEvent:
     """An event of a run.
 
     Args:
-        writer_id, seq: who sent it, and as which of its records: (writer, seq) is stored once, however often
-            it is sent. Both None for what the server itself has to say.
+        writer_id, seq: the writer and the number of its record: (writer, seq) is stored once, however often
+            it is sent. Both None for events of the server itself.
         time_ms: ms UTC, by the writer's clock.
         level: info, warning or error.
         data: other facts, a JSON object.
@@ -52,8 +52,8 @@ class EventTable:
 
     Example:
         >>> alert = StoredEvent(run_id, now_ms, "alert", text="loss is NaN", writer_id=17, seq=4)
-        >>> catalogue.events.add([alert])
-        >>> [event.text for event in catalogue.events.of_run(run_id)]
+        >>> metadata_store.events.add([alert])
+        >>> [event.text for event in metadata_store.events.of_run(run_id)]
         ['loss is NaN']
     """
 

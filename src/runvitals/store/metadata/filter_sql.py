@@ -93,12 +93,12 @@ def plan(
         if one.listing is None:
             continue
         counted = select(func.count()).select_from(one.listing.limit(COUNTED).subquery())
-        meeting = connection.execute(counted).scalar_one()
-        share *= min(1.0, meeting / max(total, 1))
-        if meeting < smallest:
-            driver, smallest = one, meeting
-    gone_through = math.inf if needed is None else needed / max(share, 1e-9)
-    if driver is None or driver.listing is None or (smallest > FEW and smallest > gone_through):
+        matches = connection.execute(counted).scalar_one()
+        share *= min(1.0, matches / max(total, 1))
+        if matches < smallest:
+            driver, smallest = one, matches
+    scanned = math.inf if needed is None else needed / max(share, 1e-9)
+    if driver is None or driver.listing is None or (smallest > FEW and smallest > scanned):
         return Plan([one.check for one in conditions], listed=False)
     others = [one.check for one in conditions if one is not driver or not one.exact]
     return Plan([run.c.id.in_(driver.listing), *others], listed=True)
@@ -140,13 +140,13 @@ def _with_device(identity: str) -> Condition:
 
 def _in_states(states: tuple[str, ...], now_ms: int) -> Condition:
     until, settled = run.c.alive_until_ms, [state for state in states if state != RUNNING]
-    ways: list[ColumnElement[bool]] = []
+    conditions: list[ColumnElement[bool]] = []
     if settled:
         of_state = run.c.settled_state.in_(settled)
-        ways = [and_(until.is_(None), of_state), and_(until < now_ms, of_state)]
+        conditions = [and_(until.is_(None), of_state), and_(until < now_ms, of_state)]
     if RUNNING in states:
-        ways.append(until >= now_ms)
-    listed = union_all(*(select(run.c.id).where(way) for way in ways)).subquery()
+        conditions.append(until >= now_ms)
+    listed = union_all(*(select(run.c.id).where(condition) for condition in conditions)).subquery()
     return Condition(state_at(now_ms).in_(states), select(listed))
 
 
@@ -171,13 +171,13 @@ def _predicate(predicate: Predicate, number: int | None) -> Condition:
         return Condition(compared(COLUMNS[predicate.field], predicate.operator, shown))
     if number is None:  # a field that no run has
         return Condition(false())
-    holds = [run_field.c.field_id == number, run_field.c.kind == value.kind]
+    conditions = [run_field.c.field_id == number, run_field.c.kind == value.kind]
     if value.kind == NUMBER:
-        holds.append(compared(run_field.c.number, predicate.operator, value.number))
+        conditions.append(compared(run_field.c.number, predicate.operator, value.number))
     else:
-        holds += [run_field.c.number == 0.0, compared(run_field.c.text, predicate.operator, value.text)]
-    meeting = select(run_field.c.run_id).where(*holds)
-    return Condition(exists(meeting.where(run_field.c.run_id == run.c.id).correlate(run)), meeting)
+        conditions += [run_field.c.number == 0.0, compared(run_field.c.text, predicate.operator, value.text)]
+    matches = select(run_field.c.run_id).where(*conditions)
+    return Condition(exists(matches.where(run_field.c.run_id == run.c.id).correlate(run)), matches)
 
 
 COLUMNS: dict[str, ColumnElement[str] | ColumnElement[int]] = {
@@ -198,7 +198,7 @@ def _text(connection: Connection, words: list[str]) -> Condition:
     text = select(run_text.c.text).where(run_text.c.run_id == run.c.id).correlate(run).scalar_subquery()
     if connection.dialect.name == "sqlite":
         check = and_(*(func.instr(text, word) > 0 for word in words))
-        return Condition(check, _listed_by_sqlite(words), exact=False)
+        return Condition(check, _sqlite_listing(words), exact=False)
     check = and_(*(func.strpos(text, word) > 0 for word in words))
     if all(len(word) < 3 for word in words):  # PostgreSQL's index needs at least three characters
         return Condition(check)
@@ -206,16 +206,16 @@ def _text(connection: Connection, words: list[str]) -> Condition:
     return Condition(check, select(run_text.c.run_id).where(*found))
 
 
-def _listed_by_sqlite(words: list[str]) -> Select[Any]:
+def _sqlite_listing(words: list[str]) -> Select[Any]:
     """The runs whose texts contain some trigrams of the words, chosen to cover most characters."""
     trigrams: set[str] = set()
     for word in words:
         last = len(word) - 3
-        places = {*range(0, last, max(3, last // _TRIGRAMS)), last} if last >= 0 else ()
-        trigrams.update(word[place : place + 3] for place in places)
+        offsets = {*range(0, last, max(3, last // _TRIGRAMS)), last} if last >= 0 else ()
+        trigrams.update(word[offset : offset + 3] for offset in offsets)
     if trigrams:
         match = " AND ".join('"{}"'.format(trigram.replace('"', '""')) for trigram in sorted(trigrams))
         return select(_FULLTEXT.c.rowid).where(_FULLTEXT.c.run_text_fts.op("MATCH")(match))
     longest = max(words, key=len)
-    begins = (_TERMS.c.term >= longest, _TERMS.c.term <= longest + 2 * LAST_CHARACTER)
-    return select(_TERMS.c.doc).where(*begins).distinct()
+    prefix = (_TERMS.c.term >= longest, _TERMS.c.term <= longest + 2 * LAST_CHARACTER)
+    return select(_TERMS.c.doc).where(*prefix).distinct()

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Table, delete, exists, func, insert, select, 
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import event, metric, pairing, run, schema, writer
 
-_NUMBERED = (run, writer, metric, schema, event)
+_TABLES = (run, writer, metric, schema, event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,39 +48,40 @@ class IssuedIds:
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(writer.c.id)))).scalar())
 
-    def given(self) -> HighestIds:
+    def highest(self) -> HighestIds:
         """The highest ids ever assigned."""
         with self._database.read() as connection:
             return HighestIds(self._highest(connection, writer), self._highest(connection, metric))
 
-    def go_on_after(self, at_least: HighestIds, leave_out: int) -> None:
-        """Never assign an id again that was assigned before or is given here, nor the next ones after it.
+    def skip_to(self, used: HighestIds, gap: int) -> None:
+        """Assign only ids above those assigned so far and those in `used`.
 
         Args:
-            leave_out: how many ids to skip: those that a lost file may have assigned.
+            used: the highest ids that the sample store uses.
+            gap: how many more ids to skip: those that a lost file may have assigned.
         """
 
         def work(connection: Connection) -> None:
-            for table in _NUMBERED:
-                highest = max(self._highest(connection, table), getattr(at_least, table.name, 0))
-                self._set_highest(connection, table, highest + leave_out)
+            for table in _TABLES:
+                highest = max(self._highest(connection, table), getattr(used, table.name, 0))
+                self._set_highest(connection, table, highest + gap)
 
         self._database.write(work)
 
     def _highest(self, connection: Connection, table: Table) -> int:
-        there = connection.execute(select(func.max(table.c.id))).scalar() or 0
+        highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
         if self._database.is_sqlite:
-            given = text("SELECT max(seq) FROM sqlite_sequence WHERE name = :name")
-            return max(there, connection.execute(given, {"name": table.name}).scalar() or 0)
+            sequence = text("SELECT max(seq) FROM sqlite_sequence WHERE name = :name")
+            return max(highest, connection.execute(sequence, {"name": table.name}).scalar() or 0)
         name = connection.execute(_SEQUENCE, {"name": f'"{table.name}"'}).scalar_one()
         last, is_called = connection.execute(text(f"SELECT last_value, is_called FROM {name}")).one()
-        return max(there, int(last) if is_called else 0)
+        return max(highest, int(last) if is_called else 0)
 
     def _set_highest(self, connection: Connection, table: Table, highest: int) -> None:
         if self._database.is_sqlite:
-            named = {"name": table.name, "seq": highest}
-            connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), named)
-            connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"), named)
+            values = {"name": table.name, "seq": highest}
+            connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), values)
+            connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"), values)
             return
         name = connection.execute(_SEQUENCE, {"name": f'"{table.name}"'}).scalar_one()
         connection.execute(text("SELECT setval(:name, :seq)"), {"name": name, "seq": highest})

@@ -28,7 +28,7 @@ from runvitals.store.metadata.sections import RunSections
 TALLY = "tally"
 _STATE, _SEQS = "state", "seqs"
 _METRICS, _SUMMARY = "metrics", "summary"
-_MOST_WRITERS = 5000
+_MAX_WRITERS = 5000
 
 
 class LoggedValues(NamedTuple):
@@ -60,29 +60,27 @@ class LoggedRows:
     metrics: Mapping[str, LoggedValues]
 
 
-def fold(connection: Connection, every: Sequence[LoggedRows]) -> None:
+def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> None:
     """Add rows to the summaries of their runs, unless they are included already.
 
     Raises:
         UnknownRun: one of the runs does not exist.
     """
-    runs = lock_known_runs(connection, {rows.run_id for rows in every})
+    runs = lock_known_runs(connection, {rows.run_id for rows in batches})
     documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
     shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
     before = search_columns.fields_of(documents, shown)
-    for place in shown:
-        fresh = [rows for rows in every if rows.run_id == place.run_id]
-        defined = documents.get(place._replace(section=_METRICS), SectionDocument()).values
-        known = documents.get(place._replace(section=TALLY), SectionDocument())
-        documents[place._replace(section=TALLY)], documents[place] = _folded(known, fresh, defined)
-    write_documents(
-        connection, {place: documents[place] for place in documents if place.section in (LOGGED, TALLY)}
-    )
+    for key in shown:
+        fresh = [rows for rows in batches if rows.run_id == key.run_id]
+        defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
+        known = documents.get(key._replace(section=TALLY), SectionDocument())
+        documents[key._replace(section=TALLY)], documents[key] = _updated(known, fresh, defined)
+    write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
 
 
-def _folded(
-    known: SectionDocument, every: Iterable[LoggedRows], defined: Mapping[str, Any]
+def _updated(
+    known: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:
     """The state and the summary after adding some rows."""
     summary = WriterSummary()
@@ -91,7 +89,7 @@ def _folded(
         summary.restore(known.values[_STATE])
     seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
     set_ms = known.set_ms
-    for rows in every:
+    for rows in batches:
         of_writer = seqs.pop(rows.writer, {})
         if rows.seq > of_writer.get(str(rows.names), -1):
             of_writer[str(rows.names)] = rows.seq
@@ -100,7 +98,7 @@ def _folded(
                     summary.add_many(name, *values)
                     set_ms = max(set_ms, values.last_ms)
         seqs[rows.writer] = of_writer  # keeps the order of last use
-    while len(seqs) > _MOST_WRITERS:
+    while len(seqs) > _MAX_WRITERS:
         del seqs[next(iter(seqs))]
     state = SectionDocument({_STATE: summary.state(), _SEQS: seqs}, set_ms)
     return state, SectionDocument(summary.values_of(summary.values), set_ms)

@@ -22,16 +22,15 @@ from runvitals.store.metadata.tokens import TokenTable
 from runvitals.store.metadata.writers import WriterTable
 
 T = TypeVar("T")
-WAY_OUT = "restore a backup, or recover what is readable with `runvitals store repair`"
+RECOVERY_HINT = "restore a backup, or recover what is readable with `runvitals store repair`"
 
 
 class MetadataStore:
     """Everything about runs except their samples. All methods are thread-safe.
 
     Attributes:
-        projects, runs, writers, metrics, sections, events, console, devices, tokens: the tables, by what they
-        hold.
-        numbers: keeps the ids assigned here and those used in a sample store consistent.
+        projects, runs, writers, metrics, sections, events, console, devices, tokens: the tables.
+        issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
 
     def __init__(self, database: Database) -> None:
@@ -45,14 +44,14 @@ class MetadataStore:
         self.console = ConsoleTable(database)
         self.devices = DeviceTable(database)
         self.tokens = TokenTable(database)
-        self.numbers = IssuedIds(database)
+        self.issued_ids = IssuedIds(database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; returns its result."""
         return self._database.write(work)
 
     def problem(self) -> str | None:
-        """Why nothing written now would last: the file was deleted or replaced. Thread-safe."""
+        """Why writes would be lost: the file was deleted or replaced; None if it was not. Thread-safe."""
         return self._database.problem()
 
     def refresh_statistics(self) -> None:
@@ -89,12 +88,12 @@ def open_metadata_store(address: str) -> MetadataStore:
     database = Database(address)
     try:
         migrate(database)
-        database.opened()
+        database.watch_file()
     except QueryFailed as error:
         database.close()
-        way_out = "" if isinstance(error, MetadataStoreUnavailable) else f": {WAY_OUT}"
+        hint = "" if isinstance(error, MetadataStoreUnavailable) else f": {RECOVERY_HINT}"
         raise MetadataStoreError(
-            f"could not open the metadata store {database.name}: {error}{way_out}"
+            f"could not open the metadata store {database.name}: {error}{hint}"
         ) from error
     except BaseException:
         database.close()

@@ -16,13 +16,13 @@ from sqlalchemy import Connection, select
 
 from runvitals.model.limits import NAME_CHARACTERS
 from runvitals.model.names import plain_text
-from runvitals.store.metadata.database import Database, add_rows, among, ids_made, ids_of
+from runvitals.store.metadata.database import Database, add_rows, among, ensure_ids, ids_of
 from runvitals.store.metadata.tables import metric, schema, writer, writer_schema
 from runvitals.store.metadata.text import LAST_CHARACTER, checked_name
 
 MAX_KEY = NAME_CHARACTERS
 """Maximum length of a metric's key."""
-_KEPT = 200_000
+_MAX_CACHED = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +34,10 @@ class KeyList:
 
 
 class MetricTable:
-    """The table of metrics that any run has ever had.
+    """The table of all metrics of all runs.
 
     Example:
-        >>> catalogue.metrics.ids(["cpu", "gpu.0.powerWatts"])
+        >>> metadata_store.metrics.ids(["cpu", "gpu.0.powerWatts"])
         {'cpu': 1, 'gpu.0.powerWatts': 2}
     """
 
@@ -61,7 +61,7 @@ class MetricTable:
                 found = ids_of(connection, metric.c.key, unknown)
             missing = unknown - found.keys()
             if missing:
-                found.update(self._database.write(lambda c: ids_made(c, metric.c.key, missing)))
+                found.update(self._database.write(lambda c: ensure_ids(c, metric.c.key, missing)))
             known = {**known, **found}
             self._remember(found)
         return {key: known[plain] for key, plain in wanted.items()}
@@ -71,7 +71,7 @@ class MetricTable:
         with self._database.read() as connection:
             return ids_of(connection, metric.c.key, map(plain_text, keys))
 
-    def beginning(self, prefix: str = "") -> dict[str, int]:
+    def with_prefix(self, prefix: str = "") -> dict[str, int]:
         """The ids of all metrics whose keys start with the prefix."""
         first = plain_text(prefix)
         statement = select(metric.c.key, metric.c.id).where(metric.c.key >= first)
@@ -98,7 +98,7 @@ class MetricTable:
         }
 
     def _remember(self, ids: dict[str, int]) -> None:
-        if len(self._ids) + len(ids) > _KEPT:
+        if len(self._ids) + len(ids) > _MAX_CACHED:
             self._ids, self._keys = {}, {}
         self._ids.update(ids)
         self._keys.update((number, key) for key, number in ids.items())
@@ -112,8 +112,8 @@ class MetricTable:
         ids = self.ids(keys)
         numbers = tuple(ids[key] for key in keys)
         if len(set(numbers)) != len(numbers):
-            twice = next(key for place, key in enumerate(keys) if key in keys[:place])
-            raise ValueError(f"metric {twice!r} occurs twice in one list of keys")
+            duplicate = next(key for index, key in enumerate(keys) if key in keys[:index])
+            raise ValueError(f"duplicate metric {duplicate!r} in a list of keys")
         packed = pack_numbers(numbers)
         digest = hashlib.sha256(packed).digest()
         by_digest = select(schema.c.id).where(schema.c.digest == digest)
@@ -140,12 +140,12 @@ class MetricTable:
             packed = connection.execute(statement).scalar()
         if packed is None:
             raise LookupError(f"unknown schema {schema_id}: send the keys instead")
-        if len(self._schemas) > _KEPT // 100:
+        if len(self._schemas) > _MAX_CACHED // 100:
             self._schemas = {}
         found = self._schemas[schema_id] = KeyList(schema_id, _unpacked(packed))
         return found
 
-    def record(self, used: Iterable[tuple[int, int]]) -> None:
+    def record_schemas(self, used: Iterable[tuple[int, int]]) -> None:
         """Record which key lists writers used: pairs of writer id and schema id; repetition has no effect."""
         rows = [{"writer_id": a, "schema_id": b} for a, b in sorted(set(used))]
         self._database.write(lambda connection: add_rows(connection, writer_schema, rows))
@@ -179,16 +179,16 @@ class MetricTable:
                 select(schema.c.id, schema.c.metric_ids).where(among(connection, schema.c.id, unknown))
             )
             new = {number: KeyList(number, _unpacked(packed)) for number, packed in rows}
-            known = {**(known if len(known) + len(new) <= _KEPT else {}), **new}
+            known = {**(known if len(known) + len(new) <= _MAX_CACHED else {}), **new}
             self._lists = known
             if numbers - known.keys():  # the cache was full
                 return self._lists_of(connection, numbers)
         return known
 
-    def given_after(self, number: int) -> dict[int, str]:
+    def added_after(self, metric_id: int) -> dict[int, str]:
         """The metrics whose ids are greater than this one: their keys by id."""
         with self._database.read() as connection:
-            statement = select(metric.c.id, metric.c.key).where(metric.c.id > number)
+            statement = select(metric.c.id, metric.c.key).where(metric.c.id > metric_id)
             return dict(connection.execute(statement).all())
 
 

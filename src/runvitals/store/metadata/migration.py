@@ -74,6 +74,6 @@ def _check_known(database: Database, connection: Connection) -> None:
     present = _present(connection)
     if present is not None and present not in revisions():
         raise MetadataStoreError(
-            f"the catalogue {database.name} is of revision {present}, which a later version of runvitals "
-            "made: use that version, or restore a backup"
+            f"the metadata store {database.name} has revision {present} of a later version of runvitals; use "
+            "that version, or restore a backup"
         )

@@ -14,7 +14,7 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST
 from runvitals.store import sqlite_salvage
-from runvitals.store.metadata.database import add_rows, ids_made
+from runvitals.store.metadata.database import add_rows, ensure_ids
 from runvitals.store.metadata.metadata_store import MetadataStore
 from runvitals.store.metadata.metrics import pack_numbers
 from runvitals.store.metadata.tables import (
@@ -48,7 +48,7 @@ class RecoveredRun:
     last_ms: int
 
 
-def fill_from_damaged(catalogue: MetadataStore, path: str) -> int:
+def fill_from_damaged(metadata_store: MetadataStore, path: str) -> int:
     """Copy the readable rows of a damaged SQLite file into an empty metadata store; returns how many.
 
     Rows that reference lost rows are left out.
@@ -58,7 +58,7 @@ def fill_from_damaged(catalogue: MetadataStore, path: str) -> int:
         with closing(sqlite_salvage.open_damaged(path)) as source:
             return sum(_copy(connection, source, table) for table in metadata.sorted_tables)
 
-    return catalogue.write(work)
+    return metadata_store.write(work)
 
 
 def _copy(connection: Connection, source: sqlite3.Connection, table: Table) -> int:
@@ -74,15 +74,15 @@ def _copy(connection: Connection, source: sqlite3.Connection, table: Table) -> i
     return count
 
 
-def recover(catalogue: MetadataStore, runs: Sequence[RecoveredRun]) -> None:
+def recover(metadata_store: MetadataStore, runs: Sequence[RecoveredRun]) -> None:
     """Create runs for samples that belong to no known run, and keys for their metrics."""
-    catalogue.write(lambda connection: _recover(connection, runs))
+    metadata_store.write(lambda connection: _recover(connection, runs))
 
 
 def _recover(connection: Connection, runs: Sequence[RecoveredRun]) -> None:
     first_ms = min(one.first_ms for one in runs)
-    (project_id,) = ids_made(connection, project.c.name, [PROJECT], created_ms=first_ms).values()
-    _name_metrics(connection, {number for one in runs for number in one.metrics})
+    (project_id,) = ensure_ids(connection, project.c.name, [PROJECT], created_ms=first_ms).values()
+    _add_metric_keys(connection, {number for one in runs for number in one.metrics})
     for one in runs:
         uid = f"recovered-{one.lane}"
         about = {
@@ -118,7 +118,7 @@ def _writer(one: RecoveredRun, run_id: int) -> dict[str, object]:
     }
 
 
-def _name_metrics(connection: Connection, numbers: Iterable[int]) -> None:
+def _add_metric_keys(connection: Connection, numbers: Iterable[int]) -> None:
     """Create keys for metrics whose keys are lost."""
     known = set(connection.execute(select(metric.c.id)).scalars())
     missing = sorted(set(numbers) - known)

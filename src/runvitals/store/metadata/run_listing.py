@@ -44,22 +44,29 @@ def page(
     connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
 ) -> RunPage:
     """Implements `RunTable.page`."""
-    as_of_ms, place = (now_ms, None) if after is None else _read_cursor(after, sort)
+    as_of_ms, position = (now_ms, None) if after is None else _read_cursor(after, sort)
     if is_field(sort.by):
-        places = _by_field(connection, wanted, sort, limit + 1, place, as_of_ms)
+        positions = _by_field(connection, wanted, sort, limit + 1, position, as_of_ms)
     else:
-        places = _by_column(connection, wanted, sort, limit + 1, place, as_of_ms)
-    following = _cursor(sort, places[limit - 1], as_of_ms) if len(places) > limit else None
-    return RunPage(read_rows(connection, [place.id for place in places[:limit]], now_ms), following)
+        positions = _by_column(connection, wanted, sort, limit + 1, position, as_of_ms)
+    following = _cursor(sort, positions[limit - 1], as_of_ms) if len(positions) > limit else None
+    return RunPage(read_rows(connection, [position.id for position in positions[:limit]], now_ms), following)
 
 
 def _by_column(
-    connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
+    connection: Connection,
+    wanted: Filter,
+    sort: RunSort,
+    limit: int,
+    position: PagePosition | None,
+    now_ms: int,
 ) -> list[PagePosition]:
     by = {**COLUMNS, "state": state_at(now_ms), "project": _PROJECT}[sort.by]
     needed = limit if sort.by in ("started_ms", "name", "id") else None
-    theirs = plan(connection, wanted, now_ms, needed)
-    statement = _ordered(select(run.c.id, by.label("value")).where(*theirs.where), by, run.c.id, sort, place)
+    query_plan = plan(connection, wanted, now_ms, needed)
+    statement = _ordered(
+        select(run.c.id, by.label("value")).where(*query_plan.where), by, run.c.id, sort, position
+    )
     return [PagePosition(0, row.value, row.id) for row in connection.execute(statement.limit(limit))]
 
 
@@ -68,61 +75,66 @@ def _ordered(
     by: ColumnElement[Any],
     then: ColumnElement[int],
     sort: RunSort,
-    place: PagePosition | None,
+    position: PagePosition | None,
 ) -> Select[Any]:
-    if place is not None:
-        here, last = tuple_(by, then), tuple_(literal(place.value), literal(place.id))
-        statement = statement.where(here < last if sort.descending else here > last)
+    if position is not None:
+        current, last = tuple_(by, then), tuple_(literal(position.value), literal(position.id))
+        statement = statement.where(current < last if sort.descending else current > last)
     if sort.descending:
         return statement.order_by(by.desc(), then.desc())
     return statement.order_by(by, then)
 
 
 def _by_field(
-    connection: Connection, wanted: Filter, sort: RunSort, limit: int, place: PagePosition | None, now_ms: int
+    connection: Connection,
+    wanted: Filter,
+    sort: RunSort,
+    limit: int,
+    position: PagePosition | None,
+    now_ms: int,
 ) -> list[PagePosition]:
     """Numbers, then texts, then runs without a value; an index provides the order of each part."""
     number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
-    theirs = plan(connection, wanted, now_ms, limit, project_indexed=False)
-    first = NUMBER if place is None else place.kind
+    query_plan = plan(connection, wanted, now_ms, limit, project_indexed=False)
+    first = NUMBER if position is None else position.kind
     found: list[PagePosition] = []
     for kind in range(NUMBER if number is not None else _MISSING, _MISSING + 1):
         if kind < first or len(found) >= limit:
             continue
-        start = place if place is not None and kind == place.kind else None
+        start = position if position is not None and kind == position.kind else None
         if kind == _MISSING:
-            statement = _without_value(theirs, number, start)
+            statement = _without_value(query_plan, number, start)
         else:
-            statement = _with_value(theirs, number, kind, sort, start)
+            statement = _with_value(query_plan, number, kind, sort, start)
         rows = connection.execute(statement.limit(limit - len(found)))
         found += [PagePosition(kind, row.value, row.id) for row in rows]
     return found
 
 
 def _with_value(
-    theirs: Plan, number: int | None, kind: int, sort: RunSort, place: PagePosition | None
+    query_plan: Plan, number: int | None, kind: int, sort: RunSort, position: PagePosition | None
 ) -> Select[Any]:
     by = run_field.c.number if kind == NUMBER else run_field.c.text
     # The fields of listed runs are looked up by run; the `+ 0` keeps SQLite from scanning the index of all
     # values.
-    of_kind = run_field.c.kind + literal(0) if theirs.listed else run_field.c.kind
+    of_kind = run_field.c.kind + literal(0) if query_plan.listed else run_field.c.kind
     statement = (
         select(run.c.id, by.label("value"))
         .join(run_field, run_field.c.run_id == run.c.id)
-        .where(run_field.c.field_id == number, of_kind == kind, *theirs.where)
+        .where(run_field.c.field_id == number, of_kind == kind, *query_plan.where)
     )
     if kind == TEXT:
         statement = statement.where(run_field.c.number == 0.0)
-    return _ordered(statement, by, run_field.c.run_id, sort, place)
+    return _ordered(statement, by, run_field.c.run_id, sort, position)
 
 
-def _without_value(theirs: Plan, number: int | None, place: PagePosition | None) -> Select[Any]:
+def _without_value(query_plan: Plan, number: int | None, position: PagePosition | None) -> Select[Any]:
     """The newest first, whatever the direction."""
-    statement = select(run.c.id, run.c.started_ms.label("value")).where(*theirs.where)
+    statement = select(run.c.id, run.c.started_ms.label("value")).where(*query_plan.where)
     if number is not None:
         having = select(run_field.c.run_id).where(run_field.c.field_id == number)
         statement = statement.where(~exists(having.where(run_field.c.run_id == run.c.id).correlate(run)))
-    return _ordered(statement, run.c.started_ms, run.c.id, RunSort(), place)
+    return _ordered(statement, run.c.started_ms, run.c.id, RunSort(), position)
 
 
 def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None) -> int:
@@ -133,8 +145,8 @@ def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None
     return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
 
 
-def _cursor(sort: RunSort, place: PagePosition, as_of_ms: int) -> str:
-    return encode_cursor(sort, (as_of_ms, place.kind, place.value, place.id))
+def _cursor(sort: RunSort, position: PagePosition, as_of_ms: int) -> str:
+    return encode_cursor(sort, (as_of_ms, position.kind, position.value, position.id))
 
 
 def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
@@ -144,12 +156,12 @@ def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
     except ValueError:
         raise invalid_cursor(after) from None
     is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
-    if None in (as_of_ms, kind, run_id) or not _can_be_value(value, is_text):
+    if None in (as_of_ms, kind, run_id) or not _is_valid_value(value, is_text):
         raise invalid_cursor(after)
     return as_of_ms, PagePosition(kind, value, run_id)
 
 
-def _can_be_value(value: object, is_text: bool) -> bool:
+def _is_valid_value(value: object, is_text: bool) -> bool:
     if isinstance(value, str):
         return is_text and plain_text(value) == value
     if isinstance(value, int):

@@ -32,7 +32,8 @@ class RunTable:
     """The table of runs.
 
     Example:
-        >>> page = catalogue.runs.page(Filter(project="digits"), RunSort("summary.loss", descending=False))
+        >>> page = metadata_store.runs.page(Filter(project="digits"), RunSort("summary.loss",
+        descending=False))
         >>> [run.name for run in page.runs]
         ['brave-otter-2', 'brave-otter-1']
     """
@@ -84,8 +85,8 @@ class RunTable:
     def ids(self, wanted: Filter, now_ms: int) -> list[int]:
         """The ids of all runs matching a filter, ascending."""
         with self._database.read() as connection:
-            theirs = plan(connection, wanted, now_ms, needed=None).where
-            return list(connection.execute(select(run.c.id).where(*theirs).order_by(run.c.id)).scalars())
+            conditions = plan(connection, wanted, now_ms, needed=None).where
+            return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
     def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
         """How many runs matching a filter are in each project or state, or have each tag; largest first.
@@ -102,8 +103,8 @@ class RunTable:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
         what = columns[by].label("what")
         with self._database.read() as connection:
-            theirs = plan(connection, wanted, now_ms, needed=None).where
-            statement = select(what, func.count()).where(*theirs).group_by(what)
+            conditions = plan(connection, wanted, now_ms, needed=None).where
+            statement = select(what, func.count()).where(*conditions).group_by(what)
             if by == "tag":
                 statement = statement.join(run_tag, run_tag.c.run_id == run.c.id)
             if by == "project":
@@ -115,8 +116,8 @@ class RunTable:
         """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
         by."""
         with self._database.read() as connection:
-            theirs = plan(connection, wanted, now_ms, needed=_NEWEST).where
-            newest = select(run.c.id).where(*theirs).order_by(run.c.started_ms.desc()).limit(_NEWEST)
+            conditions = plan(connection, wanted, now_ms, needed=_NEWEST).where
+            newest = select(run.c.id).where(*conditions).order_by(run.c.started_ms.desc()).limit(_NEWEST)
             statement = (
                 select(field.c.name)
                 .where(field.c.id.in_(select(run_field.c.field_id).where(run_field.c.run_id.in_(newest))))
@@ -135,7 +136,7 @@ class RunTable:
             UnknownRun: there is no run with this id.
         """
         checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
-        self._database.write(lambda connection: _say(connection, {run_id: checked}, now_ms))
+        self._database.write(lambda connection: _set_run_section(connection, {run_id: checked}, now_ms))
 
     def tag(
         self, run_ids: Iterable[int], now_ms: int, add: Sequence[str] = (), remove: Sequence[str] = ()
@@ -150,14 +151,14 @@ class RunTable:
 
         def work(connection: Connection) -> None:
             wanted = lock_known_runs(connection, run_ids)
-            said = read_documents(connection, wanted, ["run"])
+            documents = read_documents(connection, wanted, ["run"])
             changes: dict[int, dict[str, Any]] = {}
             for run_id in wanted:
-                before = tags_of(said.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
+                before = tags_of(documents.get(SectionKey(run_id, "run", ""), SectionDocument()).values)
                 after = [tag for tag in dict.fromkeys([*before, *added]) if tag not in remove]
                 if after != before:
                     changes[run_id] = {"tags": after}
-            _say(connection, changes, now_ms)
+            _set_run_section(connection, changes, now_ms)
 
         self._database.write(work)
 
@@ -181,8 +182,8 @@ class RunTable:
     def deleted(self, run_ids: Iterable[int]) -> set[int]:
         """Those of these runs that are in the trash."""
         with self._database.read() as connection:
-            theirs = among(connection, run.c.id, run_ids)
-            statement = select(run.c.id).where(theirs, run.c.deleted_ms.is_not(None))
+            conditions = among(connection, run.c.id, run_ids)
+            statement = select(run.c.id).where(conditions, run.c.deleted_ms.is_not(None))
             return set(connection.execute(statement).scalars())
 
     def delete(self, run_ids: Iterable[int], now_ms: int) -> None:
@@ -226,12 +227,12 @@ class RunTable:
         self._database.write(work)
 
 
-def _say(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:
+def _set_run_section(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:
     """Set keys of `run` sections, whatever the times of the records that set them before."""
-    said = read_documents(connection, lock_known_runs(connection, changes), ["run"])
+    documents = read_documents(connection, lock_known_runs(connection, changes), ["run"])
     updates = []
     for run_id, values in changes.items():
-        about = said.get(SectionKey(run_id, "run", ""), SectionDocument())
+        about = documents.get(SectionKey(run_id, "run", ""), SectionDocument())
         latest_ms = max([now_ms, *(about.time_of(key) for key in values if key in about.values)])
         updates.append(SectionUpdate(run_id, "run", values, latest_ms))
     if updates:

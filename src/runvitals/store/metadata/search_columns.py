@@ -1,6 +1,6 @@
 """Derives from a run's sections the columns, tags, fields and text by which it is found and sorted.
 
-Everything here can be recomputed from the sections, and is never displayed in their place.
+Everything here can be recomputed from the sections, and is never displayed instead of them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from runvitals.model import fields
 from runvitals.model.fields import Scalar
 from runvitals.model.names import shortened
 from runvitals.model.search_text import search_text, tags_of
-from runvitals.store.metadata.database import add_rows, among, ids_made, put_rows, update_rows
+from runvitals.store.metadata.database import add_rows, among, ensure_ids, put_rows, update_rows
 from runvitals.store.metadata.projects import project_name
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
 from runvitals.store.metadata.tables import field, project, run, run_field, run_tag, run_text
@@ -41,43 +41,43 @@ class SectionChange(Protocol):
     def time_ms(self) -> int: ...
 
 
-def projects_made(connection: Connection, updates: Iterable[SectionChange]) -> dict[str, int]:
+def ensure_projects(connection: Connection, updates: Iterable[SectionChange]) -> dict[str, int]:
     """The ids of the projects named in the updates; missing projects are created."""
     named = {
         project_name(one.values["project"]): one.time_ms
         for one in updates
         if one.section == "run" and "project" in one.values
     }
-    return ids_made(connection, project.c.name, named, created_ms=max(named.values(), default=0))
+    return ensure_ids(connection, project.c.name, named, created_ms=max(named.values(), default=0))
 
 
-def fields_of(documents: Documents, places: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
+def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
     """The leaves of those sections that have fields, by run."""
     found: dict[int, dict[str, Scalar]] = {}
-    for place in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in places}:
-        if place.section in fields.SECTIONS:
-            of_run = found.setdefault(place.run_id, {})
-            of_run.update(fields.leaves(place.section, _values(documents, place)))
+    for key in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in keys}:
+        if key.section in fields.SECTIONS:
+            of_run = found.setdefault(key.run_id, {})
+            of_run.update(fields.leaves(key.section, _values(documents, key)))
     return found
 
 
-def _values(documents: Documents, place: SectionKey) -> dict[str, Any]:
+def _values(documents: Documents, key: SectionKey) -> dict[str, Any]:
     """The values of a section; the summary includes logged values that were not set explicitly."""
-    values = documents[place].values if place in documents else {}
-    logged = documents.get(place._replace(section=LOGGED)) if place.section == _SUMMARY else None
+    values = documents[key].values if key in documents else {}
+    logged = documents.get(key._replace(section=LOGGED)) if key.section == _SUMMARY else None
     return values if logged is None else {**logged.values, **values}
 
 
 def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRuns) -> None:
     """Update the fields of runs from their previous to their new state."""
-    numbers = ids_made(
+    numbers = ensure_ids(
         connection, field.c.name, {name for leaves in (*before.values(), *after.values()) for name in leaves}
     )
-    gone: list[dict[str, Any]] = []
+    removed: list[dict[str, Any]] = []
     new: list[dict[str, Any]] = []
     for run_id, leaves in after.items():
         known = before.get(run_id, {})
-        gone += [{"of_run": run_id, "of_field": numbers[name]} for name in known.keys() - leaves.keys()]
+        removed += [{"of_run": run_id, "of_field": numbers[name]} for name in known.keys() - leaves.keys()]
         new += [
             {
                 "run_id": run_id,
@@ -89,9 +89,9 @@ def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRu
             for name, leaf in leaves.items()
             if known.get(name) != leaf
         ]
-    if gone:
+    if removed:
         one = (run_field.c.run_id == bindparam("of_run"), run_field.c.field_id == bindparam("of_field"))
-        connection.execute(delete(run_field).where(*one), gone)
+        connection.execute(delete(run_field).where(*one), removed)
     put_rows(connection, run_field, new)
 
 

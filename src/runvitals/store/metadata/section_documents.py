@@ -41,11 +41,11 @@ class SectionDocument:
         Returns:
             the keys that were removed.
         """
-        gone = {key for key in keys if not self._was_set(key) or time_ms >= self.time_of(key)}
-        for key in gone:
+        removed = {key for key in keys if not self._was_set(key) or time_ms >= self.time_of(key)}
+        for key in removed:
             self.values.pop(key, None)
             self.older[key] = time_ms
-        return gone
+        return removed
 
     def _was_set(self, key: str) -> bool:
         return key in self.values or key in self.older
@@ -63,21 +63,21 @@ class SectionDocument:
             >>> document.merge({"lr": 0.5, "gpus": 8}, 1000), document.values
             ({'gpus'}, {'lr': 0.1, 'seed': 1, 'gpus': 8})
         """
-        won = {key for key in values if not self._was_set(key) or time_ms >= self.time_of(key)}
-        if not won:
-            return won
+        changed = {key for key in values if not self._was_set(key) or time_ms >= self.time_of(key)}
+        if not changed:
+            return changed
         if not self.values:
             self.set_ms = time_ms
         if time_ms > self.set_ms:
             self.older = {key: self.time_of(key) for key in (*self.values, *self.older)}
             self.set_ms = time_ms
-        for key in won:
+        for key in changed:
             if time_ms < self.set_ms:
                 self.older[key] = time_ms
             else:
                 self.older.pop(key, None)
-        self.values.update((key, value) for key, value in values.items() if key in won)
-        return won
+        self.values.update((key, value) for key, value in values.items() if key in changed)
+        return changed
 
 
 def read_documents(
@@ -99,13 +99,13 @@ def write_documents(connection: Connection, documents: Mapping[SectionKey, Secti
     """Store sections in their current form."""
     rows = [
         {
-            "run_id": place.run_id,
-            "name": place.section,
-            "host": place.host,
+            "run_id": key.run_id,
+            "name": key.section,
+            "host": key.host,
             "body": dumps(document.values).decode("ascii"),
             "set_ms": document.set_ms,
             "older": dumps(document.older).decode("ascii"),
         }
-        for place, document in sorted(documents.items())
+        for key, document in sorted(documents.items())
     ]
     put_rows(connection, section, rows)

@@ -51,7 +51,7 @@ class SectionUpdate:
     removed: tuple[str, ...] = ()
 
     @property
-    def place(self) -> SectionKey:
+    def key(self) -> SectionKey:
         return SectionKey(
             self.run_id, self.section, checked_name("host", self.host) if self.section in BY_HOST else ""
         )
@@ -90,8 +90,8 @@ class SectionTable:
 
     Example:
         >>> update = SectionUpdate(run_id, "config", {"lr": 0.1, "layers": [64, 64]}, now_ms)
-        >>> catalogue.sections.merge([update])
-        >>> catalogue.sections.read([run_id])[run_id].shared["config"]["lr"]
+        >>> metadata_store.sections.merge([update])
+        >>> metadata_store.sections.read([run_id])[run_id].shared["config"]["lr"]
         0.1
     """
 
@@ -107,7 +107,7 @@ class SectionTable:
         """
         checked = [update.checked() for update in updates]
         for update in checked:
-            update.place  # noqa: B018 - checks the host
+            update.key  # noqa: B018 - checks the host
         if checked:
             self._database.write(lambda connection: merge(connection, checked))
 
@@ -117,39 +117,37 @@ class SectionTable:
         with self._database.read() as connection:
             plain = None if names is None else [plain_text(name) for name in names]
             documents = read_documents(connection, found, plain)
-        for place, document in documents.items():
-            if place.section in BY_HOST:
-                found[place.run_id].by_host.setdefault(place.section, {})[place.host] = document.values
+        for key, document in documents.items():
+            if key.section in BY_HOST:
+                found[key.run_id].by_host.setdefault(key.section, {})[key.host] = document.values
             else:
-                found[place.run_id].shared[place.section] = document.values
+                found[key.run_id].shared[key.section] = document.values
         return found
 
 
 def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
     """Implements `SectionTable.merge` within a transaction, for checked updates."""
     # Projects before runs, as when writers are registered: otherwise two transactions could deadlock.
-    projects = search_columns.projects_made(connection, updates)
+    projects = search_columns.ensure_projects(connection, updates)
     runs = lock_known_runs(connection, {one.run_id for one in updates})
-    places = {one.place for one in updates}
-    documents = read_documents(
-        connection, runs, {place.section for place in places}.union(search_columns.SECTIONS)
-    )
-    before = search_columns.fields_of(documents, places)
+    keys = {one.key for one in updates}
+    documents = read_documents(connection, runs, {key.section for key in keys}.union(search_columns.SECTIONS))
+    before = search_columns.fields_of(documents, keys)
     moved: dict[int, int] = {}
     changed: set[SectionKey] = set()
     for one in updates:
-        document = documents.setdefault(one.place, SectionDocument())
-        gone = document.remove(one.removed, one.time_ms)
-        won = document.merge(one.values, one.time_ms)
-        if won or gone:
-            changed.add(one.place)
-        if one.section == "run" and "project" in won:
+        document = documents.setdefault(one.key, SectionDocument())
+        removed = document.remove(one.removed, one.time_ms)
+        changed_keys = document.merge(one.values, one.time_ms)
+        if changed_keys or removed:
+            changed.add(one.key)
+        if one.section == "run" and "project" in changed_keys:
             moved[one.run_id] = projects[project_name(one.values["project"])]
-    write_documents(connection, {place: documents[place] for place in changed})
+    write_documents(connection, {key: documents[key] for key in changed})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, changed))
     search_columns.write_abouts(
-        connection, documents, {place.run_id for place in changed if place.section == "run"}, moved
+        connection, documents, {key.run_id for key in changed if key.section == "run"}, moved
     )
     search_columns.write_texts(
-        connection, documents, {place.run_id for place in changed if place.section in ("run", "config")}
+        connection, documents, {key.run_id for key in changed if key.section in ("run", "config")}
     )

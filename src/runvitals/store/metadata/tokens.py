@@ -18,7 +18,7 @@ from runvitals.store.metadata.text import checked_name
 
 PREFIX = "rvt_"
 """The prefix of all tokens, by which secret scanners recognise them."""
-_NOTED_MS = 60_000
+_LAST_USED_RESOLUTION_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,15 +32,15 @@ class AccessToken:
     revoked_ms: int | None
 
 
-_SHOWN = [column for column in token.c if column.name != "digest"]
+_COLUMNS = [column for column in token.c if column.name != "digest"]
 
 
 class TokenTable:
     """The table of tokens, including revoked ones.
 
     Example:
-        >>> secret, token = catalogue.tokens.create("cluster A", now_ms)
-        >>> catalogue.tokens.check(secret, now_ms).name
+        >>> secret, token = metadata_store.tokens.create("cluster A", now_ms)
+        >>> metadata_store.tokens.check(secret, now_ms).name
         'cluster A'
     """
 
@@ -54,24 +54,24 @@ class TokenTable:
             ValueError: a name that is empty or longer than 256 characters.
         """
         secret = PREFIX + secrets.token_urlsafe(32)
-        named, digest = checked_name("token", name), _digest(secret)
+        checked, digest = checked_name("token", name), _digest(secret)
 
         def work(connection: Connection) -> AccessToken:
-            connection.execute(insert(token).values(name=named, digest=digest, created_ms=now_ms))
+            connection.execute(insert(token).values(name=checked, digest=digest, created_ms=now_ms))
             number = connection.execute(select(token.c.id).where(token.c.digest == digest)).scalar_one()
-            return AccessToken(number, named, now_ms, None, None)
+            return AccessToken(number, checked, now_ms, None, None)
 
         return secret, self._database.write(work)
 
     def check(self, secret: str, now_ms: int) -> AccessToken | None:
         """The token with this secret; None if there is none, or it was revoked."""
-        statement = select(*_SHOWN).where(token.c.digest == _digest(secret), token.c.revoked_ms.is_(None))
+        statement = select(*_COLUMNS).where(token.c.digest == _digest(secret), token.c.revoked_ms.is_(None))
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         if row is None:
             return None
         found = AccessToken(**row._asdict())
-        if found.last_used_ms is None or now_ms - found.last_used_ms >= _NOTED_MS:
+        if found.last_used_ms is None or now_ms - found.last_used_ms >= _LAST_USED_RESOLUTION_MS:
             used = update(token).where(token.c.id == found.id).values(last_used_ms=now_ms)
             self._database.write(lambda connection: connection.execute(used), durable=False)
         return found
@@ -79,7 +79,7 @@ class TokenTable:
     def all(self) -> list[AccessToken]:
         """All tokens, in the order of their creation."""
         with self._database.read() as connection:
-            rows = connection.execute(select(*_SHOWN).order_by(token.c.id))
+            rows = connection.execute(select(*_COLUMNS).order_by(token.c.id))
             return [AccessToken(**row._asdict()) for row in rows]
 
     def revoke(self, token_id: int, now_ms: int) -> None:
@@ -90,8 +90,8 @@ class TokenTable:
         """
 
         def work(connection: Connection) -> bool:
-            theirs = update(token).where(token.c.id == token_id)
-            connection.execute(theirs.where(token.c.revoked_ms.is_(None)).values(revoked_ms=now_ms))
+            statement = update(token).where(token.c.id == token_id)
+            connection.execute(statement.where(token.c.revoked_ms.is_(None)).values(revoked_ms=now_ms))
             return connection.execute(select(token.c.id).where(token.c.id == token_id)).first() is not None
 
         if not self._database.write(work):

@@ -15,7 +15,7 @@ from sqlalchemy import Connection, case, func, select, update
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST, MONITOR
-from runvitals.store.metadata.database import add_rows, among, ids_made, ids_of
+from runvitals.store.metadata.database import add_rows, among, ensure_ids, ids_of
 from runvitals.store.metadata.projects import DEFAULT_PROJECT, project_name
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_states import update_run_states
@@ -71,7 +71,7 @@ class WriterRegistration:
 class RegisteredWriter:
     """The ids of a writer, and its host.
 
-    `deleted`: the run is in the trash and wants no more samples.
+    `deleted`: the run is in the trash and accepts no more samples.
     """
 
     run_id: int
@@ -112,21 +112,21 @@ def join(
 ) -> list[RegisteredWriter]:
     """The ids of writers; those that are missing are registered."""
     names = {project_name(one.project) for one in joining}
-    projects = ids_made(connection, project.c.name, names | {DEFAULT_PROJECT}, created_ms=now_ms)
-    runs = _runs_made(connection, joining, projects, now_ms)
+    projects = ensure_ids(connection, project.c.name, names | {DEFAULT_PROJECT}, created_ms=now_ms)
+    runs = _ensure_runs(connection, joining, projects, now_ms)
     lock_known_runs(connection, runs.values())
     known = joined(connection, joining)
     new = {(one.run, one.writer): one for one, before in zip(joining, known, strict=True) if before is None}
     if new:
         add_rows(connection, writer, [_row(runs[one.run], one, now_ms) for one in new.values()])
         affected = {runs[one.run] for one in new.values()}
-        _give_lanes(connection, affected)
+        _assign_lanes(connection, affected)
         _leave_default_project(connection, new.values(), runs, projects)
         update_run_states(connection, affected)
     return [one for one in joined(connection, joining) if one]
 
 
-def _runs_made(
+def _ensure_runs(
     connection: Connection, joining: Sequence[WriterRegistration], projects: dict[str, int], now_ms: int
 ) -> dict[str, int]:
     """The ids of the runs by run id; missing runs are created."""
@@ -171,7 +171,7 @@ def _row(run_id: int, one: WriterRegistration, now_ms: int) -> dict[str, object]
     }
 
 
-def _give_lanes(connection: Connection, run_ids: Iterable[int]) -> None:
+def _assign_lanes(connection: Connection, run_ids: Iterable[int]) -> None:
     same = writer.alias()
     first = (
         select(func.min(same.c.id))
@@ -201,8 +201,8 @@ def _leave_default_project(
         for run_id in connection.execute(statement).scalars()
         if named[run_id] != projects[DEFAULT_PROJECT]
     ]
-    said = read_documents(connection, unnamed, ["run"])
+    documents = read_documents(connection, unnamed, ["run"])
     for run_id in unnamed:
-        about = said.get(SectionKey(run_id, "run", ""))
+        about = documents.get(SectionKey(run_id, "run", ""))
         if about is None or not about.values.get("project"):
             connection.execute(update(run).where(run.c.id == run_id).values(project_id=named[run_id]))

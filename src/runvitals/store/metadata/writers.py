@@ -69,7 +69,7 @@ class WriterTable:
 
         Example:
             >>> writer = WriterRegistration("brave-otter-1", "monitor.node1.19f3a")
-            >>> [joined] = catalogue.writers.join([writer], now_ms)
+            >>> [joined] = metadata_store.writers.join([writer], now_ms)
             >>> joined.lane_id
             17
         """
@@ -81,15 +81,15 @@ class WriterTable:
             return [one for one in known if one]
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
-    def heard(self, signs: Sequence[WriterHeartbeat]) -> None:
+    def record_heartbeats(self, heartbeats: Sequence[WriterHeartbeat]) -> None:
         """Record heartbeats. A power failure may undo the newest ones; the next ones follow soon.
 
         Writers of purged runs are ignored.
         """
-        if signs:
-            self._database.write(lambda connection: _heard(connection, signs), durable=False)
+        if heartbeats:
+            self._database.write(lambda connection: _record_heartbeats(connection, heartbeats), durable=False)
 
-    def move_heard(self, now_ms: int, by_ms: int) -> None:
+    def shift_heartbeats(self, now_ms: int, by_ms: int) -> None:
         """Shift the times at which writers were heard, because the clock was set by `by_ms` at `now_ms`.
 
         Runs lost long before are unchanged: they are lost by either clock.
@@ -99,21 +99,21 @@ class WriterTable:
             since_ms = min(now_ms, now_ms + by_ms)
             ids = connection.execute(select(run.c.id).where(run.c.alive_until_ms >= since_ms)).scalars()
             found = lock_runs(connection, list(ids))
-            theirs = among(connection, writer.c.run_id, found)
-            moved = update(writer).where(theirs, writer.c.end_state.is_(None))
+            condition = among(connection, writer.c.run_id, found)
+            moved = update(writer).where(condition, writer.c.end_state.is_(None))
             connection.execute(moved.values(heard_ms=writer.c.heard_ms + by_ms))
             update_run_states(connection, found)
 
         self._database.write(work, durable=False)
 
-    def not_heard_after(self, now_ms: int) -> None:
+    def cap_heartbeats(self, now_ms: int) -> None:
         """Treat writers heard in the future, by a wrong clock, as heard now."""
         later = select(writer.c.run_id).where(writer.c.heard_ms > now_ms, writer.c.end_state.is_(None))
 
         def work(connection: Connection) -> None:
             found = lock_runs(connection, set(connection.execute(later).scalars()))
-            theirs = among(connection, writer.c.run_id, found)
-            heard = update(writer).where(theirs, writer.c.heard_ms > now_ms)
+            condition = among(connection, writer.c.run_id, found)
+            heard = update(writer).where(condition, writer.c.heard_ms > now_ms)
             connection.execute(heard.values(heard_ms=now_ms))
             update_run_states(connection, found)
 
@@ -122,21 +122,21 @@ class WriterTable:
         if is_wrong:
             self._database.write(work, durable=False)
 
-    def end(self, ends: Sequence[WriterEnd]) -> None:
+    def record_ends(self, ends: Sequence[WriterEnd]) -> None:
         """Record how writers ended, from their last records. Durable, all or nothing.
 
         Raises:
             ValueError: a state that is not an ending, or a number that cannot be stored.
         """
-        for one in ends:
-            if not is_ended(one.ending.state):
+        for end in ends:
+            if not is_ended(end.ending.state):
                 raise ValueError(
-                    f"invalid ending {one.ending.state!r}; expected one of {', '.join(ENDED_STATES)}"
+                    f"invalid ending {end.ending.state!r}; expected one of {', '.join(ENDED_STATES)}"
                 )
-            numbers = {"exit_code": one.ending.exit_code, "signal": one.ending.signal, "time_ms": one.time_ms}
-            check_integers(f"writer {one.writer_id}", **numbers)
+            numbers = {"exit_code": end.ending.exit_code, "signal": end.ending.signal, "time_ms": end.time_ms}
+            check_integers(f"writer {end.writer_id}", **numbers)
         if ends:
-            self._database.write(lambda connection: _end(connection, ends))
+            self._database.write(lambda connection: _record_ends(connection, ends))
 
     def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[StoredWriter]]:
         """The writers of runs, in the order in which they started."""
@@ -148,7 +148,7 @@ class WriterTable:
         with self._database.read() as connection:
             return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
 
-    def note_processes(self, processes: Sequence[WatchedProcess]) -> None:
+    def record_processes(self, processes: Sequence[WatchedProcess]) -> None:
         """Record processes of runs, or more facts about them; None does not overwrite known values. Durable.
 
         Raises:
@@ -184,33 +184,33 @@ class WriterTable:
 
 
 def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int]:
-    theirs = select(writer.c.run_id).where(among(connection, writer.c.id, writer_ids))
-    return lock_runs(connection, set(connection.execute(theirs).scalars()))
+    condition = select(writer.c.run_id).where(among(connection, writer.c.id, writer_ids))
+    return lock_runs(connection, set(connection.execute(condition).scalars()))
 
 
 def _later(column: str) -> ColumnElement[int]:
     """The later of a row's value and the parameter `new_…`."""
-    told = bindparam(f"new_{column}", type_=BigInteger)
-    return case((writer.c[column] < told, told), else_=writer.c[column])
+    new = bindparam(f"new_{column}", type_=BigInteger)
+    return case((writer.c[column] < new, new), else_=writer.c[column])
 
 
-def _heard(connection: Connection, signs: Sequence[WriterHeartbeat]) -> None:
-    runs = _lock_runs_of(connection, {sign.writer_id for sign in signs})
+def _record_heartbeats(connection: Connection, heartbeats: Sequence[WriterHeartbeat]) -> None:
+    runs = _lock_runs_of(connection, {heartbeat.writer_id for heartbeat in heartbeats})
     values = {name: _later(name) for name in ("heard_ms", "last_ms")}
     connection.execute(
         update(writer).where(writer.c.id == bindparam("which")).values(values),
-        [{"which": s.writer_id, "new_heard_ms": s.heard_ms, "new_last_ms": s.last_ms} for s in signs],
+        [{"which": h.writer_id, "new_heard_ms": h.heard_ms, "new_last_ms": h.last_ms} for h in heartbeats],
     )
     update_run_states(connection, runs)
 
 
-def _end(connection: Connection, ends: Sequence[WriterEnd]) -> None:
-    runs = _lock_runs_of(connection, {one.writer_id for one in ends})
+def _record_ends(connection: Connection, ends: Sequence[WriterEnd]) -> None:
+    runs = _lock_runs_of(connection, {end.writer_id for end in ends})
     rows = []
-    for one in ends:
-        how = one.ending.as_dict()
+    for end in ends:
+        ending = end.ending.as_dict()
         rows.append(
-            {"which": one.writer_id, "new_last_ms": one.time_ms, "end_state": how.pop("state"), **how}
+            {"which": end.writer_id, "new_last_ms": end.time_ms, "end_state": ending.pop("state"), **ending}
         )
     values: dict[str, Any] = {
         name: bindparam(name) for name in ("end_state", "exit_code", "signal", "out_of_memory")

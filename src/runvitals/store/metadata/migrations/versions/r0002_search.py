@@ -1,4 +1,4 @@
-"""Trigrams of the runs' texts, so that a search need not read all of them."""
+"""A trigram index of the runs' search texts."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-# The index holds no copy of the text (`content`) and no places in it (`detail`): a quarter of the size, and
-# who asks it for long words looks into the texts that it finds. The triggers tell it of every change, and
-# when something goes what that was.
+# The index contains neither a copy of the text (`content`) nor positions (`detail`), which saves three
+# quarters of its size; searches for long words also check the texts found. Triggers keep it up to date: a
+# removal needs the old text.
 _SQLITE = (
     """CREATE VIRTUAL TABLE run_text_fts USING fts5(
         text, content='run_text', content_rowid='run_id', detail='none', tokenize='trigram case_sensitive 1'

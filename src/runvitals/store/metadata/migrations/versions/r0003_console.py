@@ -1,4 +1,4 @@
-"""What programs printed."""
+"""Console output."""
 
 from __future__ import annotations
 

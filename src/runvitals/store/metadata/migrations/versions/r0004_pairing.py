@@ -1,4 +1,4 @@
-"""The store of samples that a catalogue belongs to."""
+"""The sample store that a metadata store is paired with."""
 
 from __future__ import annotations
 
