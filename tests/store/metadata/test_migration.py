@@ -60,5 +60,5 @@ def test_database_of_a_later_version_is_rejected(tmp_path: Path) -> None:
         )
     finally:
         database.close()
-    with pytest.raises(MetadataStoreError, match="revision 9999, which a later version"):
+    with pytest.raises(MetadataStoreError, match="revision 9999 of a later version"):
         open_metadata_store(path)
