@@ -83,8 +83,8 @@ def _check_pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
     ours, theirs = store.store_id, catalogue.issued_ids.pairing()
     if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
-            f"the catalogue {catalogue.issued_ids.name} belongs to another store than {store.folder}: specify "
-            "the right one with --catalogue, or a new one to restore runs from their samples"
+            f"the catalogue {catalogue.issued_ids.name} belongs to another store than {store.folder}: "
+            "specify the right one with --catalogue, or a new one to restore runs from their samples"
         )
 
 
