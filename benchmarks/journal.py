@@ -18,7 +18,7 @@ from collections.abc import Callable
 from functools import partial
 
 from runvitals.journal.reader import read_run
-from runvitals.journal.sealing import Sealer
+from runvitals.journal.sealing import SegmentSealer
 from runvitals.journal.writer import JournalWriter
 
 ROUNDS = 7
@@ -65,7 +65,7 @@ def write(journal: JournalWriter, readings: list[dict[str, float]]) -> None:
 
 
 def seal(path: str) -> None:
-    sealer = Sealer(path)
+    sealer = SegmentSealer(path)
     while sealer.step():
         pass
 

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from runvitals.journal.clock import JUMP_MS, Clock, boot_id, clock_of, since_boot_ns
+from runvitals.journal.clock import JUMP_MS, RunClock, boot_id, since_boot_ns, writer_clock
 
 YEAR_MS = 365 * 86_400_000
 
@@ -16,8 +16,8 @@ class Machine:
         self.wall_ms = 1_760_000_000_000
         self.up_ms = 90_000_000
 
-    def clock(self, anchor_ms: int | None = None) -> Clock:
-        return Clock(anchor_ms, lambda: self.wall_ms * 1_000_000, lambda: self.up_ms * 1_000_000)
+    def clock(self, anchor_ms: int | None = None) -> RunClock:
+        return RunClock(anchor_ms, lambda: self.wall_ms * 1_000_000, lambda: self.up_ms * 1_000_000)
 
     def advance(self, ms: int) -> None:
         self.wall_ms += ms
@@ -61,7 +61,7 @@ def test_less_than_two_seconds_is_not_reported() -> None:
 
 def test_the_clock_of_this_machine() -> None:
     before_ms = time.time_ns() // 1_000_000
-    shown_ms = Clock().now_ms()
+    shown_ms = RunClock().now_ms()
     assert before_ms - 1 <= shown_ms <= time.time_ns() // 1_000_000 + 1
     assert since_boot_ns() > 0
 
@@ -70,7 +70,7 @@ def test_a_writers_clock_from_its_start_record() -> None:
     machine = Machine()
     clock = machine.clock()
     start = {"t": clock.now_ms(), "since_boot_ms": clock.since_boot_ms(), "boot_id": "b"}
-    found = clock_of(start, "b")
+    found = writer_clock(start, "b")
     assert found is not None
     assert found.anchor_ms == clock.anchor_ms
 
@@ -91,9 +91,9 @@ def test_a_writers_clock_from_its_start_record() -> None:
 )
 def test_start_records_without_a_clock_of_this_boot(wrong: dict[str, object]) -> None:
     start = {"t": 1_760_000_000_000, "since_boot_ms": 5000, "boot_id": "b", **wrong}
-    assert clock_of(start, "b") is None
+    assert writer_clock(start, "b") is None
 
 
 def test_without_a_boot_id_there_is_no_clock() -> None:
-    assert clock_of({"t": 1_760_000_000_000, "since_boot_ms": 5000, "boot_id": ""}, "") is None
+    assert writer_clock({"t": 1_760_000_000_000, "since_boot_ms": 5000, "boot_id": ""}, "") is None
     assert boot_id() == boot_id()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.journal.sealing import Sealer
+from runvitals.journal.sealing import SegmentSealer
 from runvitals.journal.writer import JournalWriter
 from tests.journal.minireader import FileContents
 
@@ -71,7 +71,7 @@ def test_a_reader_written_from_the_page_reads_raw_and_sealed_files(tmp_path: Pat
     assert raw == [(r.type, r.seq, content(r)) for r in read_run(str(tmp_path))]
     assert len(journal.rotated) >= 3
     for path in [*journal.rotated, journal.path]:
-        sealer = Sealer(path)
+        sealer = SegmentSealer(path)
         while sealer.step():
             pass
     assert contents(tmp_path) == raw

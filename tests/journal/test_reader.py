@@ -18,7 +18,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.frames import frame
 from runvitals.journal.reader import MAX_PROBLEMS, Tail, WriterTail, read_run
 from runvitals.journal.records import Record
-from runvitals.journal.sealing import BLOCK, Sealer
+from runvitals.journal.sealing import BLOCK, SegmentSealer
 from runvitals.journal.writer import JournalWriter
 
 NAME = "monitor.n1.1.00000.rvj"
@@ -151,7 +151,7 @@ def test_rotation_and_sealing_while_readers_follow(
     eager, slow = Tail(str(path)), Tail(str(path))
     by_eager: list[int] = []
     by_slow: list[int] = []
-    sealer: Sealer | None = None
+    sealer: SegmentSealer | None = None
     for act, count in acts:
         if act == "write":
             for i in range(count):
@@ -161,7 +161,7 @@ def test_rotation_and_sealing_while_readers_follow(
         elif act == "take":
             by_slow += seqs(islice(slow.poll(), count))
         elif sealer or journal.rotated:
-            sealer = sealer or Sealer(journal.rotated.pop(0))
+            sealer = sealer or SegmentSealer(journal.rotated.pop(0))
             if not sealer.step():
                 sealer = None
     if sealer:
@@ -379,7 +379,7 @@ def test_a_reader_that_starts_at_a_record_skips_earlier_files(tmp_path: Path, se
         journal.sample(t, {"cpu": float(t)})
     journal.close()
     for path in journal.rotated if sealed else ():
-        sealer = Sealer(path)
+        sealer = SegmentSealer(path)
         while sealer.step():
             pass
     everything = list(read_run(str(tmp_path)))

@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.journal import frames
 from runvitals.journal.reader import Tail, read_run
-from runvitals.journal.sealing import MAX_BLOCK, Sealer, unpack_block, whole_records
+from runvitals.journal.sealing import MAX_BLOCK, SegmentSealer, unpack_block, whole_records
 from runvitals.journal.writer import JournalWriter
 
 
@@ -26,7 +26,7 @@ def write(folder: Path, count: int = 500) -> str:
 
 
 def seal(path: str) -> None:
-    sealer = Sealer(path)
+    sealer = SegmentSealer(path)
     while sealer.step():
         pass
 
@@ -46,7 +46,7 @@ def test_a_sealed_file_has_the_same_records_in_less_space(tmp_path: Path) -> Non
 
 def test_a_step_seals_about_64_kib(tmp_path: Path) -> None:
     path = write(tmp_path, 1000)
-    sealer = Sealer(path)
+    sealer = SegmentSealer(path)
     steps = 1
     while sealer.step():
         steps += 1
@@ -61,7 +61,7 @@ def test_a_step_seals_about_64_kib(tmp_path: Path) -> None:
 def test_interrupted_sealing_leaves_the_file_unchanged(tmp_path: Path) -> None:
     path = write(tmp_path)
     before = Path(path).read_bytes()
-    sealer = Sealer(path)
+    sealer = SegmentSealer(path)
     sealer.step()
     sealer.abandon()
     assert Path(path).read_bytes() == before
@@ -87,7 +87,7 @@ def test_a_damaged_file_is_not_sealed(harm: str, tmp_path: Path) -> None:
     else:
         data[70_000:70_010] = bytes(10)
     Path(path).write_bytes(data)
-    sealer = Sealer(path)
+    sealer = SegmentSealer(path)
     assert sealer.step()
     with pytest.raises(ValueError, match=r"00000\.rvj was not sealed: bytes \d+ to \d+ are damaged"):
         sealer.step()
@@ -99,7 +99,7 @@ def test_a_sealed_file_is_not_sealed_again(tmp_path: Path) -> None:
     path = write(tmp_path)
     seal(path)
     before = contents(tmp_path)
-    sealer = Sealer(path)
+    sealer = SegmentSealer(path)
     with pytest.raises(ValueError, match="already sealed"):
         sealer.step()
     sealer.abandon()

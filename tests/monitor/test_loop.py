@@ -113,7 +113,7 @@ class Bench:
         door.listen(16)
         self.set_by_s = 0.0  # how far the system clock was set forward
         self.suspended_s = 0.0  # how long the machine has been suspended
-        run_clock = clock.Clock(
+        run_clock = clock.RunClock(
             wall_ns=lambda: int((T0_S + self.clock.now_s + self.suspended_s + self.set_by_s) * 1e9),
             steady_ns=lambda: int((self.clock.now_s + self.suspended_s) * 1e9),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import frames
-from runvitals.journal.clock import Clock, boot_id, since_boot_ns
+from runvitals.journal.clock import RunClock, boot_id, since_boot_ns
 from runvitals.journal.writer import JournalWriter
 from runvitals.query.reader import RunReader
 from runvitals.query.runs import RunList
@@ -21,7 +21,7 @@ def wall_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def write(directory: Path, clock: Clock, samples: int, boot: str | None = None) -> JournalWriter:
+def write(directory: Path, clock: RunClock, samples: int, boot: str | None = None) -> JournalWriter:
     """A monitor with one sample per second, the newest of them now."""
     about = {"run": "r1", "host": "n1", "role": "monitor", "interval_s": 1.0}
     about["boot_id"] = boot_id() if boot is None else boot
@@ -33,7 +33,7 @@ def write(directory: Path, clock: Clock, samples: int, boot: str | None = None) 
 
 @pytest.mark.parametrize("by_ms", SET_BY_MS)
 def test_a_run_stays_running_with_its_true_duration(tmp_path: Path, by_ms: int) -> None:
-    began = Clock(Clock().anchor_ms - by_ms)  # the system's clock was set by so much after it began
+    began = RunClock(RunClock().anchor_ms - by_ms)  # the system's clock was set by so much after it began
     write(tmp_path, began, 3).close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
     assert run is not None
@@ -46,7 +46,7 @@ def test_a_run_stays_running_with_its_true_duration(tmp_path: Path, by_ms: int) 
 
 @pytest.mark.parametrize("by_ms", SET_BY_MS)
 def test_a_run_whose_monitor_is_silent_is_lost_by_any_clock(tmp_path: Path, by_ms: int) -> None:
-    minute_ago = Clock(Clock().anchor_ms - by_ms, steady_ns=lambda: since_boot_ns() - 60_000_000_000)
+    minute_ago = RunClock(RunClock().anchor_ms - by_ms, steady_ns=lambda: since_boot_ns() - 60_000_000_000)
     write(tmp_path, minute_ago, 3).close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
     assert run is not None
@@ -55,7 +55,7 @@ def test_a_run_whose_monitor_is_silent_is_lost_by_any_clock(tmp_path: Path, by_m
 
 
 def test_an_ended_run_has_its_true_duration(tmp_path: Path) -> None:
-    journal = write(tmp_path, Clock(Clock().anchor_ms + 11 * YEAR_MS), 3)
+    journal = write(tmp_path, RunClock(RunClock().anchor_ms + 11 * YEAR_MS), 3)
     journal.json(frames.LIFECYCLE, {"t": journal.clock.now_ms(), "what": "end", "state": "finished"})
     journal.close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
@@ -64,14 +64,14 @@ def test_an_ended_run_has_its_true_duration(tmp_path: Path) -> None:
 
 
 def test_records_from_the_future_of_another_boot_do_not_make_a_run_running(tmp_path: Path) -> None:
-    write(tmp_path, Clock(Clock().anchor_ms + 11 * YEAR_MS), 3, boot="before the crash").close()
+    write(tmp_path, RunClock(RunClock().anchor_ms + 11 * YEAR_MS), 3, boot="before the crash").close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
     assert run is not None
     assert run.state == "lost"
 
 
 def test_another_machine_whose_clock_is_a_little_ahead_is_running(tmp_path: Path) -> None:
-    write(tmp_path, Clock(Clock().anchor_ms + 60_000), 3, boot="another machine").close()
+    write(tmp_path, RunClock(RunClock().anchor_ms + 60_000), 3, boot="another machine").close()
     run = RunList(str(tmp_path)).run("r1", wall_ms())
     assert run is not None
     assert run.state == "running"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.journal import paths
-from runvitals.journal.sealing import Sealer
+from runvitals.journal.sealing import SegmentSealer
 from runvitals.model.run import Run
 from runvitals.query import file_ends
 from runvitals.query.reader import RunReader
@@ -210,7 +210,7 @@ def test_a_list_of_many_segments_and_sealed_files(tmp_path: Path) -> None:
         monitor.sample(T0 + i * 1000, {"cpu": float(i), "memory_percent": 2.0})
     assert len(monitor.journal.rotated) > 3
     for path in monitor.journal.rotated:
-        sealer = Sealer(path)
+        sealer = SegmentSealer(path)
         while sealer.step():
             pass
     run = run_of(tmp_path, T0 + 2_000_000)

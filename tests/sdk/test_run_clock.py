@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from runvitals.journal import frames
-from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.writer import JournalWriter
 from runvitals.query.runs import RunList
 from runvitals.sdk.run_clock import clock_of_run
@@ -14,7 +14,7 @@ from tests.sdk.runs import Journals, Start, finished
 YEAR_MS = 365 * 86_400_000
 
 
-def journal(folder: Path, clock: Clock, boot: str) -> JournalWriter:
+def journal(folder: Path, clock: RunClock, boot: str) -> JournalWriter:
     return JournalWriter(
         str(folder), "train.n1.1.0", {"run": "run1", "role": "train", "boot_id": boot}, clock=clock
     )
@@ -25,13 +25,13 @@ def test_new_run_uses_the_system_clock(tmp_path: Path) -> None:
 
 
 def test_joining_process_uses_the_clock_of_the_run(tmp_path: Path) -> None:
-    ahead = Clock(Clock().anchor_ms + YEAR_MS)
+    ahead = RunClock(RunClock().anchor_ms + YEAR_MS)
     journal(tmp_path, ahead, boot_id()).close()
     assert clock_of_run(str(tmp_path), boot_id()).anchor_ms == ahead.anchor_ms
 
 
 def test_system_clock_is_used_after_a_reboot(tmp_path: Path) -> None:
-    journal(tmp_path, Clock(Clock().anchor_ms + YEAR_MS), "before").close()
+    journal(tmp_path, RunClock(RunClock().anchor_ms + YEAR_MS), "before").close()
     assert clock_of_run(str(tmp_path), boot_id()).ahead_ms() == 0
 
 
@@ -45,7 +45,7 @@ def test_training_and_monitor_share_the_clock_of_the_run(
     train: Start, journals: Journals, tmp_path: Path
 ) -> None:
     """The run started a year ago, according to a clock that was corrected since."""
-    behind = Clock(Clock().anchor_ms - YEAR_MS)
+    behind = RunClock(RunClock().anchor_ms - YEAR_MS)
     journal(tmp_path / "runs" / "run1", behind, boot_id()).close()
     code, _, err = finished(
         train("""
@@ -64,7 +64,7 @@ def test_training_and_monitor_share_the_clock_of_the_run(
     assert all(abs(time_ms - behind.now_ms()) < 600_000 for time_ms in times_ms), times_ms
     (event,) = [r.value for r in journals.records() if r.value and r.value.get("name") == "clock_set"]
     assert abs(event["by_ms"] - YEAR_MS) < 2000
-    run = RunList(str(tmp_path)).run("run1", Clock().now_ms())
+    run = RunList(str(tmp_path)).run("run1", RunClock().now_ms())
     assert run is not None
     assert run.duration_ms < 600_000
 

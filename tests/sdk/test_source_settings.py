@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from runvitals.cli import main
-from runvitals.journal.clock import Clock
+from runvitals.journal.clock import RunClock
 from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.settings import SettingError, Settings, resolve
 
@@ -94,7 +94,7 @@ def test_errors_reveal_no_secrets_of_invalid_values() -> None:
 
 def test_secrets_reach_the_monitor_but_not_the_journal() -> None:
     values = resolve(Settings(**SECRETS).given, {}, "/")
-    told = monitor_spec(values, "r", "/d", {"pid": 1}, ["train.py"], Clock())
+    told = monitor_spec(values, "r", "/d", {"pid": 1}, ["train.py"], RunClock())
     assert told["options"] == SECRETS
     recorded = {key: value for key, value in told.items() if key != "options"}
     assert told["settings"]["openmetrics_headers"] == {"X-Scope": "***"}
@@ -104,7 +104,7 @@ def test_secrets_reach_the_monitor_but_not_the_journal() -> None:
 
 
 def test_unset_settings_are_not_recorded() -> None:
-    told = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], Clock())
+    told = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], RunClock())
     assert told["options"] == {}
     assert not any(name.startswith(("openmetrics", "neuron")) for name in told["settings"])
 

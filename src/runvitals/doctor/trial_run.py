@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from runvitals.doctor.finding import Finding
-from runvitals.journal.clock import Clock
+from runvitals.journal.clock import RunClock
 from runvitals.monitor import launch
 from runvitals.query.reader import RunReader
 from runvitals.query.run_handle import open_run
@@ -42,7 +42,9 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
     attach = {"pid": os.getpid(), "role": "train", "writer": "doctor"}
     began_s = time.monotonic()
     try:
-        line = launch.connect(monitor_spec(values, run_id, folder, attach, ["runvitals", "doctor"], Clock()))
+        line = launch.connect(
+            monitor_spec(values, run_id, folder, attach, ["runvitals", "doctor"], RunClock())
+        )
     except launch.Unavailable as error:
         text = f"the monitor could not be started: {error}"
         hint = "without a monitor, log() is recorded but no system metrics are"

@@ -33,7 +33,7 @@ else:  # Windows
     since_boot_ns = time.monotonic_ns
 
 
-class Clock:
+class RunClock:
     """UTC in milliseconds that advances steadily even if the system clock is set.
 
     Args:
@@ -42,7 +42,7 @@ class Clock:
         steady_ns: time since boot.
 
     Example:
-        >>> clock = Clock()
+        >>> clock = RunClock()
         >>> clock.now_ms()
         1760000000000
         >>> clock.ahead_ms()   # the system clock was set to the year 2037 in the meantime
@@ -84,7 +84,7 @@ def boot_id() -> str:
         return ""
 
 
-def clock_of(start: Mapping[str, Any], this_boot: str) -> Clock | None:
+def writer_clock(start: Mapping[str, Any], this_boot: str) -> RunClock | None:
     """The clock of the writer with this START record; None if it ran on another machine or before a
     reboot.
     """
@@ -93,4 +93,4 @@ def clock_of(start: Mapping[str, Any], this_boot: str) -> Clock | None:
         return None
     if not isinstance(time_ms, int) or not isinstance(since_ms, int):
         return None  # an older writer, an import or a simulation
-    return Clock(time_ms - since_ms) if 0 <= since_ms <= time_ms < _LATEST_MS else None
+    return RunClock(time_ms - since_ms) if 0 <= since_ms <= time_ms < _LATEST_MS else None

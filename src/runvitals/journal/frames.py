@@ -140,9 +140,9 @@ def scan(data: bytes, position: int = 0, base: int = 0) -> Iterator[Frame | Dama
 
 def _next_magic(data: bytes, position: int) -> int:
     """The offset of the next magic, of its first bytes if the data ends within it, or else of the end."""
-    found = data.find(MAGIC, position)
-    if found >= 0:
-        return found
+    start = data.find(MAGIC, position)
+    if start >= 0:
+        return start
     size = len(data)
     for start in range(max(position, size - len(MAGIC) + 1), size):
         if MAGIC.startswith(data[start:]):
@@ -165,16 +165,16 @@ def scan_file(fd: int, position: int = 0) -> Iterator[Frame | Damage]:
         data = _read_at(fd, position, window)
         at_end = len(data) < window
         torn_from = end = position + len(data)
-        for found in scan(data, 0, position):
-            if isinstance(found, Frame):
+        for item in scan(data, 0, position):
+            if isinstance(item, Frame):
                 if damaged_from >= 0:
-                    yield Damage(damaged_from, found.offset, torn=False)
+                    yield Damage(damaged_from, item.offset, torn=False)
                     damaged_from = -1
-                yield found
-            elif found.torn:
-                torn_from = found.start
+                yield item
+            elif item.torn:
+                torn_from = item.start
             elif damaged_from < 0:
-                damaged_from = found.start
+                damaged_from = item.start
         if torn_from == position and not at_end:
             hole_end = _next_data(fd, position)
             if hole_end - position >= _MAX_WINDOW:

@@ -133,14 +133,14 @@ def segments(folder: str) -> dict[str, list[int]]:
         >>> segments("/data/runs/abc")
         {'monitor.node1.19f3a': [0, 1, 2], 'train.node1.4711': [0]}
     """
-    found: dict[str, list[int]] = {}
+    by_writer: dict[str, list[int]] = {}
     for name in os.listdir(folder):
         if not name.endswith(SUFFIX):
             continue
         writer, _, number = name[: -len(SUFFIX)].rpartition(".")
         if _is_name(writer) and number.isascii() and number.isdigit() and number == f"{int(number):05d}":
-            found.setdefault(writer, []).append(int(number))
-    return {writer: sorted(numbers) for writer, numbers in sorted(found.items())}
+            by_writer.setdefault(writer, []).append(int(number))
+    return {writer: sorted(numbers) for writer, numbers in sorted(by_writer.items())}
 
 
 def open_file(path: str) -> int:

@@ -139,29 +139,29 @@ class WriterTail:
             # The first poll, or a sealed file has replaced this one: start over, and skip known numbers.
             self._inode, self._offset = status.st_ino, 0
         self.torn_bytes = 0
-        for found in frames.scan_file(fd, self._offset):
-            if isinstance(found, frames.Damage):
-                if found.torn:
-                    self.torn_bytes = found.end - found.start
+        for item in frames.scan_file(fd, self._offset):
+            if isinstance(item, frames.Damage):
+                if item.torn:
+                    self.torn_bytes = item.end - item.start
                     break
-                self._report(path, f"bytes {found.start} to {found.end} are damaged and were skipped")
-                self._offset = found.end
+                self._report(path, f"bytes {item.start} to {item.end} are damaged and were skipped")
+                self._offset = item.end
                 continue
-            if found.type == BLOCK:
+            if item.type == BLOCK:
                 # Advance only afterwards: a caller that stops inside the block gets the rest at the next
                 # poll.
-                yield from self._block(path, found)
-                self._offset = found.end
+                yield from self._block(path, item)
+                self._offset = item.end
                 continue
-            self._offset = found.end
-            record = self._record(path, found)
+            self._offset = item.end
+            record = self._record(path, item)
             if record is not None:
                 yield record
 
     def _block(self, path: str, block: frames.Frame) -> Iterator[Record]:
         try:
-            for found in unpack_block(block.payload):
-                record = self._record(path, found)
+            for frame in unpack_block(block.payload):
+                record = self._record(path, frame)
                 if record is not None:
                     yield record
         except ValueError as error:

@@ -22,7 +22,7 @@ STEP_BYTES = 64 * 1024
 MAX_BLOCK = frames.MAX_PAYLOAD + 1024 * 1024  # maximum size of a decompressed block
 
 
-class Sealer:
+class SegmentSealer:
     """Seals a segment in steps of one or two milliseconds.
 
     Args:
@@ -32,7 +32,7 @@ class Sealer:
         OSError: the file could not be opened, or the new file could not be created.
 
     Example:
-        >>> sealer = Sealer("/data/runs/abc/monitor.node1.00000.rvj")
+        >>> sealer = SegmentSealer("/data/runs/abc/monitor.node1.00000.rvj")
         >>> while sealer.step():
         ...     pass
     """
@@ -76,16 +76,14 @@ class Sealer:
         """The frames of the next block: (number of the first, bytes)."""
         first_seq, size = 0, 0
         pieces: list[bytes] = []
-        for found in self._frames:
-            if isinstance(found, frames.Damage):
-                raise ValueError(
-                    f"{self.path} was not sealed: bytes {found.start} to {found.end} are damaged"
-                )
-            if found.type == BLOCK:
+        for item in self._frames:
+            if isinstance(item, frames.Damage):
+                raise ValueError(f"{self.path} was not sealed: bytes {item.start} to {item.end} are damaged")
+            if item.type == BLOCK:
                 raise ValueError(f"{self.path} is already sealed")
             if not pieces:
-                first_seq = found.seq
-            pieces.append(frames.frame(found.type, found.seq, found.payload))
+                first_seq = item.seq
+            pieces.append(frames.frame(item.type, item.seq, item.payload))
             size += len(pieces[-1])
             if size >= STEP_BYTES:
                 break
@@ -126,15 +124,15 @@ def whole_records(data: bytes) -> Iterator[frames.Frame]:
         >>> with open("/data/runs/abc/monitor.node1.19f3a.00000.rvj", "rb") as file:
         ...     head = list(whole_records(file.read(65536)))
     """
-    for found in frames.scan(data):
-        if isinstance(found, frames.Damage):
+    for item in frames.scan(data):
+        if isinstance(item, frames.Damage):
             continue
-        if found.type != BLOCK:
-            yield found
+        if item.type != BLOCK:
+            yield item
             continue
         try:
-            for packed in unpack_block(found.payload):
-                packed.offset, packed.end = found.offset, found.end
+            for packed in unpack_block(item.payload):
+                packed.offset, packed.end = item.offset, item.end
                 yield packed
         except ValueError:
             continue

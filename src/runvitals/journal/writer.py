@@ -6,7 +6,7 @@ import errno
 import os
 
 from runvitals.journal import file_descriptor, frames
-from runvitals.journal.clock import Clock
+from runvitals.journal.clock import RunClock
 from runvitals.journal.json_codec import dumps
 from runvitals.journal.paths import OPEN_FLAGS, check_writer, make_private, segment_path
 from runvitals.journal.samples import Packer
@@ -56,8 +56,8 @@ class JournalWriter:
     """
 
     __slots__ = (
+        "_close_after_write",
         "_fd",
-        "_few",
         "_guarded",
         "_identity",
         "_lost_since_ms",
@@ -82,13 +82,13 @@ class JournalWriter:
         about: Mapping[str, object],
         segment_bytes: int = SEGMENT_BYTES,
         guarded: bool = False,
-        clock: Clock | None = None,
+        clock: RunClock | None = None,
     ) -> None:
         self.folder = folder
         self.writer = check_writer(writer)
         self.about = dict(about)
         self.segment_bytes = segment_bytes
-        self.clock = clock or Clock()
+        self.clock = clock or RunClock()
         self.segment = 0
         self.seq = 0
         self.size = 0  # of the current file; 0 until its first record is written
@@ -99,7 +99,7 @@ class JournalWriter:
         self._lost_since_ms = 0
         self._fd = -1
         self._guarded = guarded
-        self._few = guarded and file_descriptor.is_limit_low()
+        self._close_after_write = guarded and file_descriptor.is_limit_low()
         self._identity: file_descriptor.Identity | None = None  # of a guarded file
         try:
             self._begin_file()
@@ -160,7 +160,7 @@ class JournalWriter:
             return False
         self.seq += 1
         self.size += len(data)
-        if self._few:
+        if self._close_after_write:
             self._release_descriptor()
         return True
 
@@ -247,7 +247,7 @@ class JournalWriter:
 
     def _release_descriptor(self) -> None:
         """Close the file until the next record if descriptors are scarce."""
-        if self._few and self._identity is not None:
+        if self._close_after_write and self._identity is not None:
             known = self._identity
             self.error = self._close_file() or self.error
             self._identity = known

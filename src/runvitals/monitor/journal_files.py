@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from runvitals.journal.sealing import Sealer
+    from runvitals.journal.sealing import SegmentSealer
     from runvitals.journal.writer import JournalWriter
 
 SYNC_EVERY_S = 10.0
@@ -44,7 +44,7 @@ class JournalFiles:
         self._sync_at_s = now_s + SYNC_EVERY_S
         self.maintain_at_s = now_s
         self._problem = ""
-        self._sealer: Sealer | None = None
+        self._sealer: SegmentSealer | None = None
         self.reserve = Reserve(journal)
 
     def maintain(self, now_s: float) -> None:
@@ -83,10 +83,10 @@ class JournalFiles:
         return problem
 
     def _seal_step(self) -> None:
-        from runvitals.journal.sealing import Sealer  # most runs never fill a file
+        from runvitals.journal.sealing import SegmentSealer  # most runs never fill a file
 
         try:
-            sealer = self._sealer = self._sealer or Sealer(self._journal.rotated.pop(0))
+            sealer = self._sealer = self._sealer or SegmentSealer(self._journal.rotated.pop(0))
             if not sealer.step():
                 self._sealer = None
         except (OSError, ValueError) as error:

@@ -15,7 +15,7 @@ from runvitals.collectors.base import Scope
 from runvitals.collectors.plumbing import cgroup
 from runvitals.collectors.selection import Selection
 from runvitals.journal import frames, paths
-from runvitals.journal.clock import Clock
+from runvitals.journal.clock import RunClock
 from runvitals.journal.json_codec import loads
 from runvitals.journal.writer import JournalWriter
 from runvitals.monitor.clients import Listener
@@ -135,7 +135,7 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
 
 
 def _create_journal(spec: dict[str, Any]) -> JournalWriter:
-    clock = Clock(spec["clock_ms"])
+    clock = RunClock(spec["clock_ms"])
     return JournalWriter(
         paths.run_dir(spec["run"], spec["directory"]),
         f"monitor.{paths.safe_name(spec['host'])}.{clock.now_ms():x}",

@@ -7,7 +7,7 @@ from functools import cache
 from typing import Any
 
 from runvitals.journal import frames
-from runvitals.journal.clock import Clock, boot_id, clock_of
+from runvitals.journal.clock import RunClock, boot_id, writer_clock
 from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
 from runvitals.model.ending import Ending
@@ -41,7 +41,7 @@ class WriterFacts:
     started_ms: int = 0
     last_ms: int = 0
     ending: Ending | None = None
-    clock: Clock | None = None
+    clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
         """The time on its clock at our `now_ms`. They differ if our clock was set since the run started."""
@@ -132,7 +132,7 @@ class RunBuilder:
         writer.rank = value.get("rank")
         writer.interval_s = value.get("interval_s")
         writer.started_ms = min(writer.started_ms or time_ms, time_ms)
-        writer.clock = clock_of(value, _this_boot())
+        writer.clock = writer_clock(value, _this_boot())
         self._project = self._project or value.get("project") or ""
         if writer.role == TRAIN and writer.pid is not None:
             self._set_rank(writer.host, writer.pid, rank=writer.rank)

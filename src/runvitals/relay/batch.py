@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from heapq import merge
 from typing import Any, NamedTuple
 
-from runvitals.journal.clock import Clock
+from runvitals.journal.clock import RunClock
 
 EVENT, LIFECYCLE, INFO, CONSOLE = "event", "lifecycle", "info", "console"
 
@@ -88,7 +88,7 @@ class WriterFacts:
         self.boot_id = ""
         self.started_ms = 0
         self.labels: dict[str, str] = {}
-        self.clock: Clock | None = None
+        self.clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
         """What the writer's clock shows at `now_ms` of ours; they differ if our clock was set since the run

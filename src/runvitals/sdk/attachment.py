@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from runvitals.journal import frames, paths
-from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
@@ -65,7 +65,7 @@ def monitor_spec(
     directory: str,
     attach: Mapping[str, Any],
     argv: list[str],
-    clock: Clock,
+    clock: RunClock,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """The spec of a run's monitor: see `runvitals.monitor.launch.connect`.

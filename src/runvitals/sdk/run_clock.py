@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import frames, paths
-from runvitals.journal.clock import Clock, clock_of
+from runvitals.journal.clock import RunClock, writer_clock
 from runvitals.journal.json_codec import loads
 from runvitals.journal.sealing import whole_records
 
@@ -13,7 +13,7 @@ _HEAD_BYTES = 4096
 _MOST_FILES = 16
 
 
-def clock_of_run(folder: str, this_boot: str) -> Clock:
+def clock_of_run(folder: str, this_boot: str) -> RunClock:
     """The clock recorded in the run's journal since the last boot, or a new one.
 
     Args:
@@ -23,7 +23,7 @@ def clock_of_run(folder: str, this_boot: str) -> Clock:
     try:
         names = sorted(name for name in os.listdir(folder) if name.endswith(paths.SUFFIX))
     except OSError:
-        return Clock()  # a new run
+        return RunClock()  # a new run
     for name in names[:_MOST_FILES]:
         try:
             head = paths.read_range(os.path.join(folder, name), 0, _HEAD_BYTES)
@@ -32,12 +32,12 @@ def clock_of_run(folder: str, this_boot: str) -> Clock:
         for found in whole_records(head):
             if found.type == frames.START and (clock := _clock_in(found.payload, this_boot)) is not None:
                 return clock
-    return Clock()
+    return RunClock()
 
 
-def _clock_in(payload: bytes, this_boot: str) -> Clock | None:
+def _clock_in(payload: bytes, this_boot: str) -> RunClock | None:
     try:
         start = loads(payload)
     except ValueError:
         return None  # damaged; readers report it
-    return clock_of(start, this_boot) if isinstance(start, dict) else None
+    return writer_clock(start, this_boot) if isinstance(start, dict) else None

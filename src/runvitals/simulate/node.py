@@ -9,7 +9,7 @@ import numpy as np
 
 from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
-from runvitals.journal.sealing import Sealer
+from runvitals.journal.sealing import SegmentSealer
 from runvitals.journal.writer import JournalWriter
 from runvitals.simulate.block import ScenarioBlock
 from runvitals.simulate.host import SimulatedHost
@@ -86,7 +86,7 @@ class Node:
             f"console.{self.name}.{_LAUNCHER_PID}.{location.start_ms:x}", "console", location.start_ms,
             pid=_LAUNCHER_PID,
         )  # fmt: skip
-        self._sealer: Sealer | None = None
+        self._sealer: SegmentSealer | None = None
         self._pids = _FIRST_PID
 
     def _writer(self, name: str, role: str, time_ms: int, **about: object) -> JournalWriter:
@@ -202,6 +202,6 @@ class Node:
 
     def _seal_step(self) -> None:
         if self._sealer is None and self._journal.rotated:
-            self._sealer = Sealer(self._journal.rotated.pop(0))
+            self._sealer = SegmentSealer(self._journal.rotated.pop(0))
         if self._sealer is not None and not self._sealer.step():
             self._sealer = None

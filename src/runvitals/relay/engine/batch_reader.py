@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runvitals.journal import frames, paths
-from runvitals.journal.clock import Clock, boot_id, clock_of
+from runvitals.journal.clock import RunClock, boot_id, writer_clock
 from runvitals.journal.reader import WriterTail
 from runvitals.journal.records import CONSOLE_HEAD, Record
 from runvitals.relay.batch import (
@@ -209,7 +209,7 @@ class BatchReader:
 
     def _start(self, value: dict[str, Any]) -> None:
         about = {key: value[key] for key in _WRITER_FIELDS if value.get(key) is not None}
-        clock = clock_of(value, boot_id())
+        clock = writer_clock(value, boot_id())
         if clock is not None:
             about["clock_ms"] = clock.anchor_ms
         about["started_ms"] = self.position.about.get("started_ms") or int(value.get("t") or 0)
@@ -226,7 +226,7 @@ class BatchReader:
         facts.boot_id = str(about.get("boot_id", ""))
         anchor_ms = about.get("clock_ms")
         is_current_boot = isinstance(anchor_ms, int) and facts.boot_id == boot_id()
-        facts.clock = Clock(anchor_ms) if is_current_boot else None
+        facts.clock = RunClock(anchor_ms) if is_current_boot else None
         facts.started_ms = int(about.get("started_ms", 0))
         facts.labels = dict(about.get("labels") or {})
         self.run.project = str(about.get("project") or self.run.project)

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families as text_format
 
 from runvitals.journal import frames
-from runvitals.journal.clock import Clock, boot_id
+from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.writer import JournalWriter
 from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
@@ -117,7 +117,7 @@ def test_values_expire(why: str) -> None:
 
 def test_values_expire_correctly_when_the_clock_is_set() -> None:
     set_by_ms = [0]
-    clock = Clock(0, lambda: (T0 + set_by_ms[0]) * 1_000_000, lambda: T0 * 1_000_000)
+    clock = RunClock(0, lambda: (T0 + set_by_ms[0]) * 1_000_000, lambda: T0 * 1_000_000)
     board = LatestValues()
     for by_ms in (0, YEAR_MS, -YEAR_MS, 0):
         set_by_ms[0] = by_ms
@@ -241,7 +241,7 @@ def test_serves_a_run(journal: Journal, page: destination.Exporter, sender: Send
 def test_serves_a_run_after_the_clock_was_set(
     journal: Journal, page: destination.Exporter, sender: Sender
 ) -> None:
-    behind = Clock(Clock().anchor_ms - YEAR_MS)
+    behind = RunClock(RunClock().anchor_ms - YEAR_MS)
     about = {"run": "abc", "host": "node1", "role": "monitor", "interval_s": 1.0, "boot_id": boot_id()}
     journal.monitor = JournalWriter(journal.folder, "monitor.node1.2", about, clock=behind)
     journal.monitor.sample(behind.now_ms(), {"cpu": 50.0})
