@@ -171,7 +171,7 @@ def test_a_run_without_samples_is_a_table_without_rows(tmp_path: Path, local: Cl
 
 
 def test_blocks_hold_a_bounded_number_of_cells(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "MOST_CELLS", 100)
+    monkeypatch.setattr(blocks, "MAX_CELLS", 100)
     keys = [f"k{number}" for number in range(10)]
     series = [
         Series(key, "node1", "monitor", np.arange(i, 95, 10), np.ones(10)[: len(np.arange(i, 95, 10))])
@@ -180,12 +180,13 @@ def test_blocks_hold_a_bounded_number_of_cells(monkeypatch: pytest.MonkeyPatch) 
     found = list(blocks.sample_blocks(keys, series))
     assert [len(block[0].values) for block in found] == [10] * 9 + [5]
     assert (
-        sum(int(column.there.sum()) for block in found for column in block if column.there is not None) == 95
+        sum(int(column.present.sum()) for block in found for column in block if column.present is not None)
+        == 95
     )
 
 
 @pytest.mark.parametrize(
-    ("header", "form"),
+    ("header", "format"),
     [
         ("*/*", "json"),
         ("", "json"),
@@ -203,18 +204,18 @@ def test_blocks_hold_a_bounded_number_of_cells(monkeypatch: pytest.MonkeyPatch) 
         ("text/csv;q=inf, application/json;q=0.1", "json"),
     ],
 )
-def test_what_is_accepted(header: str, form: str | None) -> None:
-    assert accepted(header) == form
+def test_accept_headers(header: str, format: str | None) -> None:
+    assert accepted(header) == format
 
 
-def test_a_form_that_there_is_not_is_refused_with_those_there_are(tmp_path: Path, local: Client) -> None:
+def test_an_unsupported_format_is_rejected_with_the_supported_ones(tmp_path: Path, local: Client) -> None:
     Monitor(tmp_path)
     path = "/api/v1/runs/abc/metrics"
     refused = local.get(path, headers={"accept": "image/png"})
     assert refused.status_code == 406
     assert refused.json() == {
-        "error": "Accept 'image/png': application/json, text/csv, application/vnd.apache.arrow.stream, "
-        "application/vnd.apache.parquet can be had"
+        "error": "Accept 'image/png' allows no supported format; expected one of application/json, text/csv, "
+        "application/vnd.apache.arrow.stream, application/vnd.apache.parquet"
     }
     wrong = local.get(path, params={"format": "xlsx"})
     assert (wrong.status_code, "'json', 'csv', 'arrow' or 'parquet'" in wrong.text) == (422, True)

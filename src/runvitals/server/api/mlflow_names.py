@@ -1,4 +1,4 @@
-"""A run's series under MLflow's names and in its units: `names=mlflow`."""
+"""A run's series with MLflow's names and units: `names=mlflow`."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ T = TypeVar("T")
 
 
 class MlflowView:
-    """A view whose series have MLflow's names and units, where MLflow has a name. All else is the view's."""
+    """A view whose series have MLflow's names and units if MLflow has a name for them."""
 
     def __init__(self, view: RunView) -> None:
         self._view = view
-        of_host = view.summaries(SeriesSelection((mlflow.OF_HOST,)))
-        self._with_host_memory = {one.host for one in of_host}
+        host_memory = view.summaries(SeriesSelection((mlflow.OF_HOST,)))
+        self._with_host_memory = {series.host for series in host_memory}
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._view, name)
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        return [self._summary(one) for one in self._view.summaries(selection, skip)]
+        return [self._summary(summary) for summary in self._view.summaries(selection, skip)]
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
@@ -46,25 +46,25 @@ class MlflowView:
         return [self._series(one) for one in self._view.samples(selection, t0, t1, at_most)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        found = self._view.charted(selection, t0, t1, on, max_points)
-        buckets = None if found.buckets is None else [self._bucketed(one) for one in found.buckets]
-        return ChartData([self._series(one) for one in found.samples], buckets)
+        chart = self._view.charted(selection, t0, t1, on, max_points)
+        buckets = None if chart.buckets is None else [self._bucketed(series) for series in chart.buckets]
+        return ChartData([self._series(series) for series in chart.samples], buckets)
 
-    def _named(self, key: str, host: str) -> tuple[str, float]:
+    def _mlflow_name(self, key: str, host: str) -> tuple[str, float]:
         return mlflow.rename(key, host in self._with_host_memory) or (key, 1.0)
 
     def _summary(self, one: SeriesSummary) -> SeriesSummary:
-        key, factor = self._named(one.key, one.host)
+        key, factor = self._mlflow_name(one.key, one.host)
         low, high, last = (
             None if value is None else value * factor for value in (one.min, one.max, one.last)
         )
         return replace(one, key=key, min=low, max=high, last=last)
 
     def _series(self, one: Series) -> Series:
-        return renamed_series(one, *self._named(one.key, one.host))
+        return renamed_series(one, *self._mlflow_name(one.key, one.host))
 
     def _bucketed(self, one: BucketedSeries) -> BucketedSeries:
-        key, factor = self._named(one.key, one.host)
+        key, factor = self._mlflow_name(one.key, one.host)
         return replace(one, key=key, buckets=one.buckets if factor == 1.0 else scaled(one.buckets, factor))
 
 
@@ -75,7 +75,7 @@ def scaled(buckets: Buckets, factor: float) -> Buckets:
 
 
 class MlflowRun:
-    """A run whose readers see `MlflowView`s."""
+    """A run that is read through an `MlflowView`."""
 
     def __init__(self, run: OpenedRun) -> None:
         self._run = run
@@ -87,13 +87,13 @@ class MlflowRun:
         return await self._run.use(lambda view: work(cast(RunView, MlflowView(view))), quick)
 
 
-NamesOf = Annotated[
-    Names, Query(description="`mlflow`: MLflow's names and units of what MLflow has a name for.")
+RequestedNames = Annotated[
+    Names, Query(description="`mlflow` returns MLflow's names and units for series that have one.")
 ]
 
 
-def named(run: TheRun, names: NamesOf = "runvitals") -> OpenedRun:
-    """The run of the path, under the names that are asked for."""
+def named(run: TheRun, names: RequestedNames = "runvitals") -> OpenedRun:
+    """The run of the path, with the requested names."""
     return MlflowRun(run) if names == "mlflow" else run
 
 

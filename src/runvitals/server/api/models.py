@@ -1,4 +1,4 @@
-"""The shapes of the API's answers, as its OpenAPI document describes them."""
+"""The JSON bodies of the API, as its OpenAPI document describes them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ Values = dict[str, list[Number]]
 
 
 class ErrorAnswer(BaseModel):
-    error: str = Field(description="What was wrong, where, and what is allowed.")
+    error: str = Field(description="What is wrong, where, and what is allowed.")
 
 
 class About(BaseModel):
     version: str
-    kind: Literal["local", "server"] = Field(description="local: the journals of this machine, read only.")
-    capabilities: list[str] = Field(description="`stop`, `delete`, `edit`: calls that change runs.")
+    kind: Literal["local", "server"] = Field(
+        description="`local`: the journals of this machine, read-only; `server`: a shared server."
+    )
+    capabilities: list[str] = Field(description="Groups of routes. `stop`, `delete` and `edit` change runs.")
 
 
 class Done(BaseModel):
@@ -30,7 +32,7 @@ class Done(BaseModel):
 class ProjectDone(BaseModel):
     project: str
     done: Literal["rename", "delete"]
-    runs: int | None = Field(None, description="How many were moved to the trash.")
+    runs: int | None = Field(None, description="Number of runs moved to the trash.")
 
 
 class ProjectChanges(BaseModel):
@@ -69,12 +71,12 @@ class HostState(BaseModel):
     last_ms: int
     interval_s: float | None
     monitors: int = Field(
-        description="How many lives its monitor had: more than 1 means that it had to be started again."
+        description="How often a monitor was started; more than 1 means that it was restarted."
     )
 
 
 class RunRow(BaseModel):
-    """A run as a table shows it."""
+    """A run in a list."""
 
     id: str
     project: str
@@ -83,24 +85,26 @@ class RunRow(BaseModel):
     job_type: str | None
     tags: list[str]
     state: State
-    exit_code: int | None = Field(description="None where a signal ended it, or its end was not recorded.")
+    exit_code: int | None = Field(description="None if a signal ended it or its end was not recorded.")
     signal: int | None
-    out_of_memory: bool | None = Field(description="Whether the kernel killed it for memory.")
-    started_ms: int = Field(description="ms UTC, as all times here.")
-    ended_ms: int | None = Field(description="None while it is running.")
+    out_of_memory: bool | None = Field(
+        description="Whether the kernel killed it because memory was exhausted."
+    )
+    started_ms: int = Field(description="ms UTC, as all times.")
+    ended_ms: int | None = Field(description="None while the run is running.")
     duration_ms: int
     hosts: list[HostState]
     summary: dict[str, Any]
     last: dict[str, dict[str, Number]] = Field(
-        description="By host: the newest values of the keys asked for in `last`."
+        description="By host: the newest values of the keys requested with `last`."
     )
-    stop_requested_ms: int | None = Field(description="When a user requested its end; None: not requested.")
+    stop_requested_ms: int | None = Field(description="When a user requested its end; None if not requested.")
 
 
 class RunPage(BaseModel):
     runs: list[RunRow]
-    total: int = Field(description="Runs that fit the filters, on all pages.")
-    next: str | None = Field(description="Give it as `after` to get the next page; None on the last.")
+    total: int = Field(description="Runs that match the filters, on all pages.")
+    next: str | None = Field(description="The `after` of the next page; None on the last.")
 
 
 class Rank(BaseModel):
@@ -126,68 +130,71 @@ class Event(BaseModel):
 
 
 class RunDetail(RunRow):
-    """Everything known of a run but its series."""
+    """Everything known about a run except its series."""
 
     notes: str
     command: list[str]
     config: dict[str, Any]
     settings: dict[str, Any]
-    machines: dict[str, dict[str, Any]] = Field(description="By host: facts of its environment.")
+    machines: dict[str, dict[str, Any]] = Field(description="By host: facts about its environment.")
     sources: dict[str, dict[str, Any]] = Field(
-        description="By host and source: on, absent or failing, and why."
+        description="By host and source: `on`, `absent` or `failing`, with the reason."
     )
     ranks: list[Rank]
     events: list[Event]
-    lost_records: int = Field(description="Records that could not be written, of a full disk for example.")
-    problems: list[str] = Field(description="What could not be read of the run's files.")
+    lost_records: int = Field(
+        description="Records that could not be written, for example because a disk was full."
+    )
+    problems: list[str] = Field(description="Parts of the run's files that could not be read.")
 
 
 class MlflowName(BaseModel):
-    """What MLflow calls a series."""
+    """The MLflow name of a series."""
 
     name: str
     unit: str
-    factor: float = Field(description="Makes a value of MLflow's unit from one of ours.")
+    factor: float = Field(description="Converts a value to MLflow's unit.")
 
 
 class SeriesInfo(BaseModel):
-    """A series that a run has, and what the catalogue says of it."""
+    """A series of a run with its metric definition."""
 
     key: str
-    template: str = Field(description="The catalogue's row; the key itself where it is not in the catalogue.")
+    template: str = Field(description="The key template of the metric; the key itself if no metric matches.")
     host: str
     role: str
     unit: str
     kind: Literal["gauge", "counter", "rate"] | None = Field(
-        description="None for a key the catalogue does not know."
+        description="None for a key without a metric definition."
     )
-    subject: str = Field(description="CPU, Memory, …; `Other` for a key the catalogue does not know.")
-    chart: str = Field(description="Heading of the chart it belongs to; series of one chart share a unit.")
+    subject: str = Field(description="CPU, Memory, …; `Other` for a key without a metric definition.")
+    chart: str = Field(description="Title of its chart; the series of a chart have the same unit.")
     text: str
     source: str
-    n: int = Field(description="Values: samples that are no gaps.")
-    first_ms: int = Field(description="Of the first value; 0 where there are only gaps.")
+    n: int = Field(description="Number of values, without gaps.")
+    first_ms: int = Field(description="Time of the first value; 0 if there are only gaps.")
     last_ms: int
     min: Number = Field(
-        description="Of all values. None where there are only gaps, and for the rate of a very long series."
+        description="Of all values. None if there are only gaps, and for the rate of a very long series."
     )
     max: Number
     last: Number = Field(description="The newest value.")
-    mlflow: MlflowName | None = Field(None, description="None of what MLflow has no name for.")
+    mlflow: MlflowName | None = Field(None, description="None if MLflow has no name for it.")
 
 
 class MetricGroup(BaseModel):
-    """Series of one host that have their points at the same times.
-
-    A null is a gap; a time at which a series has no point is not in its group.
-    """
+    """Series of one host that have points at the same times. A null is a gap."""
 
     host: str
     role: str
-    t: list[int] = Field(description="ms UTC: of the samples, or where the buckets begin.")
-    n: list[int] | None = Field(description="Samples in each bucket; None for samples themselves.")
-    series: Values = Field(description="By key. Of a bucket: its mean, or what the catalogue's `merge` says.")
-    min: Values | None = Field(description="By key, the lowest in each bucket; None for samples themselves.")
+    t: list[int] = Field(description="ms UTC: times of the samples, or starts of the buckets.")
+    n: list[int] | None = Field(description="Samples in each bucket; None if these are samples.")
+    series: Values = Field(
+        description="By key. The value of a bucket is the statistic that the metric defines (`merge`)."
+    )
+    min: Values | None = Field(
+        description="By key: the lowest value in each bucket; None if these are samples."
+    )
     max: Values | None
 
 
@@ -197,18 +204,18 @@ class Metrics(BaseModel):
     t1: int
     resolution: Literal["raw", "buckets"]
     bucket_ms: int | None = Field(description="Buckets begin at multiples of this since 1970.")
-    cursor: str = Field(description="Give it as `after` to `/live` to miss nothing.")
+    cursor: str = Field(description="Pass it as `after` to `/live` to miss nothing.")
     groups: list[MetricGroup]
-    problems: list[str] = Field(description="What of these series could not be read; the rest is here.")
+    problems: list[str] = Field(description="Parts of these series that could not be read.")
 
 
 class LoggedGroup(BaseModel):
-    """What one process logged under several names at the same steps."""
+    """Values that one process logged under several names at the same steps."""
 
     host: str
     rank: int | None
     step: list[float]
-    t: list[Number] = Field(description="ms UTC; of a bucket of steps: of the newest call in it.")
+    t: list[Number] = Field(description="ms UTC; of a bucket of steps, the time of its newest call.")
     n: list[int] | None
     series: Values
     min: Values | None
@@ -219,7 +226,7 @@ class Logged(BaseModel):
     run: str
     cursor: str
     groups: list[LoggedGroup]
-    problems: list[str] = Field(description="What of it could not be read; the rest is here.")
+    problems: list[str] = Field(description="Parts that could not be read.")
 
 
 class NewSample(BaseModel):
@@ -238,17 +245,17 @@ class NewRow(BaseModel):
 
 
 class News(BaseModel):
-    """What came since a cursor."""
+    """What is newer than a cursor."""
 
     cursor: str
     samples: list[NewSample] = Field([], description="Rates included.")
-    calls: list[NewRow] = Field([], description="Of `log()`.")
+    calls: list[NewRow] = Field([], description="Calls of `log()`.")
     run: RunDetail | None = None
-    reload: bool = Field(False, description="Too much is new: ask for the series again.")
+    reload: bool = Field(False, description="Too much is new: request the series again.")
 
 
 class Statistics(BaseModel):
-    """Of one series, over the samples that have a value; None where none has."""
+    """Statistics of one series over the samples that have a value; None if none has."""
 
     key: str
     host: str
@@ -260,11 +267,11 @@ class Statistics(BaseModel):
     p50: Number
     p95: Number
     last: Number
-    total: Number = Field(description="What a counter grew by, resets left out; None for a gauge.")
+    total: Number = Field(description="Increase of a counter, without resets; None for a gauge.")
 
 
 class Latest(BaseModel):
-    """The newest values of one host of a run that is running."""
+    """The newest values of one host of a running run."""
 
     run: str
     project: str
@@ -274,10 +281,10 @@ class Latest(BaseModel):
 
 
 class FleetGroup(BaseModel):
-    """The buckets of a group that hold a value. For `infinity` in a value there is null."""
+    """The buckets of a group that have values. Infinite values are null."""
 
-    group: str | None = Field(description="A project, host, state or run id; None: all runs.")
-    t: list[int] = Field(description="Where the buckets begin, ms UTC.")
+    group: str | None = Field(description="A project, host, state or run id; None for all runs.")
+    t: list[int] = Field(description="Starts of the buckets, ms UTC.")
     n: list[int]
     min: list[Number]
     max: list[Number]
@@ -316,4 +323,4 @@ class CatalogueRow(BaseModel):
     text: str
     source: str
     aliases: list[str]
-    of: str | None = Field(description="Of a rate: its counter.")
+    of: str | None = Field(description="The counter of a rate.")

@@ -1,7 +1,8 @@
-"""Series as tables: one row per time, one column per key; written as CSV, Arrow or Parquet, piece by piece.
+"""Series as tables with a row per time and a column per key, streamed as CSV, Arrow or Parquet.
 
-formats    which form a request asks for
-blocks     series, buckets and calls put into rows, a bounded number at a time
-samples    every sample of a run, window by window
-writing    rows as bytes
+formats    the format that a request selects
+blocks     series, buckets and logged rows as blocks of rows
+samples    all samples of a run, one window of time after another
+writers    blocks as bytes
+responses  the HTTP responses
 """

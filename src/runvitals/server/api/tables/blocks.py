@@ -1,4 +1,4 @@
-"""Series, buckets and `log()` calls as rows, in blocks of a bounded number of cells."""
+"""Series, buckets and logged rows as table rows, in blocks with a limited number of cells."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from runvitals.query.series import Series
 from runvitals.server.library import BucketedSeries
 from runvitals.server.series import LoggedSeries, bucket_values
 
-MOST_CELLS = 1 << 20
-"""In one block: 9 MiB of values and of what says where there are any."""
+MAX_CELLS = 1 << 20
+"""Cells in one block: 9 MiB of values and masks."""
 Kind = Literal["time", "text", "whole", "number"]
 
 
@@ -27,10 +27,10 @@ class TableField(NamedTuple):
 
 
 class TableColumn(NamedTuple):
-    """A block's cells of a field; `there` is false where there is none (NaN is a gap: that is a value)."""
+    """The cells of a field in a block. `present` is false for missing values; NaN is a gap, not missing."""
 
     values: NDArray[Any]
-    there: NDArray[np.bool_] | None
+    present: NDArray[np.bool_] | None
 
 
 Block = list[TableColumn]
@@ -38,28 +38,28 @@ Block = list[TableColumn]
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Fields, and as many columns in each block."""
+    """Fields, and blocks with a column for each."""
 
     fields: list[TableField]
     blocks: Iterable[Block]
 
 
 class _Part(NamedTuple):
-    """Values of one column in some rows, which ascend."""
+    """Values of one column in some rows, in ascending order of rows."""
 
     column: int
     rows: Integers
     values: NDArray[Any]
 
 
-SAMPLE_PLACES = (TableField("t", "time"), TableField("host", "text"), TableField("role", "text"))
-CALL_PLACES = (
+SAMPLE_FIELDS = (TableField("t", "time"), TableField("host", "text"), TableField("role", "text"))
+ROW_FIELDS = (
     TableField("step", "number"),
     TableField("t", "time"),
     TableField("host", "text"),
     TableField("rank", "whole"),
 )
-_OF_BUCKETS: tuple[tuple[str, Kind], ...] = (
+_BUCKET_FIELDS: tuple[tuple[str, Kind], ...] = (
     ("", "number"),
     (":min", "number"),
     (":max", "number"),
@@ -74,12 +74,12 @@ def sample_fields(keys: Iterable[str]) -> list[TableField]:
         >>> [field.name for field in sample_fields(["cpu"])]
         ['t', 'host', 'role', 'cpu']
     """
-    return _with_places(SAMPLE_PLACES, [(key, "number") for key in keys])
+    return _with_labels(SAMPLE_FIELDS, [(key, "number") for key in keys])
 
 
 def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Block]:
-    """Samples in order of time, one row for each time of a host's role; series of other keys are left out."""
-    numbers = {key: number for number, key in enumerate(keys, len(SAMPLE_PLACES))}
+    """Samples in order of time, with a row for each time of a host and role; other keys are left out."""
+    numbers = {key: number for number, key in enumerate(keys, len(SAMPLE_FIELDS))}
     known = [one for one in series if one.key in numbers]
     times = _Times((one.host, one.role, one.t) for one in known)
     parts = [_Part(numbers[one.key], times.rows(one.host, one.role, one.t), one.values) for one in known]
@@ -87,24 +87,24 @@ def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Blo
 
 
 def bucket_table(series: Sequence[BucketedSeries]) -> Table:
-    """Buckets in order of time: of a key its value, and `key:min`, `key:max`, `key:n`."""
+    """Buckets in order of time, with columns `key`, `key:min`, `key:max` and `key:n`."""
     keys = sorted({one.key for one in series})
-    numbers = {key: number * len(_OF_BUCKETS) + len(SAMPLE_PLACES) for number, key in enumerate(keys)}
+    numbers = {key: number * len(_BUCKET_FIELDS) + len(SAMPLE_FIELDS) for number, key in enumerate(keys)}
     times = _Times((one.host, one.role, one.buckets.t) for one in series)
     parts: list[_Part] = []
     for one in series:
         rows = times.rows(one.host, one.role, one.buckets.t)
         columns = (bucket_values(one.key, one.buckets), one.buckets.min, one.buckets.max, one.buckets.n)
         parts += [_Part(numbers[one.key] + place, rows, column) for place, column in enumerate(columns)]
-    named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _OF_BUCKETS]
+    named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
     blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
-    return Table(_with_places(SAMPLE_PLACES, named), blocks)
+    return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
 
 
-def call_table(logged: Sequence[LoggedSeries]) -> Table:
-    """LoggedColumns by process and step: a row for each, whatever names it logged."""
+def logged_table(logged: Sequence[LoggedSeries]) -> Table:
+    """Logged rows by process and step: a table row for each, with a column for each name."""
     names = list(dict.fromkeys(one.key + suffix for one in logged for suffix in one.columns))
-    numbers = {name: number for number, name in enumerate(names, len(CALL_PLACES))}
+    numbers = {name: number for number, name in enumerate(names, len(ROW_FIELDS))}
     places = list(dict.fromkeys((one.host, one.rank) for one in logged))
     kinds: dict[str, Kind] = dict.fromkeys(names, "number")
     parts: list[_Part] = []
@@ -133,7 +133,7 @@ def call_table(logged: Sequence[LoggedSeries]) -> Table:
         TableColumn(np.repeat(np.array([host for host, _ in places], object), lengths), None),
         TableColumn(ranks, ranks >= 0),
     ]
-    fields = _with_places(CALL_PLACES, [(name, kinds[name]) for name in names])
+    fields = _with_labels(ROW_FIELDS, [(name, kinds[name]) for name in names])
     return Table(fields, _cut(leading, len(names), parts, [kinds[name] for name in names]))
 
 
@@ -141,7 +141,7 @@ _CALL = np.dtype([("step", np.float64), ("t", np.float64), ("nth", np.int64)])
 
 
 def _calls(steps: Floats, times: Floats) -> NDArray[Any]:
-    """What tells calls apart: step, time, and which of those of the same step and time they are."""
+    """The identity of each logged row: step, time, and a count of rows with the same step and time."""
     order = np.lexsort((times, steps))
     fresh = np.ones(len(order), bool)
     fresh[1:] = (np.diff(steps[order]) != 0) | (np.diff(times[order]) != 0)
@@ -154,7 +154,7 @@ def _calls(steps: Floats, times: Floats) -> NDArray[Any]:
 
 
 class _Times:
-    """The rows of a table: the times of each host's role, put together and in order."""
+    """The rows of a table: the times of each host and role, merged and sorted."""
 
     def __init__(self, of: Iterable[tuple[str, str, Integers]]) -> None:
         vectors: dict[tuple[str, str], dict[bytes, Integers]] = {}
@@ -174,7 +174,7 @@ class _Times:
         self._known: dict[tuple[int, bytes], Integers] = {}
 
     def rows(self, host: str, role: str, t: Integers) -> Integers:
-        """In which rows these times are."""
+        """The rows of these times."""
         number = self._places[host, role]
         known = (number, t.tobytes())
         if known not in self._known:
@@ -190,8 +190,8 @@ class _Times:
         ]
 
 
-def _with_places(places: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
-    """Fields with names of their own: a key that is called like a place gets an underscore behind it."""
+def _with_labels(places: Sequence[TableField], named: Iterable[tuple[str, Kind]]) -> list[TableField]:
+    """Fields with unique names: a key with the name of a label gets an underscore appended."""
     found = list(places)
     taken = {field.name for field in found}
     for name, kind in named:
@@ -205,14 +205,14 @@ def _with_places(places: Sequence[TableField], named: Iterable[tuple[str, Kind]]
 def _cut(
     leading: list[TableColumn], width: int, parts: Sequence[_Part], kinds: Sequence[Kind] = ()
 ) -> Iterator[Block]:
-    """Blocks of rows: the leading columns, and `width` others (numbers, without `kinds`) with the parts."""
+    """Blocks of rows: the leading columns and `width` others, of `kinds` (numbers if it is empty)."""
     count = len(leading[0].values)
-    height = max(1, MOST_CELLS // max(1, width))
+    height = max(1, MAX_CELLS // max(1, width))
     for first in range(0, count, height):
         end = min(count, first + height)
         block = [
-            TableColumn(values[first:end], None if there is None else there[first:end])
-            for values, there in leading
+            TableColumn(values[first:end], None if present is None else present[first:end])
+            for values, present in leading
         ]
         for kind in kinds or ("number",) * width:
             cells: NDArray[Any] = np.zeros(end - first, np.int64 if kind == "whole" else np.float64)
@@ -222,6 +222,6 @@ def _cut(
             column = block[part.column]
             rows = part.rows[low:high] - first
             column.values[rows] = part.values[low:high]
-            if column.there is not None:
-                column.there[rows] = True
+            if column.present is not None:
+                column.present[rows] = True
         yield block

@@ -1,4 +1,4 @@
-"""Which form of answer a request asks for: by `format`, else by `Accept`."""
+"""The format of a response, from `format` or the `Accept` header."""
 
 from __future__ import annotations
 
@@ -19,41 +19,43 @@ MEDIA_TYPES: dict[Format, str] = {
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {media_type: {} for name, media_type in MEDIA_TYPES.items() if name != "json"}},
-    406: {"model": models.ErrorAnswer, "description": "`Accept` allows none of the forms there are."},
+    406: {"model": models.ErrorAnswer, "description": "`Accept` allows none of the supported formats."},
     501: {"model": models.ErrorAnswer, "description": "Arrow and Parquet need pyarrow on the server."},
 }
-"""What the OpenAPI document says of a call that can be answered with a table."""
+"""For the OpenAPI document: responses of routes that can return a table."""
 
 
 def wanted_format(
     format: Annotated[
-        Format | None, Query(description="The form of the answer; goes before the `Accept` header.")
+        Format | None, Query(description="Format of the response; overrides the `Accept` header.")
     ] = None,
     accept: Annotated[str, Header()] = "*/*",
 ) -> Format:
-    """The form that a request asks for.
+    """The format that a request selects.
 
     Raises:
-        HTTPException: 406 for an `Accept` that allows none, 501 for one that is not installed here.
+        HTTPException: 406 if `Accept` allows no supported format, 501 if pyarrow is missing.
     """
-    found = format or accepted(accept)
-    if found is None:
+    selected = format or accepted(accept)
+    if selected is None:
         allowed = ", ".join(MEDIA_TYPES.values())
-        raise HTTPException(406, f"Accept {accept[:200]!r}: {allowed} can be had")
-    if found in ("arrow", "parquet") and importlib.util.find_spec("pyarrow") is None:
+        raise HTTPException(
+            406, f"Accept {accept[:200]!r} allows no supported format; expected one of {allowed}"
+        )
+    if selected in ("arrow", "parquet") and importlib.util.find_spec("pyarrow") is None:
         raise HTTPException(
             501,
-            f"{found} needs pyarrow, which this server does not have: pip install 'runvitals[parquet]' "
-            "there; json and csv can be had without",
+            f"{selected} needs pyarrow on the server: pip install 'runvitals[parquet]'; json and csv work "
+            "without it",
         )
-    return found
+    return selected
 
 
 TheFormat = Annotated[Format, Depends(wanted_format)]
 
 
 def accepted(header: str) -> Format | None:
-    """The form that an `Accept` header likes best, of equals the first of ours; None: it allows none.
+    """The format that an `Accept` header prefers; the first of ours among equals, None if it allows none.
 
     Example:
         >>> accepted("text/html,*/*;q=0.8"), accepted("text/csv"), accepted("image/png")
@@ -62,26 +64,24 @@ def accepted(header: str) -> Format | None:
     ranges = [_range(text) for text in header.split(",") if text.strip()]
     if not ranges:
         return "json"
-    liked = {name: _liking(media_type, ranges) for name, media_type in MEDIA_TYPES.items()}
-    best = max(liked, key=lambda name: liked[name])
-    return best if liked[best] > 0 else None
+    quality = {name: _quality(media_type, ranges) for name, media_type in MEDIA_TYPES.items()}
+    best = max(quality, key=lambda name: quality[name])
+    return best if quality[best] > 0 else None
 
 
 def _range(text: str) -> tuple[str, float]:
-    """A media range and how much it is liked, from 0 to 1."""
+    """A media range and its quality, from 0 to 1."""
     name, *parameters = (part.strip().lower() for part in text.split(";"))
     for parameter in parameters:
         if parameter.startswith("q="):
-            return name, parse_number(
-                parameter[2:], 0.0, 1.0
-            ) or 0.0  # no such number: as if it were not there
+            return name, parse_number(parameter[2:], 0.0, 1.0) or 0.0  # an invalid quality counts as 0
     return name, 1.0
 
 
-def _liking(media_type: str, ranges: list[tuple[str, float]]) -> float:
-    """What the most specific range that fits says of a media type; 0: none fits."""
-    liking = dict(ranges)
-    for one in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
-        if one in liking:
-            return liking[one]
+def _quality(media_type: str, ranges: list[tuple[str, float]]) -> float:
+    """The quality of a media type by the most specific range that matches; 0 if none does."""
+    qualities = dict(ranges)
+    for media_range in (media_type, media_type.partition("/")[0] + "/*", "*/*"):
+        if media_range in qualities:
+            return qualities[media_range]
     return 0.0

@@ -1,4 +1,4 @@
-"""LoggedColumns of the API answered with a table."""
+"""Responses with a table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runvitals.query.series import Series
 from runvitals.server import response_memory, series
 from runvitals.server.api.responses import problem_headers
 from runvitals.server.api.tables import samples
-from runvitals.server.api.tables.blocks import Table, bucket_table, call_table, sample_blocks, sample_fields
+from runvitals.server.api.tables.blocks import Table, bucket_table, logged_table, sample_blocks, sample_fields
 from runvitals.server.api.tables.formats import MEDIA_TYPES, Format
 from runvitals.server.api.tables.writers import TableWriter, table_writer
 from runvitals.server.library import OpenedRun, RunView, SeriesSelection
@@ -23,24 +23,26 @@ _SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
 
 
 _BLOCK_BYTES = 16 * (1 << 20)
-"""What any table holds while it is sent: a block (9 MiB, see `blocks.MOST_CELLS`) and its text."""
+"""Memory of any table while it is sent: a block (9 MiB, see `blocks.MAX_CELLS`) and its text."""
 _VALUE_BYTES = 16
-"""Of a value and its time."""
+"""A value and its time."""
 _COLUMNS_OF_A_BUCKET = 4
 
 
 class TableResponse(StreamingResponse):
-    """A table that is written while it is sent.
+    """A table that is encoded while it is sent.
 
     Attributes:
-        held_bytes: about how much memory it holds until it has been sent.
+        held_bytes: about how much memory it takes until it has been sent.
     """
 
     held_bytes = 0
 
 
 class IncompleteTable(Exception):
-    """The answer is cut off after it has begun, so that a client does not take it for complete."""
+    """Data could not be read after the response began. The connection is closed, so that a client does not
+    take the table for complete.
+    """
 
 
 async def send_table(request: Request, preparing: Awaitable[TableResponse]) -> TableResponse:
@@ -67,10 +69,10 @@ async def metrics_table(
     format: Format,
     now_ms: int,
 ) -> TableResponse:
-    """What `series.metrics` answers, as a table; without `max_points` of any length.
+    """The series of `series.metrics` as a table. Without `max_points` it may have any length.
 
-    What cannot be read is reported in a header as far as it is known when the answer begins. Where it is
-    found later, the rest follows, and then the connection is closed before the answer's end.
+    A header lists data that is known to be unreadable when the response begins. If more is found later, the
+    rest of the table is sent and the connection is then closed before the end of the response.
 
     Raises:
         ValueError: t1 before t0.
@@ -98,7 +100,7 @@ async def metrics_table(
     if isinstance(found, samples.SampleRange):
         writer = table_writer(format, sample_fields(found.keys))
         windows = samples.windows(run, selection, found)
-        # Before the answer begins: the header reports what cannot be read of a short table.
+        # Read before the response begins, so that the header of a short table can list unreadable data.
         first = samples.SampleWindow([], [])
         with suppress(StopAsyncIteration):
             first = await anext(windows)
@@ -114,10 +116,10 @@ async def metrics_table(
 async def history_table(
     run: OpenedRun, keys: list[str], max_points: int | None, rank: int | None, format: Format
 ) -> TableResponse:
-    """What `series.logged` answers, as a table.
+    """The values of `series.logged` as a table.
 
     Raises:
-        TooMuch: more values than one answer holds.
+        TooMuch: more values than one response may hold.
     """
 
     problems: dict[str, None] = {}
@@ -130,7 +132,7 @@ async def history_table(
 
     run_id, logged = await run.use(read)
     values = sum(len(column) for one in logged for column in one.columns.values())
-    table = await run_in_threadpool(call_table, logged)
+    table = await run_in_threadpool(logged_table, logged)
     return _written(table, f"{run_id}-history", format, problems, values)
 
 
@@ -153,19 +155,19 @@ async def _windows(
     others: AsyncIterator[samples.SampleWindow],
     keys: Sequence[str],
     writer: TableWriter,
-    told: Collection[str],
+    reported: Collection[str],
 ) -> AsyncIterator[bytes]:
-    untold: dict[str, None] = {}
+    unreported: dict[str, None] = {}
     yield writer.begin()
     async for piece in iterate_in_threadpool(_rows(writer, keys, first.series)):
         yield piece
     async for window in others:
-        untold.update(dict.fromkeys(one for one in window.problems if one not in told))
+        unreported.update(dict.fromkeys(problem for problem in window.problems if problem not in reported))
         async for piece in iterate_in_threadpool(_rows(writer, keys, window.series)):
             yield piece
     yield await run_in_threadpool(writer.end)
-    if untold:
-        raise IncompleteTable(f"a table lacks what could not be read: {'; '.join(untold)}")
+    if unreported:
+        raise IncompleteTable(f"a table is incomplete: {'; '.join(unreported)}")
 
 
 def _rows(writer: TableWriter, keys: Sequence[str], window: Sequence[Series]) -> Iterator[bytes]:
@@ -183,7 +185,7 @@ def _streamed(
         "vary": "accept",
     }
     if format == "parquet":
-        headers["content-encoding"] = "identity"  # its columns are packed already: not once more
+        headers["content-encoding"] = "identity"  # its columns are compressed already
     response = TableResponse(pieces, media_type=MEDIA_TYPES[format], headers=headers)
     response.held_bytes = _BLOCK_BYTES + _VALUE_BYTES * values
     return response

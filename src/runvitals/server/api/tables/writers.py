@@ -1,4 +1,4 @@
-"""Tables as bytes. What is written of one block is given before the next is made."""
+"""Tables as bytes, block by block."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ if TYPE_CHECKING:
 
 
 class TableWriter(Protocol):
-    """Writes one table."""
+    """Encodes one table."""
 
     def begin(self) -> bytes:
-        """What comes before the first row."""
+        """The bytes before the first row."""
 
     def add(self, block: Block) -> bytes:
-        """Some rows."""
+        """The bytes of a block."""
 
     def end(self) -> bytes:
-        """What comes after the last."""
+        """The bytes after the last row."""
 
 
 def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
-    """A writer of a table with these fields.
+    """A writer for a table with these fields.
 
     Raises:
-        ValueError: JSON, which no table is written as.
+        ValueError: not a table format, such as JSON.
     """
     if format not in _WRITERS:
         raise ValueError(f"{format} is not a table format; expected one of {', '.join(_WRITERS)}")
@@ -41,7 +41,7 @@ def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
 
 
 class CsvWriter:
-    """CSV with a heading. Gaps, and where there is no value, are empty; times are ms UTC."""
+    """CSV with a header row. Gaps and missing values are empty; times are ms UTC."""
 
     def __init__(self, fields: Sequence[TableField]) -> None:
         self._fields = fields
@@ -50,16 +50,16 @@ class CsvWriter:
 
     def begin(self) -> bytes:
         self._lines.writerow([field.name for field in self._fields])
-        return self._taken()
+        return self._drain()
 
     def add(self, block: Block) -> bytes:
         self._lines.writerows(zip(*(_cells(column) for column in block), strict=True))
-        return self._taken()
+        return self._drain()
 
     def end(self) -> bytes:
         return b""
 
-    def _taken(self) -> bytes:
+    def _drain(self) -> bytes:
         text = self._text.getvalue()
         self._text.seek(0)
         self._text.truncate()
@@ -68,17 +68,17 @@ class CsvWriter:
 
 def _cells(column: TableColumn) -> list[Any]:
     values = column.values.tolist()
-    there = column.there
+    present = column.present
     if column.values.dtype == np.float64:
         value = ~np.isnan(column.values)
-        there = value if there is None else there & value
-    if there is None or there.all():
+        present = value if present is None else present & value
+    if present is None or present.all():
         return list(values)
-    return [value if is_there else "" for value, is_there in zip(values, there.tolist(), strict=True)]
+    return [value if is_present else "" for value, is_present in zip(values, present.tolist(), strict=True)]
 
 
 class ArrowWriter:
-    """An Arrow IPC stream. NaN is a gap; null is where there is no value."""
+    """An Arrow IPC stream. NaN is a gap; null is a missing value."""
 
     def __init__(self, fields: Sequence[TableField]) -> None:
         from pyarrow import ipc
@@ -88,19 +88,19 @@ class ArrowWriter:
         self._writer = ipc.new_stream(self._sink, self._schema)
 
     def begin(self) -> bytes:
-        return self._sink.taken()
+        return self._sink.drain()
 
     def add(self, block: Block) -> bytes:
         self._writer.write_batch(_batch(self._schema, block))
-        return self._sink.taken()
+        return self._sink.drain()
 
     def end(self) -> bytes:
         self._writer.close()
-        return self._sink.taken()
+        return self._sink.drain()
 
 
 class ParquetWriter:
-    """A Parquet file, each block a row group."""
+    """A Parquet file with a row group per block."""
 
     def __init__(self, fields: Sequence[TableField]) -> None:
         from pyarrow import parquet
@@ -110,19 +110,19 @@ class ParquetWriter:
         self._writer = parquet.ParquetWriter(self._sink, self._schema, compression="zstd")
 
     def begin(self) -> bytes:
-        return self._sink.taken()
+        return self._sink.drain()
 
     def add(self, block: Block) -> bytes:
         self._writer.write_batch(_batch(self._schema, block))
-        return self._sink.taken()
+        return self._sink.drain()
 
     def end(self) -> bytes:
         self._writer.close()
-        return self._sink.taken()
+        return self._sink.drain()
 
 
 class _Sink(io.RawIOBase):
-    """A file that is read as soon as it is written."""
+    """A file object that collects what is written until `drain`."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -140,8 +140,8 @@ class _Sink(io.RawIOBase):
     def tell(self) -> int:
         return self._size
 
-    def taken(self) -> bytes:
-        """What was written since the last call."""
+    def drain(self) -> bytes:
+        """The bytes written since the last call."""
         data = b"".join(self._parts)
         self._parts.clear()
         return data
@@ -163,8 +163,8 @@ def _batch(schema: pyarrow.Schema, block: Block) -> pyarrow.RecordBatch:
     import pyarrow
 
     arrays = [
-        pyarrow.array(values, kind, mask=None if there is None else ~there, from_pandas=False)
-        for kind, (values, there) in zip(schema.types, block, strict=True)
+        pyarrow.array(values, kind, mask=None if present is None else ~present, from_pandas=False)
+        for kind, (values, present) in zip(schema.types, block, strict=True)
     ]
     return pyarrow.record_batch(arrays, schema=schema)
 
