@@ -141,6 +141,14 @@ class Values:
             self.fault(text, count)
 
 
+def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
+    """Valid record values with secrets redacted."""
+    from runvitals.environment import redaction  # 1 ms that runs without config or events need not pay
+
+    kept: dict[str, Any] = redaction.entries(facts)
+    return kept
+
+
 def _number(value: object) -> float | int | None:
     """The number in a scalar of NumPy, PyTorch …; None for anything else."""
     try:

@@ -16,8 +16,9 @@ from runvitals.model.limits import STEP
 from runvitals.model.names import name_fault
 from runvitals.model.summary import KINDS
 from runvitals.sdk.attachment import Attachment
+from runvitals.sdk.exit_code import exit_code_of
 from runvitals.sdk.logged_summary import LoggedSummary
-from runvitals.sdk.logged_values import Values
+from runvitals.sdk.logged_values import Values, without_secrets
 from runvitals.sdk.messages import notify
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.serial_executor import SerialExecutor
@@ -25,7 +26,6 @@ from runvitals.sdk.serial_executor import SerialExecutor
 if TYPE_CHECKING:
     from runvitals.sdk.stop_handler import StopHandler
 
-_INTERRUPTED = 130  # Python then exits by SIGINT; shells report that as 128 + 2
 _SIMPLE = frozenset((str, int, float, bool, type(None)))
 LEVELS = ("info", "warning", "error")
 
@@ -201,7 +201,7 @@ class Run:
         self._must_be_open("alert")
         title, text = self._values.text(title), self._values.text(text)
         event = {"name": "alert", "level": level, "title": title, "text": text}
-        self._write(frames.EVENT, **_without_secrets(event))
+        self._write(frames.EVENT, **without_secrets(event))
         self._ensure_monitor()
 
     def mark(self, text: str, **about: object) -> None:
@@ -221,7 +221,7 @@ class Run:
             return
         self._must_be_open("mark")
         marker = {"name": "marker", "level": "info", "text": self._values.text(text)}
-        self._write(frames.EVENT, **_without_secrets(self._values.event(marker, about)))
+        self._write(frames.EVENT, **without_secrets(self._values.event(marker, about)))
         self._ensure_monitor()
 
     def on_stop(self, callback: Callable[[], object]) -> None:
@@ -255,9 +255,7 @@ class Run:
             raise TypeError(f"on_stop(): expected a function without arguments, not {callback!r}")
         self._must_be_open("on_stop")
         if self._stop is None:
-            from runvitals.sdk.stop_handler import (
-                StopHandler,  # imports signal and threading; few runs need it
-            )
+            from runvitals.sdk.stop_handler import StopHandler  # few runs need it, nor signal and threading
 
             self._stop = StopHandler(lambda: self.finished)
         self._stop.add(callback)
@@ -279,7 +277,7 @@ class Run:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.finish(0 if kind is None else _exit_code(kind, error))
+        self.finish(0 if kind is None else exit_code_of(kind, error))
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"
@@ -290,7 +288,7 @@ class Run:
         """Handle the interpreter's shutdown. The exit code is not known yet; the monitor observes it."""
         if os.getpid() == self.opened_by:
             failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-            self._end(_exit_code(type(failed), failed) if failed else None, closing=True)
+            self._end(exit_code_of(type(failed), failed) if failed else None, closing=True)
 
     def _after_fork(self) -> None:
         """In a forked child: release what belongs to the parent. The child may `log()` into its own file."""
@@ -305,12 +303,8 @@ class Run:
         if self.disabled or self.finished or os.getpid() != self.opened_by:
             return
         self.finished = True
-        message: dict[str, object] = {
-            "op": "finish",
-            "pid": self.opened_by,
-            "exit_code": exit_code,
-            "closing": closing,
-        }
+        message: dict[str, object] = {"op": "finish", "pid": self.opened_by}
+        message.update(exit_code=exit_code, closing=closing)
         if self._stop is not None:
             message["stopped"] = self._stop.requested
             self._stop.restore()
@@ -364,7 +358,7 @@ class Run:
             self._inner.update(
                 ((section, name), value) for name, value in facts.items() if type(value) in (dict, list)
             )
-            record[section] = _without_secrets(facts)
+            record[section] = without_secrets(facts)
         self._write(frames.INFO, **record)
 
     def _write_inner_changes(self) -> None:
@@ -381,7 +375,7 @@ class Run:
                 if self._inner.get((section, name), value) != value
             }
             if changed:
-                self._write(frames.INFO, **{section: _without_secrets(changed)})
+                self._write(frames.INFO, **{section: without_secrets(changed)})
 
     def _now_ms(self) -> int:
         """The time of a record; 0 when nothing is recorded."""
@@ -450,24 +444,5 @@ class Run:
             self._serial.run(self._attachment.ensure_monitor)
 
 
-def _without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
-    from runvitals.environment import redaction  # 1 ms that runs without config or events need not pay
-
-    kept: dict[str, Any] = redaction.entries(facts)
-    return kept
-
-
 def _ignore(fault: str) -> None:
     """Faults of nested values were reported when the entry was set."""
-
-
-def _exit_code(kind: type[BaseException], error: BaseException | None) -> int:
-    """The exit code Python would use if this exception propagated."""
-    if issubclass(kind, KeyboardInterrupt):
-        return _INTERRUPTED
-    if not issubclass(kind, SystemExit):
-        return 1
-    code = getattr(error, "code", None)
-    if code is None:
-        return 0
-    return code if isinstance(code, int) else 1
