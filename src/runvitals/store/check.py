@@ -7,13 +7,10 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 
-from sqlalchemy import Connection, inspect, select
-
 from runvitals.store.errors import MetadataStoreError, QueryFailed
-from runvitals.store.metadata.database import ReadOnlyDatabase, among, sqlite_path
+from runvitals.store.metadata.database import ReadOnlyDatabase, sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
-from runvitals.store.metadata.migration import is_current
-from runvitals.store.metadata.tables import metric, writer
+from runvitals.store.metadata.migration import is_current, is_empty
 from runvitals.store.pairing import REMEDY, PairingState, mismatch
 from runvitals.store.samples.contract import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
@@ -89,22 +86,19 @@ def damage(path: str) -> Iterator[Problem]:
 
 
 def _check_match(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> Iterator[Problem]:
-    with database.read() as connection:
-        there = set(inspect(connection).get_table_names())
+    if is_empty(database):
+        yield Problem(database.name, "is not a metadata store: it is empty")
+        return
     if not is_current(database):
-        if there:
-            yield Problem(
-                database.name,
-                "was written by another version of runvitals: start a server once to upgrade it",
-            )
-        else:
-            yield Problem(database.name, "is not a metadata store: it is empty")
+        yield Problem(
+            database.name,
+            "was written by another version of runvitals: start a server once to upgrade it",
+        )
         return
     reason = _mismatch(folder, stored, database)
     if reason is not None:
         yield Problem(database.name, f"{reason}: see `runvitals store repair`")
-    with database.read() as connection:
-        yield from _unknown(connection, database.name, stored)
+    yield from _unknown(IssuedIds(database), stored)
 
 
 def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatabase) -> str | None:
@@ -120,15 +114,13 @@ def _mismatch(folder: str, stored: stored_ids.StoredIds, database: ReadOnlyDatab
     )
 
 
-def _unknown(connection: Connection, name: str, stored: stored_ids.StoredIds) -> Iterator[Problem]:
+def _unknown(issued: IssuedIds, stored: stored_ids.StoredIds) -> Iterator[Problem]:
     """Ids of samples that the metadata store does not contain."""
-    for kind, column, ids in (
-        ("run", writer.c.lane_id, stored.lanes),
-        ("metric", metric.c.id, stored.metrics),
+    for kind, ids in (
+        ("run", issued.unknown_lanes(stored.lanes)),
+        ("metric", issued.unknown_metrics(stored.metrics)),
     ):
-        known = set(connection.execute(select(column).where(among(connection, column, ids))).scalars())
-        unknown = sorted(ids - known)
-        for number in unknown[:_MAX_LISTED]:
-            yield Problem(name, f"unknown {kind}: the sample store has samples of {kind} id {number}")
-        if len(unknown) > _MAX_LISTED:
-            yield Problem(name, f"{len(unknown) - _MAX_LISTED} more unknown {kind}s")
+        for number in sorted(ids)[:_MAX_LISTED]:
+            yield Problem(issued.name, f"unknown {kind}: the sample store has samples of {kind} id {number}")
+        if len(ids) > _MAX_LISTED:
+            yield Problem(issued.name, f"{len(ids) - _MAX_LISTED} more unknown {kind}s")

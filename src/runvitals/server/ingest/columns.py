@@ -69,8 +69,8 @@ def decode_columns(
 def _unpack_body(envelope: Envelope, packed: bytes, count: int, max_bytes: int) -> tuple[Integers, Floats]:
     if envelope.t is not None or envelope.v is not None:
         raise malformed("t and v are not allowed together with body, which has the times and values")
-    if len(packed) < batch_body.HEAD_BYTES:
-        raise malformed(f"body: expected at least {batch_body.HEAD_BYTES} bytes, got {len(packed)}")
+    if len(packed) < batch_body.HEADER_BYTES:
+        raise malformed(f"body: expected at least {batch_body.HEADER_BYTES} bytes, got {len(packed)}")
     size = batch_body.rows(packed) * (1 + count) * _ITEM
     if size > max_bytes:
         raise too_large(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Table, delete, exists, func, insert, select, text
+from sqlalchemy import Column, Connection, Table, delete, exists, func, insert, select, text
 
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.tables import event, metric, pairing, run, schema, writer
 
 _TABLES = (run, writer, metric, schema, event)
@@ -52,6 +53,19 @@ class IssuedIds:
         """The highest ids ever assigned."""
         with self._database.read() as connection:
             return HighestIds(self._highest(connection, writer), self._highest(connection, metric))
+
+    def unknown_lanes(self, ids: Collection[int]) -> set[int]:
+        """Those of these ids under which no writer's samples are stored."""
+        return self._unknown(writer.c.lane_id, ids)
+
+    def unknown_metrics(self, ids: Collection[int]) -> set[int]:
+        """Those of these ids that belong to no metric."""
+        return self._unknown(metric.c.id, ids)
+
+    def _unknown(self, column: Column[int], ids: Collection[int]) -> set[int]:
+        with self._database.read() as connection:
+            rows = connection.execute(select(column).where(among(connection, column, ids)))
+            return set(ids).difference(rows.scalars())
 
     def skip_to(self, used: HighestIds, gap: int) -> None:
         """Assign only ids above those assigned so far and those in `used`.

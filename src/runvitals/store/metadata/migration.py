@@ -51,6 +51,12 @@ def is_current(database: Database, revision: str = "head") -> bool:
         return _present(connection) == wanted
 
 
+def is_empty(database: Database) -> bool:
+    """Whether the database has no tables."""
+    with database.read() as connection:
+        return not inspect(connection).get_table_names()
+
+
 def revisions() -> set[str]:
     """The revisions that this version of runvitals knows.
 

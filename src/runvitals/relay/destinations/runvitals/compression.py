@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Sequence
+
+from runvitals.model.body_header import HEADER, NONE, ZLIB, ZSTD
 
 try:
     import zstandard
@@ -13,8 +14,6 @@ except ImportError:
 else:
     _ZSTD = zstandard
 
-_NONE, _PACKED_ZSTD, _PACKED_ZLIB = 0, 1, 2
-_BODY_HEAD = struct.Struct("<BI")
 # Smaller bodies are not compressed: it takes longer than it saves on any network.
 _MIN_BYTES = 512
 
@@ -38,12 +37,12 @@ class BodyCompressor:
         """
         raw = b"".join((times, *columns))
         if len(raw) < _MIN_BYTES:
-            packing = _NONE
+            packing = NONE
         elif self._zstd is not None:
-            packing, raw = _PACKED_ZSTD, self._zstd.compress(raw)
+            packing, raw = ZSTD, self._zstd.compress(raw)
         else:
-            packing, raw = _PACKED_ZLIB, zlib.compress(raw, 1)
-        return _BODY_HEAD.pack(packing, len(times) // 8) + raw
+            packing, raw = ZLIB, zlib.compress(raw, 1)
+        return HEADER.pack(packing, len(times) // 8) + raw
 
     def content(self, data: bytes) -> tuple[bytes, str]:
         """Compress the body of a request; returns (body, Content-Encoding)."""
