@@ -143,9 +143,9 @@ def _kind(scope: Scope, paths: list[str], environ: Mapping[str, str]) -> str:
         return "docker"
     if os.path.exists(scope.path("/.singularity.d")):
         return "singularity"
-    told = read_text(scope.path("/run/systemd/container"))  # written by systemd, also as the init of LXC
-    if told:
-        return told
+    runtime = read_text(scope.path("/run/systemd/container"))  # written by systemd, also as the init of LXC
+    if runtime:
+        return runtime
     kernel = read_text(scope.path("/proc/sys/kernel/osrelease")) or ""
     return "wsl" if "microsoft" in kernel.lower() else ""
 

@@ -1,1 +1,1 @@
-"""AMD GPUs: from the files of the driver in sysfs, and from AMD programs where those tell less."""
+"""AMD GPUs: read from the driver's files in sysfs, and from AMD's programs for what sysfs lacks."""

@@ -126,7 +126,7 @@ def main(every_s: float, folders: list[str]) -> int:
         import amdsmi  # type: ignore[import-not-found]
 
         amdsmi.amdsmi_init()
-    except Exception as error:  # noqa: BLE001 - whatever keeps a vendor's library from starting is told
+    except Exception as error:  # noqa: BLE001 - every failure of the library is reported
         print_line({"error": f"{type(error).__name__}: {error}"})
         return 1
     library = AmdsmiLibrary(amdsmi)

@@ -67,7 +67,7 @@ class Macmon:
 
     Args:
         commands: in order of preference; the next one is tried if one fails before its first line.
-        chip: is told the chip, and knows its GPU's limit.
+        chip: stores the chip that macmon reports, and knows its GPU's limit.
         period_s: seconds between lines.
 
     ``has_load`` is whether the last values included the GPU's load.

@@ -148,8 +148,8 @@ class Dcgm:
                 continue  # slices have no links
             elif (each.index, each.name) not in self._boards:
                 repeated.setdefault((each.index, each.name), []).append(each)
-        agreed = (told for told in repeated.values() if all(each.value == told[0].value for each in told))
-        return kept + [told[0].of_board() for told in agreed]
+        agreed = (group for group in repeated.values() if all(each.value == group[0].value for each in group))
+        return kept + [group[0].of_board() for group in agreed]
 
     def _write(self, tick: Tick, series: DcgmSeries, memory: dict[str, dict[str, float]]) -> None:
         prefix = f"gpu.{series.index}.{series.slice}"

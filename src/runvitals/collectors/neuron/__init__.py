@@ -1,1 +1,1 @@
-"""AWS Trainium and Inferentia: what neuron-monitor, neuron-ls and the driver tell."""
+"""AWS Trainium and Inferentia: read from neuron-monitor, neuron-ls and the driver."""

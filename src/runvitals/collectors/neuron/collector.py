@@ -34,7 +34,7 @@ def open_trainium(scope: Scope, monitor: str | None) -> Trainium:
     """The collector, with the programs that are on this machine.
 
     Args:
-        monitor: where neuron-monitor lies, None where it is not installed.
+        monitor: path of neuron-monitor, None if it is not installed.
     """
     config = scope.options.get("neuron_monitor_config")
     program = None if monitor is None else NeuronMonitor(monitor, scope.interval_s, config)

@@ -57,7 +57,7 @@ class HeldReadings:
                     del sections[section]
             held[identity] = sections
             found = {name: entry[name] for name in ("pid", "tag") if name in entry}
-            found.update((section, told) for section, (_, told) in sections.items())
+            found.update((section, values) for section, (_, values) in sections.items())
             complete.append(found)
         self._held = held
         return complete

@@ -148,12 +148,12 @@ def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
     core.
     """
     cores: dict[int, dict[str, Any]] = {}
-    for name, told in _object(group.get("neuroncores_in_use")).items():
+    for name, numbers in _object(group.get("neuroncores_in_use")).items():
         index = _index(name)
         if index is None:
             continue
         core: dict[str, Any] = {}
-        for key, value in told.items() if isinstance(told, dict) else ():
+        for key, value in numbers.items() if isinstance(numbers, dict) else ():
             kind = type(value)
             if kind is float or kind is int:
                 ours = _CORE_NUMBERS.get(key)
@@ -170,9 +170,9 @@ def _cores(group: dict[str, Any]) -> dict[int, dict[str, Any]]:
 def _physical(group: dict[str, Any]) -> dict[int, float]:
     """The physical cores of a logical one, listed as `nc_v3.0` in a key such as `v3d`."""
     found: dict[int, float] = {}
-    for name, told in group.items():
+    for name, numbers in group.items():
         index = _index(name.rpartition(".")[2])
-        utilization = _number(_object(told).get("neuroncore_utilization"))
+        utilization = _number(_object(numbers).get("neuroncore_utilization"))
         if index is not None and utilization is not None:
             found[index] = utilization
     return found
@@ -208,8 +208,8 @@ def _execution(group: dict[str, Any]) -> dict[str, Any]:
     latencies = _object(group.get("latency_stats"))
     latency = {
         name.removesuffix("_latency"): percentiles
-        for name, told in latencies.items()
-        if (percentiles := _numbers(_object(told)))
+        for name, values in latencies.items()
+        if (percentiles := _numbers(_object(values)))
     }
     sections = {
         "errors": _numbers(_object(group.get("error_summary"))),
@@ -259,8 +259,8 @@ def _pods(group: dict[str, Any]) -> dict[str, dict[int, Any]]:
     pods = {}
     for ours, theirs in (("cores", "neuroncores_k8s_info"), ("devices", "neurondevices_k8s_info")):
         named = {
-            index: told
-            for name, told in _object(group.get(theirs)).items()
+            index: pod
+            for name, pod in _object(group.get(theirs)).items()
             if (index := _index(name)) is not None
         }
         if named:
@@ -312,8 +312,8 @@ def _number(value: Any) -> float | None:
     return value
 
 
-def _numbers(told: dict[str, Any]) -> dict[str, float]:
-    return {name: number for name, value in told.items() if (number := _number(value)) is not None}
+def _numbers(numbers: dict[str, Any]) -> dict[str, float]:
+    return {name: number for name, value in numbers.items() if (number := _number(value)) is not None}
 
 
 def _index(name: object) -> int | None:

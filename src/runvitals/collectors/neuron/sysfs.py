@@ -76,13 +76,13 @@ class NeuronDevice:
 
     def fact(self) -> dict[str, object]:
         """The facts about the device; those the driver lacks are missing."""
-        told = {
+        values = {
             "serial": read_text(f"{self.folder}/info/serial_number"),
             "name": read_text(f"{self.folder}/info/architecture/device_name"),
             "architecture": read_text(f"{self.folder}/info/architecture/arch_type"),
             "connected_to": _connected(f"{self.folder}/connected_devices"),
         }
-        fact: dict[str, object] = {name: value for name, value in told.items() if value}
+        fact: dict[str, object] = {name: value for name, value in values.items() if value}
         return {"index": self.index, **fact, "cores": self.core_count}
 
 

@@ -1,1 +1,1 @@
-"""NVIDIA GPUs, asked through the driver's own library, NVML."""
+"""NVIDIA GPUs, read through the driver's library, NVML."""

@@ -232,7 +232,7 @@ class NvidiaSmi:
             for card in cards
             if not card.is_lost
         ]
-        # Most releases do not tell what slices are called by which CUDA_VISIBLE_DEVICES names them.
+        # Most releases do not print the UUIDs of slices, by which CUDA_VISIBLE_DEVICES selects them.
         is_known = all("slices" not in card.about or card.slice_uuids for card in cards)
         shown = visible_to(self._scope.pids, self._proc, candidates) if is_known else None
         gpus: list[dict[str, object]] = []
@@ -318,7 +318,7 @@ class SmiGpu:
 
     def _note_throttling(self, fields: Mapping[str, str], moment_s: float) -> None:
         bits, is_looked_at = 0, False
-        told: set[str] = set()
+        reasons: set[str] = set()
         counted: dict[int, float] = {}
         for name, text in fields.items():
             section, _, element = name.partition(".")
@@ -330,16 +330,16 @@ class SmiGpu:
                 parts = split(text)
                 if text in ("Active", "Not Active"):
                     is_looked_at = True
-                    told.add(reason)
+                    reasons.add(reason)
                     bits |= bit if text == "Active" else 0
                 elif counter and parts is not None and parts[1] in _NANOSECONDS:
-                    told.add(reason)
+                    reasons.add(reason)
                     counted[counter] = parts[0] * _NANOSECONDS[parts[1]]
         if is_looked_at:
             self._throttled.note(bits, moment_s)
         self._throttled.note_counters(counted)
         seconds = self._throttled.seconds()
-        for reason in told:
+        for reason in reasons:
             key = f"throttle.{reason}Seconds"
             if key in seconds:
                 self.counters[key] = seconds[key]

@@ -27,7 +27,7 @@ _TEXTS = {
     _MEMORY_RETIRED: "a part of its memory was retired",
     _MEMORY_RETIREMENT_FAILED: "a part of its memory could not be retired",
     _UNAVAILABLE: "is not available",
-    _RECOVERY: "needs a recovery action (nvidia-smi -q tells which)",
+    _RECOVERY: "needs a recovery action (see nvidia-smi -q)",
 }
 # The common ones; NVIDIA's list (https://docs.nvidia.com/deploy/xid-errors/) has about a hundred more.
 XIDS = {

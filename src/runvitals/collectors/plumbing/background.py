@@ -1,7 +1,7 @@
 """Read a source that may block (a driver, a server, a library) in a background thread.
 
 A call into a driver that has lost its device may block for minutes, or forever. In a thread, it delays
-neither the other sources nor the end of the run: the tick takes whatever has arrived, and goes on.
+neither the other sources nor the end of the run: a tick takes the results that have arrived, and continues.
 """
 
 from __future__ import annotations

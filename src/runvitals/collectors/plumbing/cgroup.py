@@ -1,4 +1,4 @@
-"""The cgroups of a process (v1, v2, or both at once), and the limits that apply to it.
+"""The cgroups of a process (v1, v2, or both), and the limits that apply to it.
 
 A limit may be set on any ancestor (a systemd slice, a Slurm job); the smallest one applies. In a container
 the trees end at the container's folder: its ancestors and their limits are not visible.

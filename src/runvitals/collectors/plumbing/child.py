@@ -29,7 +29,7 @@ class ToolFailed(Exception):
 
     Args:
         output: what it had printed until then: some tools print a valid result and crash on exit.
-        has_ended: whether it ended by itself, so that the output is complete.
+        has_ended: whether it exited without being killed, so that the output is complete.
     """
 
     def __init__(self, text: str, output: bytes = b"", has_ended: bool = False) -> None:

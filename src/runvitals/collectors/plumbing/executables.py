@@ -1,4 +1,4 @@
-"""Find executables. A module of its own, so that a probe need not import more than this."""
+"""Find executables. A separate module, so that probes import nothing else."""
 
 from __future__ import annotations
 

@@ -121,10 +121,10 @@ class Tpu:
             self._ids = list(range(on_host)) if ids and max(ids) < on_host else sorted(ids)
 
     def _write_devices(self, tick: Tick, found: Mapping[str, Sequence[TpuReading]]) -> None:
-        tells = {name: _of_devices(found.get(name, ())) for name in metrics.OF_DEVICES}
-        devices = sorted(tells[metrics.MEMORY_USED] or tells[metrics.MEMORY_TOTAL])
+        by_metric = {name: _of_devices(found.get(name, ())) for name in metrics.OF_DEVICES}
+        devices = sorted(by_metric[metrics.MEMORY_USED] or by_metric[metrics.MEMORY_TOTAL])
         for name, key in metrics.OF_DEVICES.items():
-            for index, value in self._by_index(tells[name], devices).items():
+            for index, value in self._by_index(by_metric[name], devices).items():
                 tick.gauges[f"tpu.{index}.{key}"] = value
         for index in range(len(self._ids)):
             used = tick.gauges.get(f"tpu.{index}.memoryUsageBytes")
@@ -138,25 +138,25 @@ class Tpu:
         Args:
             devices: the ids of the devices that report their memory now.
         """
-        told = sorted(of_device)
-        if len(devices) == 2 * len(told) and (self._per_chip == 2 or not self._chips):
-            of_device = {device: of_device[told[place // 2]] for place, device in enumerate(devices)}
+        reported = sorted(of_device)
+        if len(devices) == 2 * len(reported) and (self._per_chip == 2 or not self._chips):
+            of_device = {device: of_device[reported[place // 2]] for place, device in enumerate(devices)}
         if not self._ids:  # a runtime without memory metrics
-            return {place: of_device[device] for place, device in enumerate(told)}
+            return {place: of_device[device] for place, device in enumerate(reported)}
         place_of = {device: place for place, device in enumerate(self._ids)}
         return {place_of[device]: value for device, value in of_device.items() if device in place_of}
 
     def _write_distributions(
         self, tick: Tick, metric: str, key: str, unit: str, readings: Sequence[TpuReading]
     ) -> None:
-        for name, told in metrics.distributions(readings).items():
-            news = told
+        for name, distribution in metrics.distributions(readings).items():
+            added = distribution
             if ".cumulative." in metric:
                 before = self._cumulative.get((metric, name))
-                self._cumulative[metric, name] = told
-                news = told if before is None else told.since(before)
-            if news.count:
-                metrics.write(tick.gauges, key, unit, name, news)
+                self._cumulative[metric, name] = distribution
+                added = distribution if before is None else distribution.since(before)
+            if added.count:
+                metrics.write(tick.gauges, key, unit, name, added)
 
     # -- facts and reasons
 
