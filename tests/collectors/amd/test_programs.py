@@ -66,14 +66,14 @@ def test_rocm_smi_of_old_and_new_versions() -> None:
     new, old = rocm_smi.parse({"card1": NEW, "system": {"Driver version": "6.7"}, "card0": OLD})
     assert (new.index, old.index) == (1, 0)
     assert (old.pci, old.title, old.unique_id) == ("0000:2f:00.0", "Instinct MI210", "a1b2c3d4e5f60001")
-    told = derive(old.readings)
-    assert told["temp"] == told["memoryTemp"] == 49.0
-    assert (told["powerWatts"], told["powerPercent"], told["energyJoules"]) == (150.0, 50.0, 2.5)
-    assert (told["gpu"], told["memory"], told["memoryAllocated"]) == (64.0, 12.0, 25.0)
-    assert (told["graphicsClock"], told["fanSpeed"], told["pcieReplays"]) == (1290.0, 20.0, 3.0)
-    told = derive(new.readings)
-    assert (told["gpu"], told["memory"], told["memoryAllocated"]) == (20.3, 7.0, 33.0)
-    assert (told["temp"], told["powerWatts"]) == (58.0, 402.0)
+    derived = derive(old.readings)
+    assert derived["temp"] == derived["memoryTemp"] == 49.0
+    assert (derived["powerWatts"], derived["powerPercent"], derived["energyJoules"]) == (150.0, 50.0, 2.5)
+    assert (derived["gpu"], derived["memory"], derived["memoryAllocated"]) == (64.0, 12.0, 25.0)
+    assert (derived["graphicsClock"], derived["fanSpeed"], derived["pcieReplays"]) == (1290.0, 20.0, 3.0)
+    derived = derive(new.readings)
+    assert (derived["gpu"], derived["memory"], derived["memoryAllocated"]) == (20.3, 7.0, 33.0)
+    assert (derived["temp"], derived["powerWatts"]) == (58.0, 402.0)
 
 
 @pytest.mark.parametrize("text", ["N/A", "", "unknown", "-1", "N/A (Secondary die)", "None"])
@@ -121,13 +121,13 @@ STATIC = {
 @pytest.mark.parametrize("answer", [[METRIC], {"gpu_data": [METRIC]}, METRIC, {"gpu0": METRIC}])
 def test_amd_smi_of_all_versions(answer: Any) -> None:
     (device,) = amd_smi.parse_metric(answer)
-    told = derive(device.readings)
-    assert (told["gpu"], told["memory"], told["powerWatts"]) == (91.0, 40.0, 350.0)
-    assert (told["temp"], told["graphicsClock"], told["memoryClock"]) == (58.0, 2100.0, 900.0)
-    assert (told["memoryAllocatedBytes"], told["memoryAllocated"]) == (16384.0 * MIB, 25.0)
-    assert (told["correctedMemoryErrors"], told["unCorrectedMemoryErrors"]) == (2.0, 1.0)
-    assert told["energyJoules"] == 1234.5
-    assert "fanSpeed" not in told
+    derived = derive(device.readings)
+    assert (derived["gpu"], derived["memory"], derived["powerWatts"]) == (91.0, 40.0, 350.0)
+    assert (derived["temp"], derived["graphicsClock"], derived["memoryClock"]) == (58.0, 2100.0, 900.0)
+    assert (derived["memoryAllocatedBytes"], derived["memoryAllocated"]) == (16384.0 * MIB, 25.0)
+    assert (derived["correctedMemoryErrors"], derived["unCorrectedMemoryErrors"]) == (2.0, 1.0)
+    assert derived["energyJoules"] == 1234.5
+    assert "fanSpeed" not in derived
 
 
 def test_amd_smi_fan_baseboard_and_apu_clocks() -> None:

@@ -75,13 +75,13 @@ def tree(
     statistics: Mapping[str, float], model: str = "Apple M3 Max", entry: str = "AGXAcceleratorG15X"
 ) -> str:
     """Output of ioreg as a tree of lines."""
-    told = ",".join(f'"{name}"={value}' for name, value in statistics.items())
+    properties = ",".join(f'"{name}"={value}' for name, value in statistics.items())
     return (
         f"+-o {entry}  <class {entry}, id 0x10000039c, registered, matched, active, busy 0 (309 ms)>\n"
         "    {\n"
         '      "IOMatchedAtBoot" = Yes\n'
         '      "AGCInfo" = {"fLastSubmissionPID"=733,"fBusyCount"=0}\n'
-        f'      "PerformanceStatistics" = {{{told}}}\n'
+        f'      "PerformanceStatistics" = {{{properties}}}\n'
         f'      "model" = "{model}"\n'
         '      "gpu-core-count" = 40\n'
         "    }\n\n"
@@ -103,7 +103,7 @@ def entry(
     name: str = "AGXAcceleratorG15X",
 ) -> str:
     """One GPU of a property list."""
-    told = "".join(
+    properties = "".join(
         f"<key>{name}</key><{'real' if isinstance(value, float) else 'integer'}>{value}"
         f"</{'real' if isinstance(value, float) else 'integer'}>\n"
         for name, value in statistics.items()
@@ -112,7 +112,7 @@ def entry(
         f"<dict>\n<key>IOClass</key><string>{name}</string>\n<key>IOMatchedAtBoot</key><true/>\n"
         "<key>Empty</key><dict/>\n<key>Note</key><string>a &lt;b&gt; &amp; c</string>\n"
         "<key>Clients</key><array><integer>7</integer><string/></array>\n"
-        f"<key>PerformanceStatistics</key><dict>{told}</dict>\n"
+        f"<key>PerformanceStatistics</key><dict>{properties}</dict>\n"
         f"<key>gpu-core-count</key><integer>0x28</integer>\n<key>model</key>{model}\n</dict>"
     )
 
@@ -124,22 +124,22 @@ class Bench:
         self.folder = folder
         self.bin = folder / "bin"
         self.bin.mkdir(parents=True)
-        self.asked = folder / "asked"
+        self.calls = folder / "calls"
         monkeypatch.setenv("PATH", f"{self.bin}{os.pathsep}/usr/bin{os.pathsep}/bin")
 
     def ioreg(self, output: str | bytes, script: str = "") -> Path:
         """Install an ioreg that prints a file. Returns the file, whose content may be replaced."""
-        told = self.folder / "ioreg.out"
-        told.write_bytes(output if isinstance(output, bytes) else output.encode())
-        program(self.bin, "ioreg", f'{script}\necho "$*" >> {self.asked}\nexec cat {told}')
-        return told
+        output_file = self.folder / "ioreg.out"
+        output_file.write_bytes(output if isinstance(output, bytes) else output.encode())
+        program(self.bin, "ioreg", f'{script}\necho "$*" >> {self.calls}\nexec cat {output_file}')
+        return output_file
 
     def macmon(self, *samples: dict[str, Any], before: str = "", after: str = "exec sleep 60") -> None:
         """Install a macmon that prints these samples and then runs the script `after`."""
-        told = self.folder / "macmon.out"
-        told.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
-        program(self.bin, "macmon", f'echo "$*" >> {self.asked}\n{before}\ncat {told}\n{after}')
+        output_file = self.folder / "macmon.out"
+        output_file.write_text("".join(json.dumps(sample) + "\n" for sample in samples))
+        program(self.bin, "macmon", f'echo "$*" >> {self.calls}\n{before}\ncat {output_file}\n{after}')
 
     def started_programs(self) -> list[str]:
         """The arguments of every program that was started, in order."""
-        return self.asked.read_text().splitlines() if self.asked.exists() else []
+        return self.calls.read_text().splitlines() if self.calls.exists() else []

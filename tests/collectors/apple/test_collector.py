@@ -61,13 +61,13 @@ def tick(mac: Mac, mono_s: float) -> Tick:
 
 def until(mac: Mac, mono_s: float, good: Callable[[Tick], bool] = lambda moment: bool(moment.gauges)) -> Tick:
     """Tick at one time until a tick is good; returns everything they wrote."""
-    told = Tick(mono_s)
+    collected = Tick(mono_s)
 
     def attempt() -> Tick:
         moment = tick(mac, mono_s)
-        told.gauges.update(moment.gauges)
-        told.counters.update(moment.counters)
-        return told
+        collected.gauges.update(moment.gauges)
+        collected.counters.update(moment.counters)
+        return collected
 
     return soon(attempt, good)
 
@@ -129,9 +129,9 @@ def test_all_keys_of_both_sources(bench: Bench, started: list[Mac]) -> None:
             "gpu_power_limit_known": True,
         }
     }  # fmt: skip
-    told = mac.facts
+    collected = mac.facts
     tick(mac, 101.0)
-    assert mac.facts is told
+    assert mac.facts is collected
 
 
 def test_ioreg_alone_reports_load_and_memory(bench: Bench, started: list[Mac]) -> None:
@@ -220,8 +220,8 @@ def test_warnings_are_ignored_and_a_damaged_line_is_reported(bench: Bench, start
     bench.macmon(SAMPLE, before="echo 'macmon: state count (3) does not match'; printf '\\377\\376 {\\n'")
     until(open_here(bench, started), 100.0)
     bench.macmon(before="echo '{\"gpu_power\": 1'")
-    told = "cannot parse the output: '{\"gpu_power\": 1'"
-    assert told in why(open_here(bench, started), 100.0)
+    collected = "cannot parse the output: '{\"gpu_power\": 1'"
+    assert collected in why(open_here(bench, started), 100.0)
 
 
 def test_a_macmon_without_known_readings_fails_until_it_has_some(bench: Bench, started: list[Mac]) -> None:
@@ -326,10 +326,10 @@ def test_an_ioreg_without_property_lists_is_read_as_a_tree(bench: Bench, started
 
 
 def test_an_ioreg_without_a_gpu_is_called_again(bench: Bench, started: list[Mac]) -> None:
-    told = bench.ioreg(plist())
+    collected = bench.ioreg(plist())
     mac = open_here(bench, started)
     assert "ioreg: ioreg lists no GPU with PerformanceStatistics; it printed '<?xml" in why(mac, 100.0)
-    told.write_text(plist(entry(STATISTICS)))
+    collected.write_text(plist(entry(STATISTICS)))
     assert later(mac, 101.0).gauges["gpu.0.gpu"] == 64.0
 
 

@@ -174,8 +174,8 @@ def test_facts_change_only_with_the_series(exporter: Exporter, collect: Callable
     answer(collector, 101.0)
     assert collector.facts is first
     answer(collector, 111.0)
-    told: Any = collector.facts["openmetrics"]
-    assert told["home"]["metrics"]["room_temp"]["series"][2] == {"room": "attic"}
+    facts: Any = collector.facts["openmetrics"]
+    assert facts["home"]["metrics"]["room_temp"]["series"][2] == {"room": "attic"}
     second = collector.facts
     answer(collector, 130.0)
     assert collector.facts is second
@@ -222,13 +222,13 @@ def test_an_endpoint_is_read_at_most_once_a_second(
 def test_expensive_endpoints_are_read_less_often(exporter: Exporter) -> None:
     clock_s = iter(range(1000))  # parsing a response takes 1 s of CPU
     endpoint = ExporterEndpoint("home", exporter.url, {}, None, cpu_s=lambda: float(next(clock_s)))
-    asked = []
+    request_counts = []
     for mono_s in range(100, 260, 10):
         answer(endpoint, float(mono_s))
-        asked.append(len(exporter.requests))
+        request_counts.append(len(exporter.requests))
     endpoint.close()
-    assert asked[:4] == [1, 1, 2, 2]
-    assert asked[-1] == 8
+    assert request_counts[:4] == [1, 1, 2, 2]
+    assert request_counts[-1] == 8
 
 
 def test_a_hanging_endpoint_does_not_delay_the_others(

@@ -19,7 +19,7 @@ class FakeRuntime:
 
     Args:
         readings: metric -> its readings; may be changed while it runs.
-        lists: whether it tells which metrics it has.
+        lists: whether it lists its metrics.
         address: where it listens.
     """
 
@@ -31,7 +31,7 @@ class FakeRuntime:
     ) -> None:
         self.readings = readings or {}
         self.lists = lists
-        self.asked: list[str] = []
+        self.requested: list[str] = []
         self.before: Callable[[], None] = lambda: None
         self._server = grpc.server(futures.ThreadPoolExecutor(2))
         methods = {
@@ -51,7 +51,7 @@ class FakeRuntime:
         ((_, _, name),) = list(fields(request))
         assert isinstance(name, bytes)
         text = name.decode()
-        self.asked.append(text)
+        self.requested.append(text)
         if text not in self.readings:
             context.abort(grpc.StatusCode.NOT_FOUND, f"no métric {text}")
         return messages.metric(text, self.readings[text])

@@ -63,8 +63,8 @@ def open_tpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Open]:
     monkeypatch.setattr("runvitals.collectors.tpu.collector.PATIENCE_S", 20.0)
     opened: list[Tpu] = []
 
-    def open_it(*asked: int, on_host: list[TpuChip] | None = None, **environ: str) -> Tpu:
-        named = ",".join(map(str, asked))
+    def open_it(*ports: int, on_host: list[TpuChip] | None = None, **environ: str) -> Tpu:
+        named = ",".join(map(str, ports))
         host = chips(4) if on_host is None else on_host
         collector = Tpu(
             Scope(pids=[os.getpid()]), host, {"TPU_RUNTIME_METRICS_PORTS": named, **environ}, "/proc"
@@ -229,13 +229,13 @@ def test_a_program_that_has_no_metrics_yet(runtime: FakeRuntime, open_tpu: Open)
 
 def test_metrics_that_are_not_offered_are_not_read(runtime: FakeRuntime, open_tpu: Open) -> None:
     sample(open_tpu(runtime.port), 1.0)
-    assert set(runtime.asked) == set(V5E)
+    assert set(runtime.requested) == set(V5E)
 
 
 def test_a_runtime_without_a_list_of_metrics(runtime: FakeRuntime, open_tpu: Open) -> None:
     runtime.lists = False
     assert len(sample(open_tpu(runtime.port), 1.0)) == 16
-    assert IDLE in runtime.asked
+    assert IDLE in runtime.requested
 
 
 def test_invalid_readings(runtime: FakeRuntime, open_tpu: Open) -> None:

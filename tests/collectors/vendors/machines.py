@@ -34,11 +34,11 @@ def tool(
     Args:
         after: shell commands that follow the printing; `$*` are the tool's arguments.
     """
-    told = folder / f"{name}.out"
-    told.write_bytes(output if isinstance(output, bytes) else output.encode())
-    program(folder / "bin", name, f"cat {told}\n{after}")
+    output_file = folder / f"{name}.out"
+    output_file.write_bytes(output if isinstance(output, bytes) else output.encode())
+    program(folder / "bin", name, f"cat {output_file}\n{after}")
     monkeypatch.setenv("PATH", f"{folder}/bin{os.pathsep}/usr/bin{os.pathsep}/bin")
-    return told
+    return output_file
 
 
 def answer(collector: Collector, mono_s: float) -> Tick:

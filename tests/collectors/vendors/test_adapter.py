@@ -174,9 +174,9 @@ def test_a_tool_without_devices_fails_until_it_lists_one(make: Make, tmp_path: P
     ],
 )
 def test_invalid_output_is_an_error_with_its_first_lines(make: Make, output: str, says: str) -> None:
-    told = failure(make(output), 1.0)
-    assert says in told
-    assert len(told) < 600
+    message = failure(make(output), 1.0)
+    assert says in message
+    assert len(message) < 600
 
 
 def test_identities_are_kept_if_the_readings_are_unknown(make: Make) -> None:
@@ -308,10 +308,10 @@ def test_the_best_options_are_tried_again_later(make: Make, tmp_path: Path) -> N
 def test_all_errors_are_reported_if_no_options_work(make: Make) -> None:
     script = "[ $1 = newest ] && echo no option >&2 && exit 2; [ $1 = newer ] && echo 'Acme 9'"
     smi = make("", script, OPTIONS)
-    told = failure(smi, 1.0)
-    assert "exited with 2: no option; " in told
-    assert "acme-smi newer: it lists no device; it printed 'Acme 9'; " in told
-    assert "acme-smi exited with 1" in told
+    message = failure(smi, 1.0)
+    assert "exited with 2: no option; " in message
+    assert "acme-smi newer: it lists no device; it printed 'Acme 9'; " in message
+    assert "acme-smi exited with 1" in message
     with pytest.raises(ToolFailed, match="no option"):
         smi.sample(Tick(1.5))
 
@@ -359,9 +359,9 @@ def test_hostile_numbers_and_names(make: Make) -> None:
     assert read["gpu.3.temp"] == 41.0
     assert all(key.split(".")[1] in ("0", "1", "2", "3") for key in read)
     assert smi.facts is not None
-    told = smi.facts["accelerator_acme"]
-    assert isinstance(told, list)
-    names = [str(each.get("name", "")) for each in told]
+    listed = smi.facts["accelerator_acme"]
+    assert isinstance(listed, list)
+    names = [str(each.get("name", "")) for each in listed]
     assert all(name.isprintable() and len(name) <= 200 for name in names)
 
 

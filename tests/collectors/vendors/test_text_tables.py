@@ -402,8 +402,8 @@ def test_a_line_wrapped_within_spaces() -> None:
     broken = "| 0    Acme        |     \n 36C 10 W |\n"
     trailing = "| 1    Acme        | 37C    11 W |   \n"
     rows = [known(row) for row in grid(head + broken + trailing, ["npu"])]
-    told = [(row["index"], row["temp"], row["power"]) for row in rows]
-    assert told == [("0", "36C", "10W"), ("1", "37C", "11W")]
+    readings = [(row["index"], row["temp"], row["power"]) for row in rows]
+    assert readings == [("0", "36C", "10W"), ("1", "37C", "11W")]
 
 
 def test_units_in_the_head_of_a_table_without_lines() -> None:

@@ -69,10 +69,10 @@ def test_unknown_output(
             return str(failed)
         return ""
 
-    told = soon(attempt)
+    message = soon(attempt)
     smi.close()
-    assert shown in told
-    assert str(tmp_path / "bin" / vendor.programs[0]) in told
+    assert shown in message
+    assert str(tmp_path / "bin" / vendor.programs[0]) in message
     assert smi.facts is None
 
 

@@ -445,11 +445,11 @@ def test_iluvatar_by_query_and_by_table() -> None:
 """
     clocks = {"smClock": 500.0, "memoryClock": 1600.0, "fanSpeed": 0.0}
     assert device(read(ILUVATAR, table), 1) == device(found, 1) | clocks
-    told = query.replace(" [W]\n", " [W], fan.speed [%], clocks.mem [MHz], clocks.sm [MHz]\n")
-    told = told.replace("240 W\n", "240 W, 0 %, 1600 MHz, 500 MHz\n").replace(
+    wider = query.replace(" [W]\n", " [W], fan.speed [%], clocks.mem [MHz], clocks.sm [MHz]\n")
+    wider = wider.replace("240 W\n", "240 W, 0 %, 1600 MHz, 500 MHz\n").replace(
         "N/A, N/A\n", "N/A, N/A, , , \n"
     )
-    assert device(read(ILUVATAR, told), 1) == device(found, 1) | clocks
+    assert device(read(ILUVATAR, wider), 1) == device(found, 1) | clocks
 
 
 KUNLUNXIN_TREE = """\
