@@ -25,10 +25,10 @@ class Broken:
     name = "broken"
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
 
     def sample(self, tick: Tick) -> None:
-        self.asked += 1
+        self.calls += 1
         raise OSError("gone")
 
 
@@ -37,7 +37,7 @@ def test_a_source() -> None:
     sampler = Sampler([broken], 10.0, lambda source, error: reports.append(error))
     for mono_s in range(0, WEEK_S, 10):
         sampler.sample(float(mono_s))
-    assert broken.asked == EVERY_FIVE_MINUTES
+    assert broken.calls == EVERY_FIVE_MINUTES
     assert len(reports) == 1
 
 
@@ -50,7 +50,7 @@ def test_a_part_of_a_source() -> None:
             parts.sample(Tick(float(mono_s)))
         except ToolFailed:
             failures += 1
-    assert broken.asked == EVERY_FIVE_MINUTES
+    assert broken.calls == EVERY_FIVE_MINUTES
     assert failures == WEEK_S / 10, "while it is left alone it does not work either"
 
 
@@ -65,12 +65,12 @@ def test_a_file(tmp_path: Path) -> None:
 
 
 def test_a_reading_of_a_driver() -> None:
-    retries, asked = Retries(), 0
+    retries, calls = Retries(), 0
     for mono_s in range(0, WEEK_S, 10):
         if retries.due(mono_s):
-            asked += 1
+            calls += 1
             retries.failed(mono_s, NvmlError(999, "nvmlDeviceGetTemperature"), for_good=False)
-    assert asked == EVERY_FIVE_MINUTES
+    assert calls == EVERY_FIVE_MINUTES
 
 
 def test_a_stream(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_indices_of_three_vendors_on_one_host(
     assert values["gpu.2.powerWatts"] == 210.0
     assert [values[f"gpu.{3 + parts + place}.powerWatts"] for place in range(2)] == [200.0, 300.0]
     facts: dict[str, Any] = sampler.news()["machine"]
-    told = {name: [each["index"] for each in facts[name]] for name in facts if name in DEVICES}
-    assert told == {
+    indices_by_fact = {name: [each["index"] for each in facts[name]] for name in facts if name in DEVICES}
+    assert indices_by_fact == {
         "gpu_nvidia": [0, 1],
         "gpu_amd": [2, *range(3, 3 + parts)],
         "accelerator_gaudi": [3 + parts, 4 + parts],

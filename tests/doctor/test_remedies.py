@@ -61,7 +61,7 @@ def test_faults_of_collectors_have_a_remedy(fault: str) -> None:
 
 
 def test_unknown_reasons_have_no_remedy() -> None:
-    assert remedy("no network interface is driven by ena") == ""
+    assert remedy("no network interface uses the driver ena") == ""
 
 
 def test_reasons_that_include_their_remedy_get_no_other() -> None:

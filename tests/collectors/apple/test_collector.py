@@ -199,10 +199,10 @@ def test_ioreg_is_called_less_often_if_macmon_reports_the_load(bench: Bench, sta
     mac = open_here(bench, started)
     until(mac, 100.0, has("gpu.0.gpu", "gpu.0.memoryAllocated", "gpu.0.powerWatts"))
     until(mac, 105.0, has("gpu.0.memoryAllocated"))
-    asked = sum("IOAccelerator" in question for question in bench.started_programs())
+    calls = sum("IOAccelerator" in question for question in bench.started_programs())
     for second in (106.0, 107.0, 108.0):
         assert tick(mac, second).gauges == {}
-    assert sum("IOAccelerator" in question for question in bench.started_programs()) == asked
+    assert sum("IOAccelerator" in question for question in bench.started_programs()) == calls
 
 
 def test_several_lines_in_one_tick_give_the_mean_and_the_total_energy(
@@ -272,9 +272,9 @@ from types import SimpleNamespace as Has
 class Sampler:
     def __init__(self):
         {trouble}
-        self.asked = 0
+        self.calls = 0
     def metrics(self):
-        self.asked += 1
+        self.calls += 1
         return Has(
             cpu_usage=[Has(name="ECPU", units=4, frequency_mhz=1100, usage=0.1)],
             gpu_usage=[Has(name="GPUPH", units=40, frequency_mhz=700, usage=0.375)],

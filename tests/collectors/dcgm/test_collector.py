@@ -202,11 +202,11 @@ def test_rates_are_computed_from_totals(exporter: Exporter) -> None:
 
 def test_only_a_changed_xid_is_an_event(exporter: Exporter) -> None:
     source = Dcgm(exporter.url, {})
-    told = []
+    events = []
     for at, xid in ((100.0, 31), (105.0, 31), (110.0, 79), (115.0, 79), (120.0, 0)):
         exporter.answer = text(f'DCGM_FI_DEV_XID_ERRORS{{gpu="2",err_code="{xid}",err_msg="x"}} {xid}')
-        told += [(at, event["xid"], event["gpu"]) for event in sampled(source, at).events]
-    assert told == [(110.0, 79, 2)]
+        events += [(at, event["xid"], event["gpu"]) for event in sampled(source, at).events]
+    assert events == [(110.0, 79, 2)]
     source.close()
 
 

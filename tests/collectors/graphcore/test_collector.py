@@ -78,13 +78,13 @@ def test_ipus_of_child_processes_count_but_not_those_of_others(library: Library,
     library.answer(card(12, WORKER), card(2, STRANGER), card(3, None), card(1, RUN))
     assert {key.split(".")[1] for key in tick(ipus, 100.0).gauges} == {"12", "1"}
     assert ipus.facts is not None
-    told = ipus.facts["ipu"]
-    assert isinstance(told, dict)
-    assert (told["vendor"], told["device_count"]) == ("Graphcore", 4)
-    assert [(each["id"], each["used"]) for each in told["devices"]] == [
+    facts = ipus.facts["ipu"]
+    assert isinstance(facts, dict)
+    assert (facts["vendor"], facts["device_count"]) == ("Graphcore", 4)
+    assert [(each["id"], each["used"]) for each in facts["devices"]] == [
         ("1", True), ("2", False), ("3", False), ("12", True),
     ]  # fmt: skip
-    assert told["devices"][0] == {
+    assert facts["devices"][0] == {
         "id": "1", "board ipu index": "1", "board type": "C2", "board serial number": "0042.0001.700001",
         "ipu architecture": "ipu1", "pci id": "0000:1b:00.0", "numa node": "1", "driver version": "1.1.0",
         "firmware version": "1.4.2", "used": True,

@@ -94,10 +94,10 @@ def test_only_interfaces_with_the_driver_ena_are_read(tmp_path: Path) -> None:
 
 def test_the_layout_of_the_requests_with_a_driver_of_this_machine() -> None:
     # Any driver with statistics proves the layout of the requests: there are as many names as values.
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe_socket:
         for nic in sorted(os.listdir("/sys/class/net")):
             try:
-                statistics = EnaStatistics(nic, asked.fileno(), fcntl.ioctl)
+                statistics = EnaStatistics(nic, probe_socket.fileno(), fcntl.ioctl)
             except OSError:  # no statistics
                 continue
             values = statistics.read()

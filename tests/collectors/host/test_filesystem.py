@@ -64,16 +64,16 @@ def test_a_file_system_without_space(tmp_path: Path) -> None:
 
 
 def test_paths_are_resolved_under_the_host_root_and_named_as_in_the_settings(tmp_path: Path) -> None:
-    asked: list[str] = []
+    calls: list[str] = []
 
     def statvfs(path: str) -> os.statvfs_result:
-        asked.append(path)
+        calls.append(path)
         return os.statvfs(path)
 
     scope = plant(tmp_path, BARE_VM | {"data/set/": ""}, disk_paths=("/", "/data/set"))
     readings = sample(watching(scope, statvfs), 1.0)
     assert {"disk./.usageGB", "disk./data/set.usageGB"} < readings.keys()
-    assert set(asked) == {str(tmp_path), f"{tmp_path}/data/set"}
+    assert set(calls) == {str(tmp_path), f"{tmp_path}/data/set"}
 
 
 def test_a_missing_path_is_absent_with_a_reason(tmp_path: Path) -> None:
@@ -102,11 +102,11 @@ class HungServer:
     def __init__(self) -> None:
         self.answers = threading.Event()
         self.hangs = threading.Event()
-        self.asked = 0
+        self.calls = 0
 
     def __call__(self, path: str) -> os.statvfs_result:
         if path.endswith("/shared"):
-            self.asked += 1
+            self.calls += 1
             self.hangs.set()
             assert self.answers.wait(PATIENCE_S)
         return os.statvfs("/")
@@ -131,7 +131,7 @@ def test_a_hanging_server_does_not_delay_the_others(tmp_path: Path) -> None:
         assert "disk./.usagePercent" in readings
         assert "disk./shared.usagePercent" not in readings
         assert server.hangs.wait(PATIENCE_S)
-    assert server.asked == 1
+    assert server.calls == 1
 
     # When it returns, the reading is there. The next call waits for its turn.
     server.answers.set()

@@ -92,7 +92,7 @@ class FakePsutil:
         self.nics = {"en0": nic(1000, 100), "lo0": nic(5, 5), "utun3": nic(900, 90), "en5": nic(0, 0)}
         self.swap = Has(total=4 * GIB, used=1 * GIB)
         self.partitions = [Has(mountpoint="/", fstype="apfs", opts="ro,local")]
-        self.asked: list[str] = []
+        self.queried: list[str] = []
 
     def Process(self, pid: int) -> FakeProcess:
         if pid not in self.processes:
@@ -135,7 +135,7 @@ class FakePsutil:
         return self.partitions
 
     def disk_usage(self, path: str) -> Has:
-        self.asked.append(path)
+        self.queried.append(path)
         if path == "/nowhere":
             raise FileNotFoundError(2, "No such file or directory", path)
         return Has(total=100 * GIB, used=60 * GIB, free=20 * GIB)
@@ -277,8 +277,8 @@ def test_load_and_uptime_on_macos(machine: Any) -> None:
 
 def test_windows_has_no_load_in_the_first_seconds(machine: Any) -> None:
     load = portable.PsutilLoad(machine, "win32")
-    told = ["system.load1" in sample(load, second) for second in (0.0, 5.0, 10.0)]
-    assert told == [False, False, True]
+    written = ["system.load1" in sample(load, second) for second in (0.0, 5.0, 10.0)]
+    assert written == [False, False, True]
 
 
 def test_memory_and_swap(machine: Any) -> None:
@@ -333,7 +333,7 @@ def test_the_root_on_macos_is_its_data_volume(machine: Any) -> None:
         "disk./.usageGB": 60.0,
         "disk./.availableGB": 20.0,
     }
-    assert set(machine.asked) == {"/System/Volumes/Data"}
+    assert set(machine.queried) == {"/System/Volumes/Data"}
 
 
 def test_a_missing_path_is_reported(machine: Any) -> None:
@@ -346,7 +346,7 @@ def test_a_missing_path_is_reported(machine: Any) -> None:
 def test_network_drives_are_not_read_before_their_turn(machine: Any) -> None:
     machine.partitions.append(Has(mountpoint="/share", fstype="NTFS", opts="rw,remote"))
     portable.watch_filesystems(Scope(disk_paths=("/", "/share/data")), machine, "win32")
-    assert machine.asked == ["/"]
+    assert machine.queried == ["/"]
 
 
 @pytest.mark.parametrize(

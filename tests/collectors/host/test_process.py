@@ -287,8 +287,8 @@ def test_memory_of_a_sleeping_process_is_read_once_a_minute(tmp_path: Path) -> N
 
 def test_threads_and_storage_are_read_every_two_seconds(tmp_path: Path) -> None:
     machine = Machine(tmp_path, process(ROOT, 1))
-    told = ["proc.cpu.threads" in machine.after(seconds=1.0) for _ in range(4)]
-    assert told == [False, True, False, True]
+    written = ["proc.cpu.threads" in machine.after(seconds=1.0) for _ in range(4)]
+    assert written == [False, True, False, True]
     assert "proc.memory.rssMB" in machine.readings
 
 

@@ -159,7 +159,7 @@ def test_a_root_that_is_killed_is_dropped(root: Commanded) -> None:
         root.process.kill()
         root.process.wait()
         assert watch()["proc.count"] == 1.0
-    root.run = lambda statement: None  # type: ignore[method-assign]  # nobody is there to be told to end
+    root.run = lambda statement: None  # type: ignore[method-assign]  # no process left to stop
 
 
 def test_a_rank_attached_later_is_found_with_its_children(root: Commanded) -> None:
@@ -231,7 +231,7 @@ def test_files_that_are_not_kept_open(root: Commanded) -> None:
         member.read_all()
     with pytest.raises(ProcessGone):
         member.read_memory()
-    root.run = lambda statement: None  # type: ignore[method-assign]  # nobody is there to be told to end
+    root.run = lambda statement: None  # type: ignore[method-assign]  # no process left to stop
 
 
 def test_the_budget_of_open_files(root: Commanded) -> None:

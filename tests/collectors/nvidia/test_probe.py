@@ -13,7 +13,7 @@ from runvitals.collectors.nvidia.probe import missing
 
 def test_absent_without_a_driver(tmp_path: Path) -> None:
     reason = missing(str(tmp_path), str(tmp_path), "linux")
-    assert reason == "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia is here"
+    assert reason == "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia exists"
 
 
 def test_a_container_without_devices_gets_a_remedy(tmp_path: Path) -> None:

@@ -23,18 +23,18 @@ class Fridge:
     """Returns its temperature, which is the number of the call, when `door` is open."""
 
     def __init__(self) -> None:
-        self.asked = 0
+        self.calls = 0
         self.door = threading.Event()
         self.broken: Exception | None = None
 
     def ask(self, tick: Tick) -> None:
-        self.asked += 1
+        self.calls += 1
         self.door.wait(LONG_S)
         if self.broken is not None:
             raise self.broken
-        tick.gauges["temp"] = float(self.asked)
+        tick.gauges["temp"] = float(self.calls)
         tick.counters["opened"] = 7.0
-        tick.events.append({"name": "asked"})
+        tick.events.append({"name": "calls"})
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_result_in_time_goes_into_its_tick(fridge: Fridge) -> None:
     fridge.door.set()
     aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
     tick = sampled(aside, 100.0)
-    assert (tick.gauges, tick.counters, tick.events) == ({"temp": 1.0}, {"opened": 7.0}, [{"name": "asked"}])
+    assert (tick.gauges, tick.counters, tick.events) == ({"temp": 1.0}, {"opened": 7.0}, [{"name": "calls"}])
     assert sampled(aside, 101.0).gauges == {"temp": 2.0}
     aside.close()
 
@@ -80,7 +80,7 @@ def test_a_tick_waits_no_longer_than_its_patience(fridge: Fridge) -> None:
     assert sampled(aside, 100.0).gauges == {}
     assert sampled(aside, 101.0).gauges == {}  # the thread is busy: neither called nor waited for
     assert aside.pending
-    assert fridge.asked == 1
+    assert fridge.calls == 1
     aside.close()
 
 

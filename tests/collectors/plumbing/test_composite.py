@@ -24,11 +24,11 @@ class Part:
         self.facts: Mapping[str, object] = {"cards": name}
         self.pending = False
         self.broken = False
-        self.asked: list[float] = []
+        self.calls: list[float] = []
         self.closed = False
 
     def sample(self, tick: Tick) -> None:
-        self.asked.append(tick.mono_s)
+        self.calls.append(tick.mono_s)
         if self.broken:
             raise ToolFailed(f"{self.name} is broken")
         tick.gauges[self.key] = 1.0
@@ -45,7 +45,7 @@ def test_a_failing_part_is_retried_with_backoff() -> None:
         tick = Tick(100.0 + second)
         parts.sample(tick)
         assert tick.gauges == {"a": 1.0}
-    assert bad.asked == [100.0, 101.0, 103.0, 107.0]
+    assert bad.calls == [100.0, 101.0, 103.0, 107.0]
     assert parts.absent == {"a.not": "for a reason", "b.not": "for a reason", "bad": "bad is broken"}
     bad.broken = False
     tick = Tick(115.0)

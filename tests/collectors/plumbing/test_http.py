@@ -221,13 +221,13 @@ def test_tls_is_loaded_only_for_https() -> None:
     )
     source = str(Path(__file__).parents[3] / "src")
     with Exporter(ok("up 1\n")) as exporter:
-        told = subprocess.run(
+        lines = subprocess.run(
             [sys.executable, "-I", "-S", "-E", "-c", script, source, exporter.url],
             capture_output=True, text=True, check=True,
         ).stdout.splitlines()  # fmt: skip
-    assert told[0] == "[]"
-    assert "cannot be read" in told[1]
-    assert "SSL" in told[1].upper()
+    assert lines[0] == "[]"
+    assert "cannot be read" in lines[1]
+    assert "SSL" in lines[1].upper()
 
 
 @pytest.mark.parametrize("packed", [False, True])

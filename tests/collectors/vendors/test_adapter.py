@@ -295,12 +295,12 @@ def test_the_best_options_are_tried_again_later(make: Make, tmp_path: Path) -> N
         f"[ $1 = newer ] && exit 2; [ $1 = old ] && echo '{TWO}' && exit; [ -e {busy} ] || echo '{better}'"
     )
     vendor = acme(commands=OPTIONS.commands, timeout_s=1000.0)
-    smi = make("", f"echo $1 >> {tmp_path}/asked; {script}", vendor)
+    smi = make("", f"echo $1 >> {tmp_path}/calls; {script}", vendor)
     assert values(smi, 1.0)["gpu.1.temp"] == 60.0
     busy.unlink()
     for second in range(2, 300):
         smi.sample(Tick(float(second)))
-    assert (tmp_path / "asked").read_text().count("newest") == 1
+    assert (tmp_path / "calls").read_text().count("newest") == 1
     seconds = itertools.count(302)
     assert soon(lambda: values(smi, float(next(seconds))), lambda read: read["gpu.1.temp"] == 61.0)
 

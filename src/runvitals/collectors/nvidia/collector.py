@@ -44,7 +44,7 @@ def open_library(scope: Scope) -> Nvidia | NvidiaSmi:
         loaded = nvml.load()
     except OSError as error:
         reason = (
-            f"the NVIDIA driver is here, its library is not: {error}; containers need "
+            f"the library of the NVIDIA driver could not be loaded: {error}; containers need "
             "NVIDIA_DRIVER_CAPABILITIES with utility in it"
         )
     else:

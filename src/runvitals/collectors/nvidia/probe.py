@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Collector, Scope
 
 NO_DEVICE_FILE = (
-    "the NVIDIA driver is loaded, but /dev/nvidiactl is not here: give the container its GPUs "
+    "the NVIDIA driver is loaded, but /dev/nvidiactl does not exist: give the container its GPUs "
     "(docker run --gpus all; in Kubernetes the resource nvidia.com/gpu)"
 )
 
@@ -59,7 +59,7 @@ def missing(proc: str, dev: str, platform: str = sys.platform) -> str | None:
     if os.path.exists(f"{dev}/dxg"):
         # The Windows Subsystem for Linux: the driver is Windows', its library is mounted in.
         there = os.path.exists("/usr/lib/wsl/lib/libnvidia-ml.so.1")
-        return None if there else "/dev/dxg is here, but no NVIDIA library in /usr/lib/wsl/lib"
+        return None if there else "/dev/dxg exists, but /usr/lib/wsl/lib has no NVIDIA library"
     if os.path.exists(f"{proc}/driver/nvidia/version"):
         return NO_DEVICE_FILE
-    return "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia is here"
+    return "no NVIDIA driver: neither /dev/nvidiactl nor /proc/driver/nvidia exists"
