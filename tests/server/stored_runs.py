@@ -22,7 +22,7 @@ from runvitals.store.metadata import (
     RegisteredWriter,
     SectionUpdate,
     StoredEvent,
-    WatchedProcess,
+    StoredProcess,
     WriterEnd,
     WriterHeartbeat,
     WriterRegistration,
@@ -153,7 +153,7 @@ class StoredServer(Client):
         if what in names:
             known = {name: value.get(name) for name in names[what]}
             ended_ms = time_ms if what == "exit" else None
-            process = WatchedProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
+            process = StoredProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
             self.catalogue.writers.record_processes([process])
         elif what == "end":
             how = Ending(

@@ -17,7 +17,7 @@ from runvitals.relay.destinations.cloudwatch.dimensions import PER_MACHINE, pars
 from runvitals.relay.destinations.cloudwatch.dry_run import add_reports, add_run
 from runvitals.relay.destinations.cloudwatch.estimate import Estimate
 from runvitals.relay.destinations.cloudwatch.limits import check_namespace
-from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricSelection
+from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricGlobs
 from runvitals.relay.destinations.cloudwatch.pipe import EmfSink, Pipe, PutMetricDataSink, Sink
 
 
@@ -113,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _send(arguments: argparse.Namespace) -> int:
     dimensions = parse(arguments.dimension)
-    selection = MetricSelection(arguments.include or NEURON_STANDARD, arguments.exclude)
+    selection = MetricGlobs(arguments.include or NEURON_STANDARD, arguments.exclude)
     # On SIGTERM, send what is pending, as at the end of the input.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
@@ -150,13 +150,13 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     if arguments.run:
         add_run(
             estimate,
-            MetricSelection(arguments.include, arguments.exclude),
+            MetricGlobs(arguments.include, arguments.exclude),
             arguments.run,
             directory(arguments),
         )
         source = f"run {arguments.run}"
     else:
-        selection = MetricSelection(arguments.include or NEURON_STANDARD, arguments.exclude)
+        selection = MetricGlobs(arguments.include or NEURON_STANDARD, arguments.exclude)
         reader = add_reports(estimate, selection, 0)
         source = "; ".join([f"{reader.reports} reports", *reader.problems()])
     print(f"Nothing is sent. Read: {inert(source)}\n")

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from runvitals.model.errors import UnknownRun
-from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.terminal import inert
 
 PREFIX = "/api/v1"
@@ -108,13 +108,13 @@ class ApiConnection:
             return self._content(path, answer)
         raise self._refusal(method, path, answer)
 
-    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> HttpResponse:
+    def _request(self, method: str, path: str, body: bytes | None, headers: dict[str, str]) -> ServerResponse:
         try:
             return self._web.request(method, PREFIX + path, body, headers)
         except OSError as error:
             raise ServerError(f"{self.url} is unreachable: {error}") from error
 
-    def _content(self, path: str, answer: HttpResponse) -> Any:
+    def _content(self, path: str, answer: ServerResponse) -> Any:
         try:
             return json.loads(_unpacked(answer))
         except (ValueError, EOFError, OSError):  # not JSON; cut off; not gzip
@@ -124,7 +124,7 @@ class ApiConnection:
                 answer.status,
             ) from None
 
-    def _refusal(self, method: str, path: str, answer: HttpResponse) -> ServerError:
+    def _refusal(self, method: str, path: str, answer: ServerResponse) -> ServerError:
         content = self._content(path, answer)
         text = content.get("error") if isinstance(content, dict) else None
         message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
@@ -144,6 +144,6 @@ def _unknown(error: ServerError) -> Exception:
     return UnknownRun(str(error)) if error.status == 404 else error
 
 
-def _unpacked(answer: HttpResponse) -> bytes:
+def _unpacked(answer: ServerResponse) -> bytes:
     packed = answer.headers.get("Content-Encoding", "") == "gzip"
     return gzip.decompress(answer.body) if packed else answer.body

@@ -17,7 +17,7 @@ from runvitals.monitor import relay_connection
 from runvitals.relay.destination import Context, Rejected
 from runvitals.relay.destinations.runvitals import login
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.sdk.delivery import destinations
 
 # Timeout for connecting and for each read; deadline for all of a destination, including name resolution.
@@ -102,7 +102,7 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
     return _judge(url, response, secret is not None, f"responds in {took_ms:.0f} ms")
 
 
-def _judge(url: str, response: HttpResponse, has_token: bool, text: str) -> Finding:
+def _judge(url: str, response: ServerResponse, has_token: bool, text: str) -> Finding:
     if response.status in (401, 403):
         why = "rejects our token" if has_token else "requires a token, and none is stored"
         return Finding(
@@ -118,7 +118,7 @@ def _judge(url: str, response: HttpResponse, has_token: bool, text: str) -> Find
     return Finding("delivery", url, "PASS", f"{text}, accepts our token" if has_token else text)
 
 
-def _skew_s(answer: HttpResponse) -> float | None:
+def _skew_s(answer: ServerResponse) -> float | None:
     """How far the server's clock is ahead of ours, by its `Date` header, which has whole seconds."""
     date = answer.headers.get("Date")
     if not date:

@@ -1,4 +1,4 @@
-"""What a destination receives: a range of records of one writer's journal, decoded."""
+"""The batch, which destinations receive: a range of records of one writer's journal, decoded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EVENT, LIFECYCLE, INFO, CONSOLE = "event", "lifecycle", "info", "console"
 
 
 class RunFacts:
-    """What is known about a run so far, from all its writers on this host.
+    """The facts about a run so far, from all its writers on this host.
 
     Attributes:
         id: the run's id.
@@ -91,7 +91,7 @@ class WriterFacts:
         self.clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """What the writer's clock shows at `now_ms` of ours; they differ if our clock was set since the run
+        """The time by the writer's clock at `now_ms` of ours; they differ if our clock was set since the run
         began."""
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
@@ -213,7 +213,7 @@ class Batch:
     """A range of records of one writer's journal.
 
     Attributes:
-        run: what is known about the run, including the "info" notes of this batch.
+        run: the facts about the run, including the "info" notes of this batch.
         writer: which process wrote the records.
         first_seq, last_seq: the first and last record number of the range. (run.id, writer.name, first_seq,
             last_seq) is the batch's idempotency key. last_seq < first_seq: the batch is empty, a heartbeat

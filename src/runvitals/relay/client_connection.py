@@ -14,7 +14,7 @@ from runvitals.journal.json_codec import dumps, loads
 _MAX_LINE_BYTES = 16 * 1024 * 1024
 
 
-class ClientConnection:
+class RelayClient:
     """A connection from a client of the relay.
 
     Attributes:

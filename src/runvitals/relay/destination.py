@@ -85,7 +85,7 @@ class Unauthorized(Retry):
 
     Args:
         text: what to do, shown to the user.
-        remedied: returns whether it was done, as far as can be told; called about once a second.
+        remedied: returns whether it may have been done; called about once a second.
     """
 
     def __init__(self, text: str, remedied: Callable[[], bool]) -> None:
@@ -151,8 +151,8 @@ class Context:
             not once: a run that is resumed later brings new values.
         state: the destination's own JSON values, restored after a restart. Saved together with the relay's
             position after each round of `deliver` calls, whether they returned or raised.
-        save: saves the state at once, for actions that must not be repeated (the id of a run just created at
-            the server).
+        save: saves the state immediately, for actions that must not be repeated (the id of a run just created
+            at the server).
         request_stop: call it when the server asks for the run to be stopped; the text tells the user who
             asked. The training receives SIGINT, or its callback is called.
     """

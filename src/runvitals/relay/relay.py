@@ -18,7 +18,7 @@ from runvitals.environment import redaction
 from runvitals.journal import paths
 from runvitals.model.numbers import parse_number
 from runvitals.monitor.socket_address import is_same_user
-from runvitals.relay.client_connection import ClientConnection
+from runvitals.relay.client_connection import RelayClient
 from runvitals.relay.engine.credentials import configured_destinations
 from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.delivery import DELIVERED, RunDelivery
@@ -66,7 +66,7 @@ class Relay:
         self._linger_s = linger_s
         self._keep_trying_s = keep_trying_s
         self._threads: dict[str, DeliveryThread] = {}  # by destination
-        self._clients: dict[int, ClientConnection] = {}  # by descriptor
+        self._clients: dict[int, RelayClient] = {}  # by descriptor
         self._environments = RunEnvironments()
         # Destinations whose full text is known: cursors on disk leave out secrets.
         self._known: dict[str, DestinationSpec] = {
@@ -136,10 +136,10 @@ class Relay:
             if not is_same_user(sock):
                 sock.close()
                 continue
-            self._clients[sock.fileno()] = ClientConnection(sock)
+            self._clients[sock.fileno()] = RelayClient(sock)
             self._selector.register(sock, selectors.EVENT_READ)
 
-    def _read(self, client: ClientConnection) -> None:
+    def _read(self, client: RelayClient) -> None:
         messages = client.messages()
         if messages is None:
             self._disconnect(client)
@@ -147,7 +147,7 @@ class Relay:
         for message in messages:
             self._handle(client, message)
 
-    def _disconnect(self, client: ClientConnection) -> None:
+    def _disconnect(self, client: RelayClient) -> None:
         self._selector.unregister(client.sock)
         del self._clients[client.sock.fileno()]
         client.sock.close()
@@ -155,7 +155,7 @@ class Relay:
             for thread in self._threads.values():
                 thread.set_live(run_id, False)
 
-    def _handle(self, client: ClientConnection, message: dict[str, Any]) -> None:
+    def _handle(self, client: RelayClient, message: dict[str, Any]) -> None:
         op = message.get("op")
         if op == "serve":
             run_id = str(message["run"])
@@ -174,7 +174,7 @@ class Relay:
         """The runs whose monitor is connected."""
         return sorted({run_id for client in self._clients.values() for run_id in client.runs})
 
-    def _flush(self, client: ClientConnection, run_id: str, timeout_s: float) -> None:
+    def _flush(self, client: RelayClient, run_id: str, timeout_s: float) -> None:
         """Reply when a run is delivered, or when the time is up."""
         until_s = time.monotonic() + timeout_s
         reports: dict[str, dict[str, object]] = {}

@@ -9,14 +9,14 @@ from email.utils import formatdate
 import pytest
 
 from runvitals.relay.engine.delivery_thread import backoff
-from runvitals.relay.engine.http_client import HttpResponse
+from runvitals.relay.engine.http_client import ServerResponse
 
 
-def _answer(**headers: str) -> HttpResponse:
+def _answer(**headers: str) -> ServerResponse:
     message = Message()
     for name, text in headers.items():
         message[name.replace("_", "-")] = text
-    return HttpResponse(503, message, b"")
+    return ServerResponse(503, message, b"")
 
 
 _EARLY, _LATE = "Thu, 01 Jan 0001 00:00:00", "Fri, 31 Dec 9999 23:59:59"

@@ -19,7 +19,7 @@ from runvitals.store.metadata import (
     MetadataStore,
     RegisteredWriter,
     SectionUpdate,
-    WatchedProcess,
+    StoredProcess,
     WriterEnd,
     WriterHeartbeat,
     WriterRegistration,
@@ -155,21 +155,21 @@ def test_invalid_ends(catalogue: MetadataStore) -> None:
 def test_facts_about_a_process_accumulate(catalogue: MetadataStore) -> None:
     run_id = joined(catalogue, "abc").run_id
     catalogue.writers.record_processes(
-        [WatchedProcess(run_id, "node1", 8, rank=1), WatchedProcess(run_id, "node1", 7, rank=0)]
+        [StoredProcess(run_id, "node1", 8, rank=1), StoredProcess(run_id, "node1", 7, rank=0)]
     )
-    catalogue.writers.record_processes([WatchedProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
+    catalogue.writers.record_processes([StoredProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
     catalogue.writers.record_processes(
-        [WatchedProcess(run_id, "node1", 8, out_of_memory=False), WatchedProcess(run_id, "n2", 8)]
+        [StoredProcess(run_id, "node1", 8, out_of_memory=False), StoredProcess(run_id, "n2", 8)]
     )
     assert catalogue.writers.processes(run_id) == [
-        WatchedProcess(run_id, "node1", 7, rank=0),
-        WatchedProcess(run_id, "node1", 8, rank=1, ended_ms=T0, exit_code=1, out_of_memory=False),
-        WatchedProcess(run_id, "n2", 8),
+        StoredProcess(run_id, "node1", 7, rank=0),
+        StoredProcess(run_id, "node1", 8, rank=1, ended_ms=T0, exit_code=1, out_of_memory=False),
+        StoredProcess(run_id, "n2", 8),
     ]
     with pytest.raises(UnknownRun, match="no run with id 4711"):
-        catalogue.writers.record_processes([WatchedProcess(4711, "node1", 7)])
+        catalogue.writers.record_processes([StoredProcess(4711, "node1", 7)])
     with pytest.raises(ValueError, match="signal"):
-        catalogue.writers.record_processes([WatchedProcess(run_id, "node1", 7, signal=2**64)])
+        catalogue.writers.record_processes([StoredProcess(run_id, "node1", 7, signal=2**64)])
 
 
 EXAMPLES = itertools.count()

@@ -49,7 +49,7 @@ class BatchReader:
         folder: the run's folder.
         writer: the writer's name.
         position: the delivery position. A range in flight is read first, unchanged.
-        run: what is known about the run; INFO records are merged into it as they are read.
+        run: the facts about the run; INFO records are merged into it as they are read.
 
     Attributes:
         batch: the records read and not delivered yet; None if there are none.
@@ -233,7 +233,7 @@ class BatchReader:
 
 
 def add_info(run: RunFacts, value: dict[str, Any]) -> None:
-    """Merge an INFO record into what is known about a run."""
+    """Merge an INFO record into the facts about a run."""
     for section, names in (value.get("removed") or {}).items():
         if section in _SECTIONS:
             for name in names:

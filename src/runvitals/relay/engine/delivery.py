@@ -1,7 +1,8 @@
 """The delivery of one run (its writers on one host) to one destination.
 
 A *round* reads what is new, saves which ranges are about to be sent, sends one batch per writer, and advances
-the position. The position is saved before and after a round; between rounds that follow at once, only once.
+the position. The position is saved before and after a round; between rounds that follow immediately, only
+once.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class RunDelivery:
         self._readers: dict[str, BatchReader] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
-        self._held_at_s: float | None = None  # when held batches are retried; None: at once
+        self._held_at_s: float | None = None  # when held batches are retried; None: immediately
         self._load_facts()
 
     @property
@@ -120,7 +121,7 @@ class RunDelivery:
     # -- a round
 
     def step(self, now_s: float, flush: bool = False) -> bool:
-        """Run one round if anything is due; True if there is more to send at once.
+        """Run one round if anything is due; True if there is more to send immediately.
 
         Args:
             now_s: monotonic time.
@@ -280,7 +281,7 @@ class RunDelivery:
         self.cursor.save()
 
     def _save_if_idle(self, due: list[BatchReader], now_s: float) -> None:
-        """Save, unless the next round, which saves before it sends, follows at once."""
+        """Save, unless the next round, which saves before it sends, follows immediately."""
         missing = sum(reader.missing for reader in self._readers.values())
         if missing:
             self.cursor.counts["missing"] = max(self.cursor.counts["missing"], missing)

@@ -135,7 +135,7 @@ class DeliveryThread(threading.Thread):
         return self._backoff.until_s - now_s
 
     def serve_due(self, now_s: float) -> bool:
-        """Serve every run that is due; True if there is more to send at once."""
+        """Serve every run that is due; True if there is more to send immediately."""
         with self._wake:
             queue = [*self._live, *[delivery for delivery in self._left if delivery.run_id in self._flush]]
             queue += [delivery for delivery in list(self._left)[:1] if delivery not in queue]
@@ -283,6 +283,6 @@ def _text(error: Exception) -> str:
 
 def backoff() -> Backoff:
     """The backoff of deliveries: the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it,
-    so that a thousand senders do not come back at once.
+    so that a thousand senders do not come back simultaneously.
     """
     return Backoff(1.0, LONGEST_WAIT_S, random.random)

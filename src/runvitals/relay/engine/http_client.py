@@ -27,7 +27,7 @@ _MAX_RETRY_AFTER_S = 1e9
 _TEMPORARY = frozenset({408, 425, 429})
 
 
-class HttpResponse:
+class ServerResponse:
     """The server's response."""
 
     __slots__ = ("body", "headers", "status")
@@ -135,11 +135,13 @@ class HttpClient:
         self._connection: http.client.HTTPConnection | None = None
         self._absolute = ""  # prefix of paths in requests to a proxy for plain HTTP
 
-    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> HttpResponse:
+    def post(self, path: str, body: bytes, headers: Mapping[str, str]) -> ServerResponse:
         """See `request`."""
         return self.request("POST", path, body, headers)
 
-    def request(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
+    def request(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> ServerResponse:
         """Send a request and read the whole response. Redirects are not followed.
 
         If the server closed the persistent connection meanwhile, the request is sent again once on a new one;
@@ -158,7 +160,7 @@ class HttpClient:
                 raise
         return self._send(method, path, body, headers)
 
-    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> HttpResponse:
+    def _send(self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]) -> ServerResponse:
         connection = self._connection
         if connection is None:
             connection = self._connection = self._connect()
@@ -166,7 +168,7 @@ class HttpClient:
         try:
             connection.request(method, f"{self._absolute}{self._path}{path}", body, all_headers)
             response = connection.getresponse()
-            result = HttpResponse(response.status, response.headers, response.read(self._max_answer_bytes))
+            result = ServerResponse(response.status, response.headers, response.read(self._max_answer_bytes))
             if not response.isclosed():
                 self.close()  # the response exceeds the limit
             return result

@@ -23,7 +23,7 @@ from runvitals.store.metadata import (
     ConsoleLine,
     SectionUpdate,
     StoredEvent,
-    WatchedProcess,
+    StoredProcess,
     WriterEnd,
 )
 from runvitals.store.metadata.log_summaries import TALLY, LoggedRows
@@ -81,7 +81,7 @@ class EnvelopeMetadata:
     """What the metadata store keeps of an envelope. `assigned_to` fills in run and writer."""
 
     events: list[StoredEvent] = field(default_factory=list)
-    processes: list[WatchedProcess] = field(default_factory=list)
+    processes: list[StoredProcess] = field(default_factory=list)
     ends: list[WriterEnd] = field(default_factory=list)
     updates: list[SectionUpdate] = field(default_factory=list)
     console: list[ConsoleLine] = field(default_factory=list)
@@ -191,7 +191,7 @@ def _unknown(
 
 def _attach(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
     metadata.processes.append(
-        WatchedProcess(
+        StoredProcess(
             _UNASSIGNED,
             "",
             _pid(record),
@@ -204,7 +204,7 @@ def _attach(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None
 
 def _exit(metadata: EnvelopeMetadata, number: int, record: _Lifecycle) -> None:
     metadata.processes.append(
-        WatchedProcess(
+        StoredProcess(
             _UNASSIGNED,
             "",
             _pid(record),

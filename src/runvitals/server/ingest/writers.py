@@ -18,7 +18,7 @@ from runvitals.store.metadata import (
     MetadataStore,
     RegisteredWriter,
     SectionUpdate,
-    WatchedProcess,
+    StoredProcess,
     WriterRegistration,
 )
 from runvitals.store.supervised_thread import SupervisedThread
@@ -138,7 +138,7 @@ class WriterRegistry:
         registered = self._metadata_store.writers.join(
             [writer.registration for writer in writers], max(writer.now_ms for writer in writers)
         )
-        processes: list[WatchedProcess] = []
+        processes: list[StoredProcess] = []
         updates: list[SectionUpdate] = []
         for stored, new in zip(registered, writers, strict=True):
             about = new.description
@@ -146,7 +146,7 @@ class WriterRegistry:
                 continue
             if about.role == TRAIN and about.pid is not None:
                 processes.append(
-                    WatchedProcess(
+                    StoredProcess(
                         stored.run_id, stored.host, about.pid, about.rank, about.local_rank, about.world_size
                     )
                 )

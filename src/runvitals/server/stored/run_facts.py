@@ -128,7 +128,7 @@ def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Ev
     return Event(event.time_ms, event.name, event.level, event.text, host, rank, event.data)
 
 
-def _ranks(processes: Sequence[stored.WatchedProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
+def _ranks(processes: Sequence[stored.StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
     """The processes that attached to a monitor, and those known only from their writers."""
     found = {
         (one.host, one.pid): Rank(

@@ -19,14 +19,14 @@ from runvitals.store.metadata.console import ConsoleLine, ConsolePage
 from runvitals.store.metadata.events import StoredEvent
 from runvitals.store.metadata.metadata_store import MetadataStore, open_metadata_store
 from runvitals.store.metadata.metrics import KeyList
-from runvitals.store.metadata.projects import Project
+from runvitals.store.metadata.projects import StoredProject
 from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_rows import RunRow
 from runvitals.store.metadata.run_states import StoredWriter, hosts
 from runvitals.store.metadata.sections import RunSections, SectionUpdate
 from runvitals.store.metadata.tokens import AccessToken
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration
-from runvitals.store.metadata.writers import WatchedProcess, WriterEnd, WriterHeartbeat
+from runvitals.store.metadata.writers import StoredProcess, WriterEnd, WriterHeartbeat
 
 __all__ = [
     "AccessToken",
@@ -36,7 +36,6 @@ __all__ = [
     "KeyList",
     "MetadataStore",
     "Predicate",
-    "Project",
     "RegisteredWriter",
     "RunPage",
     "RunRow",
@@ -44,8 +43,9 @@ __all__ = [
     "RunSort",
     "SectionUpdate",
     "StoredEvent",
+    "StoredProcess",
+    "StoredProject",
     "StoredWriter",
-    "WatchedProcess",
     "WriterEnd",
     "WriterHeartbeat",
     "WriterRegistration",

@@ -18,7 +18,7 @@ DEFAULT_PROJECT = "default"
 
 
 @dataclass(frozen=True, slots=True)
-class Project:
+class StoredProject:
     """A project with runs. `newest_ms`: start of its newest run."""
 
     id: int
@@ -39,7 +39,7 @@ class ProjectTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def all(self, now_ms: int) -> list[Project]:
+    def all(self, now_ms: int) -> list[StoredProject]:
         """The projects that have runs, in descending order of their newest run."""
         listed = run.c.deleted_ms.is_(None)
         by_project = (
@@ -59,7 +59,7 @@ class ProjectTable:
         with self._database.read() as connection:
             alive = Counter(connection.execute(running).scalars())
             return [
-                Project(row.id, row.name, row.runs, alive[row.id], row.newest_ms)
+                StoredProject(row.id, row.name, row.runs, alive[row.id], row.newest_ms)
                 for row in connection.execute(statement)
             ]
 

@@ -37,7 +37,7 @@ class WriterEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class WatchedProcess:
+class StoredProcess:
     """A process that attached to a run. None: unknown; does not overwrite a known value."""
 
     run_id: int
@@ -148,7 +148,7 @@ class WriterTable:
         with self._database.read() as connection:
             return list(connection.execute(select(writer.c.lane_id).distinct()).scalars())
 
-    def record_processes(self, processes: Sequence[WatchedProcess]) -> None:
+    def record_processes(self, processes: Sequence[StoredProcess]) -> None:
         """Record processes of runs, or more facts about them; None does not overwrite known values. Durable.
 
         Raises:
@@ -156,7 +156,7 @@ class WriterTable:
             UnknownRun: one of the runs does not exist; then nothing is recorded.
         """
         numbers = [
-            field.name for field in fields(WatchedProcess) if field.name not in ("host", "out_of_memory")
+            field.name for field in fields(StoredProcess) if field.name not in ("host", "out_of_memory")
         ]
         for one in processes:
             checked_name("host", one.host)
@@ -165,7 +165,7 @@ class WriterTable:
         def work(connection: Connection) -> None:
             lock_known_runs(connection, {one.run_id for one in processes})
             statement = insert(connection, process)
-            known = [field.name for field in fields(WatchedProcess)[3:]]
+            known = [field.name for field in fields(StoredProcess)[3:]]
             kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in known}
             statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
             connection.execute(
@@ -175,11 +175,11 @@ class WriterTable:
         if processes:
             self._database.write(work)
 
-    def processes(self, run_id: int) -> list[WatchedProcess]:
+    def processes(self, run_id: int) -> list[StoredProcess]:
         """The processes of a run, by rank, then host and pid."""
         with self._database.read() as connection:
             rows = connection.execute(select(process).where(process.c.run_id == run_id))
-            found = [WatchedProcess(**row._asdict()) for row in rows]
+            found = [StoredProcess(**row._asdict()) for row in rows]
         return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
 
 

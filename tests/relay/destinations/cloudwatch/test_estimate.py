@@ -7,12 +7,12 @@ import pytest
 from runvitals.relay.destinations.cloudwatch import prices
 from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricSeries
 from runvitals.relay.destinations.cloudwatch.estimate import Estimate
-from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricSelection
+from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricGlobs
 from runvitals.relay.destinations.cloudwatch.neuron_report import read
 from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
 
 
-def estimate_of(document: dict[str, object], selection: MetricSelection, **settings: object) -> Estimate:
+def estimate_of(document: dict[str, object], selection: MetricGlobs, **settings: object) -> Estimate:
     estimate = Estimate(**settings)  # type: ignore[arg-type]
     for reading in read(line(document)).readings:
         estimate.add(reading, selection.wants(reading))
@@ -20,25 +20,25 @@ def estimate_of(document: dict[str, object], selection: MetricSelection, **setti
 
 
 def test_inf1_xlarge_costs_7_50_per_month() -> None:
-    estimate = estimate_of(inferentia(), MetricSelection(NEURON_STANDARD))
+    estimate = estimate_of(inferentia(), MetricGlobs(NEURON_STANDARD))
     assert len(estimate.sent) == 25
     assert estimate.metrics_usd() == 7.50
 
 
 def test_four_cores_cost_1_20_per_month() -> None:
     only_cores = report(process([0.0] * 4))
-    assert estimate_of(only_cores, MetricSelection(NEURON_STANDARD)).metrics_usd() == 1.20
-    assert estimate_of(inferentia(), MetricSelection(["neuroncore_utilization"])).metrics_usd() == 1.20
+    assert estimate_of(only_cores, MetricGlobs(NEURON_STANDARD)).metrics_usd() == 1.20
+    assert estimate_of(inferentia(), MetricGlobs(["neuroncore_utilization"])).metrics_usd() == 1.20
 
 
 def test_instances_are_billed_separately_with_a_distinguishing_dimension() -> None:
-    selection = MetricSelection(NEURON_STANDARD)
+    selection = MetricGlobs(NEURON_STANDARD)
     assert estimate_of(inferentia(), selection, instances=10, per_instance=True).metrics_usd() == 75.0
     assert estimate_of(inferentia(), selection, instances=10).metrics_usd() == 7.5
 
 
 def test_savings_of_an_excluded_group() -> None:
-    estimate = estimate_of(inferentia(), MetricSelection(NEURON_STANDARD, exclude=["execution_stats"]))
+    estimate = estimate_of(inferentia(), MetricGlobs(NEURON_STANDARD, exclude=["execution_stats"]))
     rows = {name: (sent, usd, left_out, saved) for name, sent, usd, left_out, saved in estimate.groups()}
     assert rows["neuroncore_counters"] == (4, pytest.approx(1.20), 0, 0.0)
     assert rows["execution_stats"] == (0, 0.0, 26, pytest.approx(7.80))

@@ -10,7 +10,7 @@ import pytest
 
 from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
 from runvitals.relay.destinations.cloudwatch.datum import Datum
-from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricSelection
+from runvitals.relay.destinations.cloudwatch.metric_selection import NEURON_STANDARD, MetricGlobs
 from runvitals.relay.destinations.cloudwatch.pipe import Pipe, PutMetricDataSink
 from tests.relay.destinations.cloudwatch.conftest import FakeCloud
 from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
@@ -70,7 +70,7 @@ def run_pipe(
     sink, shown = ListSink(), list[str]()
     fd = pipe_with(text)
     pipe = Pipe(
-        fd, MetricSelection(list(globs)), parse(dimensions), sink, show=shown.append, clock=clock or Clock()
+        fd, MetricGlobs(list(globs)), parse(dimensions), sink, show=shown.append, clock=clock or Clock()
     )
     assert pipe.run()
     os.close(fd)
@@ -108,7 +108,7 @@ def test_unavailable_dimension_sends_nothing(monkeypatch: pytest.MonkeyPatch) ->
     fd = pipe_with(line(report(process([1.0]))))
     sink = ListSink()
     with pytest.raises(LookupError, match="TaskId: not an ECS task"):
-        Pipe(fd, MetricSelection(), {"TaskId": None}, sink, show=print).run()
+        Pipe(fd, MetricGlobs(), {"TaskId": None}, sink, show=print).run()
     os.close(fd)
     assert sink.offers == []
 
@@ -134,7 +134,7 @@ def test_delivers_to_cloudwatch(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron", "us-west-2")
     fd = pipe_with(line(inferentia()) * 12)
     shown: list[str] = []
-    assert Pipe(fd, MetricSelection(NEURON_STANDARD), {}, PutMetricDataSink(client), show=shown.append).run()
+    assert Pipe(fd, MetricGlobs(NEURON_STANDARD), {}, PutMetricDataSink(client), show=shown.append).run()
     os.close(fd)
     client.close()
     assert len(cloud.names("Neuron")) == 25
@@ -150,7 +150,7 @@ def test_undelivered_readings_are_reported_and_fail(
     client = CloudWatchClient("Neuron", "us-west-2")
     fd = pipe_with(line(report(process([1.0, 2.0]))))
     shown: list[str] = []
-    assert not Pipe(fd, MetricSelection(), {}, PutMetricDataSink(client), show=shown.append).run()
+    assert not Pipe(fd, MetricGlobs(), {}, PutMetricDataSink(client), show=shown.append).run()
     os.close(fd)
     assert "2 readings dropped; Could not connect" in shown[-1]
 
@@ -159,7 +159,7 @@ def test_sends_a_finished_minute_while_reading() -> None:
     """The clock advances by a second at each call, so that the reports are spread over minutes."""
     sink = ListSink()
     fd = pipe_with(line(report(process([50.0]))) * 400)
-    pipe = Pipe(fd, MetricSelection(), {}, sink, show=lambda text: None, clock=Clock(step_s=1.0))
+    pipe = Pipe(fd, MetricGlobs(), {}, sink, show=lambda text: None, clock=Clock(step_s=1.0))
     pipe.run()
     os.close(fd)
     assert sum(datum.readings for offer in sink.offers for datum in offer) == 400

@@ -20,7 +20,7 @@ from runvitals.metrics.metric import placeholders
 from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, WriterFacts
 from runvitals.relay.destinations.prometheus import destination
 from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT, content_type, render
-from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LINGER_MS, LatestValues
+from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LINGER_MS, LatestRunValues
 from runvitals.relay.destinations.timeseries.naming import Namer
 from tests.patience import PATIENCE_S
 from tests.relay.journals import Journal, Sender
@@ -54,7 +54,7 @@ def end(found: Batch, state: str = "finished") -> Batch:
     return found
 
 
-def shown(board: LatestValues, now: int = T0) -> dict[str, float]:
+def shown(board: LatestRunValues, now: int = T0) -> dict[str, float]:
     """`name{labels}` -> value, of the page at a time."""
     lines = render(board.samples(now), TEXT).decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
@@ -70,7 +70,7 @@ def of_every_metric() -> Batch:
 
 
 def test_values_are_in_base_units_with_labels() -> None:
-    board = LatestValues()
+    board = LatestRunValues()
     board.add(batch(**{"memory.usedMB": 3.0, "gpu.1.gpu": 50.0, "network.eth0.sent": 7.0}), T0)
     found = shown(board)
     where = 'host="node1",project="digits",run="abc"'
@@ -80,7 +80,7 @@ def test_values_are_in_base_units_with_labels() -> None:
 
 
 def test_run_info_and_state() -> None:
-    board = LatestValues()
+    board = LatestRunValues()
     board.add(batch(cpu=1.0), T0)
     info = 'runvitals_run_info{group="g",name="first try",project="digits",run="abc"}'
     state = 'runvitals_run_state{{host="node1",project="digits",run="abc",state="{}"}}'
@@ -92,7 +92,7 @@ def test_run_info_and_state() -> None:
 
 
 def test_logged_values_are_labelled_with_their_key() -> None:
-    board = LatestValues()
+    board = LatestRunValues()
     board.add(batch("train", **{"train/loss": 0.25}), T0)
     where = 'process="7",project="digits",run="abc"'
     assert shown(board)[f'runvitals_log{{host="node1",key="train/loss",{where}}}'] == 0.25
@@ -101,7 +101,7 @@ def test_logged_values_are_labelled_with_their_key() -> None:
 
 @pytest.mark.parametrize("why", ["gap", "silence", "end"])
 def test_values_expire(why: str) -> None:
-    board = LatestValues()
+    board = LatestRunValues()
     board.add(batch(cpu=50.0), T0)
     now = T0 + 1000
     if why == "gap":
@@ -118,7 +118,7 @@ def test_values_expire(why: str) -> None:
 def test_values_expire_correctly_when_the_clock_is_set() -> None:
     set_by_ms = [0]
     clock = RunClock(0, lambda: (T0 + set_by_ms[0]) * 1_000_000, lambda: T0 * 1_000_000)
-    board = LatestValues()
+    board = LatestRunValues()
     for by_ms in (0, YEAR_MS, -YEAR_MS, 0):
         set_by_ms[0] = by_ms
         found = batch(cpu=50.0)
@@ -129,7 +129,7 @@ def test_values_expire_correctly_when_the_clock_is_set() -> None:
 
 
 def test_official_parsers_accept_both_formats() -> None:
-    board = LatestValues()
+    board = LatestRunValues()
     board.add(of_every_metric(), T0)
     board.add(batch("train", **{'lo"ss\\\n': float("inf"), "nan": float("nan"), "\ud800": 1.0}), T0)
     strict = {one.name: one for one in openmetrics(render(board.samples(T0), OPENMETRICS).decode())}
@@ -147,7 +147,7 @@ def test_promtool_accepts_the_page() -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("promtool is not installed")
-    board = LatestValues()
+    board = LatestRunValues()
     board.add(of_every_metric(), T0)
     board.add(batch("train", loss=1.0), T0)
     page = render(board.samples(T0), TEXT)

@@ -13,7 +13,7 @@ from runvitals.relay.destinations.cloudwatch import limits
 from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
 from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions
 from runvitals.relay.destinations.cloudwatch.dimensions import DimensionLookup, of_run, parse, resolve
-from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelection
+from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.run_metrics import Last, readings
 from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, ServiceUnavailable
@@ -41,7 +41,7 @@ class CloudWatchAddress:
 
     region: str | None
     namespace: str
-    selection: MetricSelection
+    selection: MetricGlobs
     dimensions: dict[str, str | None]
     resolution_s: int
 
@@ -65,7 +65,7 @@ class CloudWatchAddress:
         return cls(
             region or None,
             limits.check_namespace(namespace or NAMESPACE),
-            MetricSelection(options["include"], options["exclude"]),
+            MetricGlobs(options["include"], options["exclude"]),
             parse(options["dimension"] or DIMENSIONS),
             int(resolution[0]),
         )

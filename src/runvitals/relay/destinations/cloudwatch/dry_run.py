@@ -14,7 +14,7 @@ from runvitals.relay.destinations.cloudwatch.datum import MetricReading, MetricS
 from runvitals.relay.destinations.cloudwatch.dimensions import RUNTIME_TAG
 from runvitals.relay.destinations.cloudwatch.estimate import Estimate
 from runvitals.relay.destinations.cloudwatch.limits import valid_name
-from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelection
+from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.pipe import ReportReader
 from runvitals.relay.destinations.cloudwatch.run_metrics import LOG_GROUP, key_mapping
 
@@ -27,7 +27,7 @@ _SHORTEST_INTERVAL_S = 0.5
 
 def add_reports(
     estimate: Estimate,
-    selection: MetricSelection,
+    selection: MetricGlobs,
     fd: int,
     duration_s: float = DURATION_S,
     clock: Callable[[], float] = time.monotonic,
@@ -58,7 +58,7 @@ def add_reports(
     return reader
 
 
-def add_run(estimate: Estimate, selection: MetricSelection, run_id: str, directory: str) -> None:
+def add_run(estimate: Estimate, selection: MetricGlobs, run_id: str, directory: str) -> None:
     """Add the metrics of a run and the numbers it logged.
 
     Raises:

@@ -26,7 +26,7 @@ NEURON_STANDARD = (
 )
 
 
-class MetricSelection:
+class MetricGlobs:
     """Globs over the spellings of metrics; exclusion takes precedence.
 
     Args:
@@ -34,7 +34,7 @@ class MetricSelection:
         exclude: a metric is not selected if one of these matches.
 
     Example:
-        >>> MetricSelection(["NeuronCoreUtilization*"]).wants(reading)
+        >>> MetricGlobs(["NeuronCoreUtilization*"]).wants(reading)
         True
     """
 

@@ -15,7 +15,7 @@ from runvitals.relay.destinations.cloudwatch.client import CloudWatchClient
 from runvitals.relay.destinations.cloudwatch.datum import Datum, Dimensions, MetricReading
 from runvitals.relay.destinations.cloudwatch.dimensions import RUNTIME_TAG, DimensionLookup, resolve
 from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
-from runvitals.relay.destinations.cloudwatch.metric_selection import MetricSelection
+from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
 from runvitals.relay.destinations.cloudwatch.sender import Sender
 
@@ -156,14 +156,14 @@ class Pipe:
         show: called with a line for the user, at most once per interval while there are problems.
 
     Example:
-        >>> Pipe(0, MetricSelection(), {}, EmfSink("Neuron", sys.stdout)).run()
+        >>> Pipe(0, MetricGlobs(), {}, EmfSink("Neuron", sys.stdout)).run()
         True
     """
 
     def __init__(
         self,
         fd: int,
-        selection: MetricSelection,
+        selection: MetricGlobs,
         dimensions: Mapping[str, str | None],
         sink: Sink,
         resolution_s: int = 60,

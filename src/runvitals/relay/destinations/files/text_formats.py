@@ -61,24 +61,24 @@ def _cell(value: Any) -> str:
 
 
 class JsonLinesFormat:
-    """One JSON object per row: `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values under one
-    name.
+    """One JSON object per row: `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values: nested in
+    `metrics` or `data`, or, for notes, not nested.
     """
 
     extension = "jsonl"
-    _UNDER = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
+    _VALUES_FIELD = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
 
     def head(self, table: str, columns: Columns) -> bytes:
         return b""
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
-        return b"".join(self._line(self._UNDER[table], row) for row in rows)
+        return b"".join(self._line(self._VALUES_FIELD[table], row) for row in rows)
 
-    def _line(self, under: str, row: TableRow) -> bytes:
+    def _line(self, field: str, row: TableRow) -> bytes:
         values = {name: _json(value) for name, value in row.values.items()}
-        told: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.origin}
-        told.update({under: values} if under else values)
-        return dumps(told) + b"\n"
+        document: dict[str, Any] = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.origin}
+        document.update({field: values} if field else values)
+        return dumps(document) + b"\n"
 
 
 def _json(value: Any) -> Any:

@@ -57,7 +57,7 @@ class ClientStore:
         self._environ = environ
         self._mlflow_client: Any = None
         with self._environment():
-            import mlflow  # noqa: F401 - takes 1.5 s; imported here to report at once if it is missing
+            import mlflow  # noqa: F401 - takes 1.5 s; imported here to report immediately if it is missing
 
     # -- the interface of `TrackingStore`
 

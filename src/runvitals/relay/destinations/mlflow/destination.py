@@ -10,7 +10,7 @@ from runvitals.relay.batch import EVENT, INFO, LIFECYCLE, Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.destinations.mlflow import naming
 from runvitals.relay.destinations.mlflow.address import SAMPLES_LABEL, MlflowAddress, is_trusted
-from runvitals.relay.destinations.mlflow.run_lookup import MlflowRun, find_or_create, status_of
+from runvitals.relay.destinations.mlflow.run_lookup import TargetRun, find_or_create, status_of
 from runvitals.relay.destinations.mlflow.system_metrics import MetricWindow
 from runvitals.relay.destinations.mlflow.tracking_store import (
     FINISHED,
@@ -111,7 +111,7 @@ class MlflowDestination(Destination):
             self._context.save()
         return str(self._state["run"])
 
-    def _find_or_create(self, batch: Batch) -> MlflowRun:
+    def _find_or_create(self, batch: Batch) -> TargetRun:
         """Find or create the MLflow run. Without it nothing is dropped: a user must resolve the problem."""
         try:
             return find_or_create(self._store, self._address.experiment, batch)

@@ -19,7 +19,7 @@ from runvitals.relay.destinations.mlflow.tracking_store import (
     RunState,
     last_system_step,
 )
-from runvitals.relay.engine.http_client import TIMEOUT_S, HttpClient, HttpResponse
+from runvitals.relay.engine.http_client import TIMEOUT_S, HttpClient, ServerResponse
 
 _API = "/api/2.0/mlflow"
 _WORKSPACE_HEADER = "X-MLFLOW-WORKSPACE"
@@ -30,7 +30,7 @@ _MAX_TIMEOUT_S = 3600.0
 _MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 
 
-class _RequestRejected(Exception):
+class _MlflowError(Exception):
     """An error response of MLflow, with its error code."""
 
     def __init__(self, code: str, text: str) -> None:
@@ -71,7 +71,7 @@ class RestStore:
             return found
         try:
             return str(self._post("experiments/create", {"name": name})["experiment_id"])
-        except _RequestRejected as error:
+        except _MlflowError as error:
             found = self._find_experiment(name) if error.code == _EXISTS else ""
             if not found:  # it was deleted: the name is taken, and nothing can be written to it
                 raise Rejected(str(error)) from None
@@ -80,7 +80,7 @@ class RestStore:
     def _find_experiment(self, name: str) -> str:
         try:
             response = self._get("experiments/get-by-name", {"experiment_name": name})
-        except _RequestRejected as error:
+        except _MlflowError as error:
             if error.code == _MISSING:
                 return ""
             raise Rejected(str(error)) from None
@@ -112,7 +112,7 @@ class RestStore:
     def state(self, run: str) -> RunState:
         try:
             found = self._get("runs/get", {"run_id": run})["run"]
-        except _RequestRejected as error:
+        except _MlflowError as error:
             raise _run_error(error) from None
         steps = [
             (metric["key"], int(metric.get("step", 0))) for metric in found.get("data", {}).get("metrics", ())
@@ -166,7 +166,7 @@ class RestStore:
         """Send a request whose rejection may be temporary: it raises `Retry`."""
         try:
             return self._post(what, value)
-        except _RequestRejected as error:
+        except _MlflowError as error:
             raise _run_error(error) from None
 
     def _headers(self) -> dict[str, str]:
@@ -174,11 +174,11 @@ class RestStore:
         workspace = self._environ.get("MLFLOW_WORKSPACE", "").strip()
         return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
 
-    def _result(self, response: HttpResponse) -> dict[str, Any]:
+    def _result(self, response: ServerResponse) -> dict[str, Any]:
         """The JSON object of a response.
 
         Raises:
-            _RequestRejected: MLflow rejected the request permanently.
+            _MlflowError: MLflow rejected the request permanently.
             Retry: everything else, including responses of a proxy or another server: not the fault of the
                 run.
         """
@@ -193,10 +193,10 @@ class RestStore:
             )
         if response.temporary or value is None or "error_code" not in value:
             raise Retry(text, response.retry_after_s)
-        raise _RequestRejected(str(value["error_code"]), f"{value['error_code']}: {value.get('message', '')}")
+        raise _MlflowError(str(value["error_code"]), f"{value['error_code']}: {value.get('message', '')}")
 
 
-def _object(response: HttpResponse) -> dict[str, Any] | None:
+def _object(response: ServerResponse) -> dict[str, Any] | None:
     """The JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
     if response.status == 200 and response.body.strip() in (b"", b"200 OK"):
         return {}
@@ -207,7 +207,7 @@ def _object(response: HttpResponse) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _run_error(error: _RequestRejected) -> Exception:
+def _run_error(error: _MlflowError) -> Exception:
     """The exception a destination raises for a rejection: `Gone` if the run does not exist."""
     return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
 

@@ -19,14 +19,14 @@ _DEFAULT_PROJECT, _DEFAULT_EXPERIMENT = "default", "Default"
 _STATUS = {"finished": FINISHED, "failed": FAILED, "crashed": FAILED, "stopped": KILLED}
 
 
-class MlflowRun(NamedTuple):
+class TargetRun(NamedTuple):
     """The MLflow run of a run; `joined`: it existed before."""
 
     run: str
     joined: bool
 
 
-def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> MlflowRun:
+def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> TargetRun:
     """Find the MLflow run tagged with this run's id, or create it. All hosts of a run use the same one: if
     two are created at the same time, both hosts keep the older one and delete the younger.
 
@@ -39,14 +39,14 @@ def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> Mlflo
     run_tag = NamedText(RUN_TAG, batch.run.id)
     existing = store.runs_with(experiment_id, run_tag)
     if existing:
-        return MlflowRun(existing[0], joined=True)
+        return TargetRun(existing[0], joined=True)
     tags = [run_tag, NamedText(PROJECT_TAG, project), NamedText("mlflow.source.type", "LOCAL")]
     created = store.make_run(experiment_id, batch.run.name, batch.writer.started_ms, tags)
     existing = store.runs_with(experiment_id, run_tag)
     if existing and existing[0] != created:
         store.drop_run(created)
-        return MlflowRun(existing[0], joined=True)
-    return MlflowRun(created, joined=False)
+        return TargetRun(existing[0], joined=True)
+    return TargetRun(created, joined=False)
 
 
 def status_of(state: str) -> str:

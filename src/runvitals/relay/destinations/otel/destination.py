@@ -16,7 +16,7 @@ from runvitals.relay.destinations.otel.naming import OtelNamer, resource
 from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
 from runvitals.relay.destinations.timeseries.push_destination import PushingDestination, RejectedPoints
 from runvitals.relay.engine.credentials import credentials_are_for, headers, parse_headers
-from runvitals.relay.engine.http_client import HttpResponse
+from runvitals.relay.engine.http_client import ServerResponse
 from runvitals.relay.engine.url_address import UrlAddress
 
 ENDPOINT = "http://localhost:4318"
@@ -49,7 +49,7 @@ class OtelDestination(PushingDestination):
         self._message = _message(parsed.options.get("encoding"), self._environ)
         self._compress = compresses(self._environ)
 
-    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
         body = self._message.message(resource(batch, self._environ), lines)
         sent = {**self._credentials_now(), "Content-Type": self._message.content_type}
         if self._compress:
@@ -57,7 +57,7 @@ class OtelDestination(PushingDestination):
             sent["Content-Encoding"] = "gzip"
         return self.http.post(self.path, body, sent)
 
-    def partial_rejections(self, response: HttpResponse) -> list[RejectedPoints]:
+    def partial_rejections(self, response: ServerResponse) -> list[RejectedPoints]:
         rejected, reason = self._message.partial_success(response.body)
         return [RejectedPoints(rejected, f"{rejected} points were rejected: {reason}")] if rejected else []
 

@@ -151,10 +151,10 @@ class Json:
         )
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
-        """(the number of rejected points, why) from a response."""
+        """(the number of rejected points, the reason) from a response."""
         try:
-            told = loads(body).get("partialSuccess") or {}
-            return int(told.get("rejectedDataPoints") or 0), str(told.get("errorMessage") or "")
+            partial = loads(body).get("partialSuccess") or {}
+            return int(partial.get("rejectedDataPoints") or 0), str(partial.get("errorMessage") or "")
         except (ValueError, AttributeError, TypeError, OverflowError):
             return 0, ""  # the server accepted the request, whatever its response says
 

@@ -35,7 +35,7 @@ LEVELS = frozenset(
         "hw.gpu.memory.usage",
     }
 )
-# Units of what is counted.
+# Units of counts.
 _COUNTED = {
     "process.thread.count": "{thread}",
     "system.disk.operations": "{operation}",
@@ -59,10 +59,10 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
         return OTHER, (("runvitals.key", key),), 1.0
     row, unit = match.metric, UNITS[match.metric.unit]
     attributes = {name: text.format(**match.labels) for name, text in row.attributes.items()}
-    told = {name for text in row.attributes.values() for name in placeholders(text)}
+    used = {name for text in row.attributes.values() for name in placeholders(text)}
     _, labels, _ = prometheus_named(key)
     for name, (label, text) in zip(placeholders(row.key), labels, strict=True):
-        if name not in told:
+        if name not in used:
             attributes[f"runvitals.{label}"] = text
     kind = "level" if row.otel in LEVELS else row.kind
     family = MetricFamily(row.otel, kind, _COUNTED.get(row.otel, unit.otel), row.text)
@@ -70,7 +70,7 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
 
 
 class OtelNamer(Namer):
-    """The instruments of a run's keys. What is the same for a whole batch is in the resource."""
+    """The instruments of a run's keys. Attributes common to a batch are in the resource."""
 
     log, log_step = LOG, LOG_STEP
     log_label, endpoint_label = "runvitals.key", "runvitals.endpoint"

@@ -19,7 +19,7 @@ from urllib.parse import parse_qsl, urlsplit
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination
 from runvitals.relay.destinations.prometheus.exposition import Sample, content_type, render
-from runvitals.relay.destinations.prometheus.latest_values import LatestValues
+from runvitals.relay.destinations.prometheus.latest_values import LatestRunValues
 from runvitals.terminal import inert
 from runvitals.version import __version__
 
@@ -89,17 +89,17 @@ class Exporter:
     """
 
     def __init__(self, address: tuple[str, int]) -> None:
-        self._latest: dict[str, LatestValues] = {}
+        self._latest: dict[str, LatestRunValues] = {}
         self._names = {"localhost", socket.gethostname().lower(), address[0].lower()}
         self._lock = threading.Lock()
         self._server = _server(address, self)
         self.port = int(self._server.server_address[1])
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
 
-    def latest(self, run_id: str) -> LatestValues:
+    def latest(self, run_id: str) -> LatestRunValues:
         """The values of a run, to be filled in."""
         with self._lock:
-            return self._latest.setdefault(run_id, LatestValues())
+            return self._latest.setdefault(run_id, LatestRunValues())
 
     def add_names(self, names: Collection[str]) -> None:
         """Answer requests for more host names."""

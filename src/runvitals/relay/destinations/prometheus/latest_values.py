@@ -30,7 +30,7 @@ LINGER_MS = 15_000
 SLOWEST_MS = 90_000
 
 
-class LatestValues:
+class LatestRunValues:
     """The newest values of one run. Thread-safe.
 
     A value is removed when the run's monitor has been silent for too long, when its key has had no new value

@@ -16,7 +16,7 @@ from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
 from runvitals.relay.destinations.timeseries.naming import Namer
 from runvitals.relay.destinations.timeseries.push_destination import PushingDestination
 from runvitals.relay.engine.credentials import credentials_are_for, headers
-from runvitals.relay.engine.http_client import HttpResponse
+from runvitals.relay.engine.http_client import ServerResponse
 from runvitals.relay.engine.url_address import UrlAddress
 
 VARIABLES = "REMOTE_WRITE"
@@ -52,7 +52,7 @@ class RemoteWriteDestination(PushingDestination):
         self._headers_file = parsed.options.get("headers")
         self._environ = context.environ
 
-    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
         response = self._post(self._message, lines)
         if isinstance(self._message, Version2) and not _supports_version_2(response):
             self._message = Version1()
@@ -64,7 +64,7 @@ class RemoteWriteDestination(PushingDestination):
         text = error.casefold()
         return batch.repeated and ("out of order" in text or "duplicate sample" in text)
 
-    def _post(self, message: Version1 | Version2, lines: Sequence[SeriesPoints]) -> HttpResponse:
+    def _post(self, message: Version1 | Version2, lines: Sequence[SeriesPoints]) -> ServerResponse:
         body = compress(message.message(lines))
         is_known = credentials_are_for(self.http.url, self.name, self._environ)
         all_headers = {
@@ -82,7 +82,7 @@ class RemoteWriteDestination(PushingDestination):
         return response
 
 
-def _supports_version_2(response: HttpResponse) -> bool:
+def _supports_version_2(response: ServerResponse) -> bool:
     """Whether the server supports 2.0: it then states in each response how much it wrote. Others may even
     response 200 without having read anything."""
     ok = 200 <= response.status < 300

@@ -36,7 +36,7 @@ class Version1:
         self._described: set[str] = set()
 
     def message(self, lines: Sequence[SeriesPoints]) -> bytes:
-        times = _Times()
+        times = _SampleTimes()
         series = [text(1, self._of(line.series) + times.samples(line, 0)) for line in lines]
         families = {line.series.family.sample: line.series.family for line in lines}
         new = [family for name, family in families.items() if name not in self._described]
@@ -69,7 +69,7 @@ class Version2:
     }
 
     def message(self, lines: Sequence[SeriesPoints]) -> bytes:
-        times = _Times()
+        times = _SampleTimes()
         symbols: dict[str, int] = {"": 0}
 
         def number(symbol: str) -> int:
@@ -98,7 +98,7 @@ def _description(family: MetricFamily) -> bytes:
     return text(3, about + text(5, family.unit))
 
 
-class _Times:
+class _SampleTimes:
     """The bytes around the values of samples, which are the same for all series of a batch."""
 
     def __init__(self) -> None:

@@ -26,7 +26,7 @@ from runvitals.relay.destination import (
 from runvitals.relay.destinations.runvitals import login, msgpack
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 from runvitals.relay.destinations.runvitals.envelopes import Part, split_batch, split_in_half
-from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
@@ -134,7 +134,7 @@ class RunvitalsDestination(Destination):
                 RejectedRecord(parts[0].seq, parts[0].times_ms[0], parts[0].content(), _error_text(response))
             )
 
-    def _by_time(self, response: HttpResponse, part: Part) -> tuple[Part | None, Part | None]:
+    def _by_time(self, response: ServerResponse, part: Part) -> tuple[Part | None, Part | None]:
         """Split a rejected part by the server's clock: what to send now, and what the server accepts
         later."""
         server_ms = response.date_ms
@@ -147,7 +147,7 @@ class RunvitalsDestination(Destination):
         now = sorted(set(range(len(times_ms))).difference(later))
         return part.select(now) if now else None, part.select(later)
 
-    def _why_early(self, response: HttpResponse, part: Part) -> str:
+    def _why_early(self, response: ServerResponse, part: Part) -> str:
         server_ms = response.date_ms or 0
         ahead_h = (max(part.times_ms) - server_ms) / 3_600_000
         text = f"times up to {ahead_h:.0f} h ahead of the clock of {self._http.url}; they are delivered later"
@@ -172,7 +172,7 @@ class RunvitalsDestination(Destination):
                     raise Rejected(_error_text(response))
                 stored = bool(self._acks(response, [part])[0]["stored"])
 
-    def _send(self, batch: Batch, parts: list[Part]) -> HttpResponse:
+    def _send(self, batch: Batch, parts: list[Part]) -> ServerResponse:
         response = self._post(self._envelopes(batch, parts))
         # The server no longer knows the schema numbers, or another server assigned them.
         if response.status == _UNKNOWN_SCHEMA:
@@ -211,7 +211,7 @@ class RunvitalsDestination(Destination):
         }
         return {key: value for key, value in about.items() if value is not None}
 
-    def _post(self, envelopes: Any) -> HttpResponse:
+    def _post(self, envelopes: Any) -> ServerResponse:
         body, encoding = self._compressor.content(msgpack.pack(envelopes))
         headers = {"Content-Type": "application/msgpack", "Content-Encoding": encoding}
         environ = self._context.environ
@@ -236,7 +236,7 @@ class RunvitalsDestination(Destination):
         # Any other response of a proxy, or of a server that is not ours: not the fault of the run.
         raise Retry(f"{self._http.url}{PATH}: {_error_text(response)}", response.retry_after_s)
 
-    def _acks(self, response: HttpResponse, parts: list[Part]) -> list[dict[str, Any]]:
+    def _acks(self, response: ServerResponse, parts: list[Part]) -> list[dict[str, Any]]:
         value = _json_object(response)
         acks = value.get("acks", [value])
         if not isinstance(acks, list) or len(acks) != len(parts) or not all(map(_is_ack, acks)):
@@ -260,7 +260,7 @@ class RunvitalsDestination(Destination):
             self._context.request_stop(f"requested on {self._http.url}")
 
 
-def _json_object(response: HttpResponse) -> dict[str, Any]:
+def _json_object(response: ServerResponse) -> dict[str, Any]:
     try:
         value = loads(response.body)
     except ValueError:
@@ -294,14 +294,14 @@ def _count_values(record: RejectedRecord) -> int:
     )
 
 
-def _is_rejection(response: HttpResponse) -> bool:
+def _is_rejection(response: ServerResponse) -> bool:
     """Whether a runvitals server rejected it permanently; a proxy may response 400 to anything."""
     if response.status == _TOO_LARGE:
         return True
     return response.status in _PERMANENT and _error(response) is not None
 
 
-def _error(response: HttpResponse) -> str | None:
+def _error(response: ServerResponse) -> str | None:
     """The error message of a runvitals server."""
     try:
         value = loads(response.body)
@@ -311,6 +311,6 @@ def _error(response: HttpResponse) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _error_text(response: HttpResponse) -> str:
+def _error_text(response: ServerResponse) -> str:
     """A rejection as shown to the user."""
     return f"{response.status} {_error(response) or response.text()}".strip()

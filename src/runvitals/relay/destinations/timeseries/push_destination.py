@@ -10,7 +10,7 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
 from runvitals.relay.destinations.timeseries.batch_series import BatchSeries, SeriesPoints, cut
 from runvitals.relay.destinations.timeseries.naming import Namer
-from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 MAX_SAMPLES = 10_000
 _REJECTED = frozenset({400, 409, 413, 415, 422})
@@ -76,10 +76,10 @@ class PushingDestination(Destination):
     # -- implemented by the destinations
 
     @abstractmethod
-    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> HttpResponse:
+    def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
         """Send some of a batch's series."""
 
-    def partial_rejections(self, response: HttpResponse) -> list[RejectedPoints]:
+    def partial_rejections(self, response: ServerResponse) -> list[RejectedPoints]:
         """Values that the server dropped although it accepted the request."""
         return []
 
@@ -102,7 +102,7 @@ class PushingDestination(Destination):
             raise Retry(self._error_text(response), response.retry_after_s)
         return self.partial_rejections(response)
 
-    def _error_text(self, response: HttpResponse) -> str:
+    def _error_text(self, response: ServerResponse) -> str:
         url = f"{self.http.url}{self.path}"
         if response.status in (401, 403):
             return f"{url} rejected the credentials ({response.status}); {self._credentials}"

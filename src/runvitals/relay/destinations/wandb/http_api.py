@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from runvitals.relay.destination import Rejected, Retry
 from runvitals.relay.destinations.wandb.account import authorization
-from runvitals.relay.engine.http_client import HttpClient, HttpResponse
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.version import __version__
 
 _KEY_WAIT_S = 300.0
@@ -84,7 +84,7 @@ class WandbApi:
 
     def _post(
         self, path: str, body: Mapping[str, Any], what: str, more: Mapping[str, str] | None = None
-    ) -> HttpResponse:
+    ) -> ServerResponse:
         secret = authorization(self._http.url, self._environ)
         if secret is None:
             raise Retry(
@@ -108,7 +108,7 @@ class WandbApi:
         self._http.close()
 
 
-def _object(response: HttpResponse) -> dict[str, Any]:
+def _object(response: ServerResponse) -> dict[str, Any]:
     try:
         value = json.loads(response.body or b"{}")
     except ValueError:

@@ -21,7 +21,7 @@ class SystemMetrics(NamedTuple):
     values: dict[str, float]
 
 
-class HistoryRow(NamedTuple):
+class WandbRow(NamedTuple):
     """One step of `run.log()`."""
 
     time_ms: int
@@ -49,7 +49,7 @@ class RunUpdate:
     def __init__(self, began_ms: int) -> None:
         self.began_ms = began_ms
         self.samples: list[SystemMetrics] = []
-        self.rows: list[HistoryRow] = []
+        self.rows: list[WandbRow] = []
         self.printed: list[OutputLine] = []
         self.config: dict[str, Any] | None = None
         self.summary: dict[str, Any] | None = None
@@ -99,15 +99,15 @@ _MERGES: dict[str, Callable[[list[float]], float]] = {
 }
 
 
-def rows(batch: Batch) -> list[HistoryRow]:
+def rows(batch: Batch) -> list[WandbRow]:
     """The logged rows, merged by step."""
-    found: list[HistoryRow] = []
+    found: list[WandbRow] = []
     for row in batch.logs:
         step = 0 if row.step is None else int(row.step)
         if found and found[-1].step == step:
-            found[-1] = HistoryRow(row.time_ms, step, {**found[-1].data, **row.data})
+            found[-1] = WandbRow(row.time_ms, step, {**found[-1].data, **row.data})
         else:
-            found.append(HistoryRow(row.time_ms, step, dict(row.data)))
+            found.append(WandbRow(row.time_ms, step, dict(row.data)))
     return found
 
 
@@ -136,7 +136,7 @@ def event_line(line: SystemMetrics, began_ms: int) -> str:
     return json.dumps({**head, **values})
 
 
-def history_line(row: HistoryRow, began_ms: int) -> str:
+def history_line(row: WandbRow, began_ms: int) -> str:
     """A line of `wandb-history.jsonl`; NaN and infinities are written as such, as W&B does."""
     head = {"_step": row.step, "_timestamp": row.time_ms / 1000, "_runtime": (row.time_ms - began_ms) / 1000}
     return json.dumps({**row.data, **head})
