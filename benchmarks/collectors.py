@@ -1,10 +1,10 @@
-"""What the collectors cost: CPU time per sample, in µs, of each and of all together.
+"""The cost of the collectors: CPU time per sample in µs, of each one and of all together.
 
     python benchmarks/collectors.py                     # every collector: in a hot loop, and at 1 Hz
     python benchmarks/collectors.py --children 0 10 100 1000
 
-A hot loop finds the processor's caches warm and shows what the code costs. At 1 Hz they are cold, as they are
-in a monitor, and the same work takes two to three times as long: that is what a user pays.
+In a hot loop the processor's caches are warm, so it shows the cost of the code. At 1 Hz they are cold, as in
+a monitor, and the same work takes two to three times as long, which is the cost in practice.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def main() -> None:
 
 
 def with_children(count: int, seconds: int) -> None:
-    """Measure with a tree of this process and so many sleeping children."""
+    """Measure with `count` sleeping children of this process."""
     children = [subprocess.Popen(["sleep", "3600"]) for _ in range(count)]
     try:
         scope = Scope(pids=[os.getpid()])
-        # Probed anew for each measurement, so that what is read every 10 s is read in each of them.
+        # Probed again for each measurement, so that sources with an interval of 10 s are read in each.
         hot = {collector.name: hot_cost(collector) for collector in probe_all(scope).collectors}
         cold, values = cold_costs(scope, seconds)
         print(f"\n{count} children, {values} values: µs of CPU per sample")
@@ -60,9 +60,9 @@ def with_children(count: int, seconds: int) -> None:
 
 
 def hot_cost(collector: Collector) -> float:
-    """µs of CPU per sample in a loop without pauses, in which the clock of the samples runs at 1 Hz.
+    """µs of CPU per sample in a loop without pauses, with ticks that are 1 s apart.
 
-    The median of batches, so that what else runs on the machine does not count.
+    The median of several batches, to exclude the influence of other processes.
     """
     second = time.monotonic()
     costs = []
@@ -76,10 +76,10 @@ def hot_cost(collector: Collector) -> float:
 
 
 def cold_costs(scope: Scope, seconds: int) -> tuple[dict[str, float], int]:
-    """µs of CPU per sample at 1 Hz, in the mean: of each collector, and of all in a row, waking up included.
+    """Mean CPU time per sample at 1 Hz in µs: of each collector, and of all together including the wake-up.
 
-    They are two measurements, because looking at the clock before and after each collector costs as much as
-    a collector. Also returns how many different values were read.
+    These are separate measurements, because reading the clock before and after each collector costs as much
+    as a collector. Also returns the number of different keys.
     """
     collectors = probe_all(scope).collectors
     costs = dict.fromkeys([collector.name for collector in collectors], 0.0)
@@ -100,7 +100,7 @@ def cold_costs(scope: Scope, seconds: int) -> tuple[dict[str, float], int]:
 
 
 def every_second(seconds: int) -> Iterator[Tick]:
-    """So many ticks, a second apart, the first one after a second."""
+    """Ticks that are a second apart, the first one after a second."""
     start = time.monotonic()
     for second in range(1, seconds + 1):
         time.sleep(max(0.0, start + second - time.monotonic()))

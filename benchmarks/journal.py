@@ -1,10 +1,10 @@
-"""What the journal costs: µs to write a sample, samples read in a second, bytes a sample takes.
+"""The cost of the journal: µs to write a sample, samples read per second, bytes per sample.
 
     python benchmarks/journal.py
 
-The samples are of 55 values that move like a host's: a third stand still, a third are counters, a third are
-percentages. Every figure is the best of several rounds, as CPU time of this process, so that other work on
-the machine weighs little.
+The samples have 55 values that behave like a host's: a third are constant, a third are counters, a third are
+percentages. Every figure is the best of several rounds, in CPU time of this process, to reduce the influence
+of other work on the machine.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def main() -> None:
 
 
 def host_readings(count: int) -> list[dict[str, float]]:
-    """Samples of a host that is at work: what changes from second to second, and what does not."""
+    """Samples of a busy host, with changing and constant values."""
     numbers = random.Random(55)
     keys = [f"source.{i}.metric" for i in range(VALUES)]
     counters = [float(numbers.randrange(10**9)) for _ in range(COUNTERS)]
@@ -71,7 +71,7 @@ def seal(path: str) -> None:
 
 
 def report_reading(what: str, folder: str, count: int) -> float:
-    """Print how fast a folder's samples are read into columns; their size in bytes a sample."""
+    """Print how fast the samples of a folder are read into columns; returns their bytes per sample."""
     read_s = best(lambda: read(folder)) / count
     print(f"read, {what:6}  {1 / read_s:12,.0f} samples/s, a week at 1 Hz in {A_WEEK * read_s:.2f} s")
     return sum(os.path.getsize(os.path.join(folder, name)) for name in os.listdir(folder)) / count

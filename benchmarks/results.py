@@ -1,8 +1,7 @@
-"""Run a benchmark and keep what it prints: `python -m benchmarks.results NAME [options]`.
+"""Run a benchmark and record its output: `python -m benchmarks.results NAME [options]`.
 
-What a benchmark prints becomes a block of RESULTS.md, with the command, the date and the machine, in place of
-the block that the same command wrote before. What is written by hand around the blocks stays. A run with
-`--quick` is printed only.
+The output becomes a block of RESULTS.md with the command, the date and the machine. It replaces the previous
+block of the same command; text around the blocks is kept. With `--quick`, the output is only printed.
 """
 
 from __future__ import annotations
@@ -44,10 +43,10 @@ def main() -> None:
 
 
 def run(command: list[str]) -> str:
-    """A program's output, shown as it comes.
+    """Run a program, printing its output; returns the output.
 
     Raises:
-        SystemExit: it failed; nothing is kept.
+        SystemExit: it failed; nothing is recorded.
     """
     lines = []
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:

@@ -1,4 +1,4 @@
-"""What a monitored training run pays, and what it would pay with the peers, all measured in one run.
+"""The overhead of runvitals on a training, compared with other tools, measured in one session.
 
-`scripts/bench overhead [--quick]`; a full run is kept in `benchmarks/RESULTS.md`.
+Run with `scripts/bench overhead [--quick]`. Full results are recorded in `benchmarks/RESULTS.md`.
 """

@@ -26,7 +26,7 @@ CHILDREN: tuple[tuple[Peer, tuple[int, ...]], ...] = (
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench overhead", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short windows; nothing is kept in RESULTS.md")
+    parser.add_argument("--quick", action="store_true", help="short windows; not recorded in RESULTS.md")
     quick = parser.parse_args().quick
     for advice in outside.missing():
         print(advice, file=sys.stderr)
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def measure(plan: Plan) -> str:
-    """Everything, one after the other, as tables of Markdown."""
+    """Measure everything; returns the results as Markdown."""
     _say("idle training process")
     bare_ms_per_s, bare = cpu.bare(plan.second_s)
     usages = measure_cpu(plan, bare_ms_per_s)
@@ -85,7 +85,7 @@ def budgets(
     calls: Sequence[Calls],
     losses: Sequence[kills.Losses],
 ) -> list[tuple[str, float, float, str]]:
-    """What we allow ourselves, and what was measured."""
+    """(name, budget, measured value, unit) of each budget of runvitals."""
     ours = {u.interval_s: u for u in usages if u.label == RUNVITALS.label}
     tree = {u.children: u.cpu_ms for u in with_children if u.label == RUNVITALS.label}
     stalls = [case for case in cases if case.label == RUNVITALS.label]
@@ -122,39 +122,39 @@ def text(
     bare_ms_per_s: float,
     plan: Plan,
 ) -> str:
-    """The tables, each with what it shows and how it was measured."""
+    """The tables, each with a description of how it was measured."""
     at_1_hz = [usage for usage in usages if usage.interval_s == 1.0]
     parts = [
         "### Budgets",
         report.budget_table(budgets(usages, with_children, cases, calls, losses)),
         "### CPU time per sample",
-        "All processes and threads of a peer together, user and system, from the kernel's clock of each "
-        f"process in ns; windows of {plan.second_s:g} s at 1 Hz and of {plan.tenth_s:g} s at 10 Hz, divided "
-        "by the samples found in the peer's own records. The idle training process without a peer uses "
-        f"{bare_ms_per_s:.3f} ms a second, which is taken off. Values: of a typical sample and of the "
-        "largest, since we read what changes slowly less often; ours without what the monitor tells of "
-        "itself.",
+        "All processes and threads of a tool together, user and system time, from the kernel's CPU clock of "
+        f"each process in ns; windows of {plan.second_s:g} s at 1 Hz and of {plan.tenth_s:g} s at 10 Hz, "
+        "divided by the number of samples in the tool's records. The idle training process without a tool "
+        f"uses {bare_ms_per_s:.3f} ms per second, which is subtracted. Values: of a typical sample and of "
+        "the largest, because runvitals reads slowly changing values less often; without the metrics of the "
+        "monitor itself.",
         report.cpu_table(usages),
         "### With children",
-        "The training process has idle children, all of them counted by the peer.",
+        "The training process has idle children, all of which the tool measures.",
         report.children_table(with_children),
         "### Stall of the training loop",
-        "Time of the steps (0.7 ms each) that overlap a sample, less the time of as many steps just before: "
-        "median over the samples. Spare core: nothing is bound, the scheduler decides. Only core: the "
-        "training process and all that the peer starts are bound to one core.",
+        "Duration of the steps (0.7 ms each) that overlap a sample, minus that of as many steps just before: "
+        "median over the samples. Spare core: no process is bound to a core. Only core: the training process "
+        "and all processes of the tool are bound to one core.",
         report.stall_table(cases),
         "### Memory and threads",
         f"After {plan.settle_s + plan.second_s:g} s at 1 Hz. A bare training process has {bare.pss:.1f} MB "
         "PSS. Threads: those added.",
         report.memory_table(at_1_hz, bare),
         "### Calls",
-        f"Median of {plan.processes} fresh processes that have imported nothing else, in brackets the first "
-        "of them. Import is all that the first use imports. Log is a row of two values in a loop without "
-        "pauses.",
+        f"Median of {plan.processes} fresh processes that have imported nothing else; in brackets the first "
+        "one. Import includes everything that the first use imports. Log is a row of two values in a loop "
+        "without pauses.",
         report.calls_table(calls),
         "### kill -9",
-        "Rows are logged every millisecond; lost is a row whose `log()` had returned and that is not in the "
-        "records afterwards. Of samples, every 0.1 s, those that a reader had seen before the kill.",
+        "Rows are logged every millisecond. A row is lost if its `log()` had returned and it is not in the "
+        "records afterwards. A sample, every 0.1 s, is lost if a reader had seen it before the kill.",
         report.losses_table(losses),
     ]
     return "\n\n".join(parts) + "\n"
@@ -166,9 +166,7 @@ def _say(what: str) -> bool:
 
 
 def _found(what: _T) -> _T:
-    """What was just measured, shown at once: the whole takes a quarter of an hour, and a later part may
-    fail.
-    """
+    """Print a result immediately: the benchmark takes a quarter of an hour, and a later part may fail."""
     print(f"         {what}", file=sys.stderr, flush=True)
     return what
 

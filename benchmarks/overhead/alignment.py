@@ -1,7 +1,7 @@
-"""Stall of a training loop by a sampler, step times laid beside the moments at which samples were taken.
+"""The delay of a training loop by a sampler, from the times of steps and of samples.
 
-Comparing whole runs with and without a sampler drowns a loss of 0.1 % in the noise of the machine. Comparing
-the steps during a sample with the steps just before it does not: whatever slows both alike falls out.
+A loss of 0.1 % would be lost in the noise if whole runs with and without a sampler were compared. Therefore
+the steps during a sample are compared with the steps just before it: whatever slows both equally cancels out.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median, quantiles
 
-# Steps left out between the sample and the steps it is compared with.
+# Steps skipped between a sample and the steps it is compared with.
 APART = 2
 
 
 @dataclass(frozen=True)
 class Stall:
-    """Milliseconds that a sample takes from the training loop.
+    """The delay of the training loop by a sample, in ms.
 
     Attributes:
         median, p90: over all samples.
-        worst_step: by how much the slowest step during a sample exceeds a usual one, median over samples.
-        events: samples compared.
+        worst_step: excess duration of the slowest step during a sample, median over samples.
+        events: number of samples compared.
     """
 
     median: float
@@ -36,14 +36,14 @@ def stall(ends_ns: Sequence[int], events_ns: Sequence[tuple[int, int]]) -> Stall
     """The stall per sample.
 
     Args:
-        ends_ns: when each step ended; a step begins where the one before ended.
-        events_ns: (begin, end) of each sample on the same clock, in order.
+        ends_ns: when each step ended; a step starts when the previous one ends.
+        events_ns: (start, end) of each sample on the same clock, in order.
 
-    For every sample: the time of the k steps that overlap it, less the time of the k steps before them.
-    Samples too near to the one before, or to the loop's beginning or end, are left out.
+    For every sample: the duration of the k steps that overlap it, minus the duration of the k steps before.
+    Samples too close to the previous one, or to the start or end of the loop, are omitted.
 
     Raises:
-        ValueError: fewer than two samples fall into the loop.
+        ValueError: fewer than two samples are within the loop.
     """
     durations = [0, *(after - before for before, after in pairwise(ends_ns))]
     excess: list[float] = []
@@ -60,5 +60,5 @@ def stall(ends_ns: Sequence[int], events_ns: Sequence[tuple[int, int]]) -> Stall
             worst.append((max(during) - median(before)) / 1e6)
         busy_until = max(busy_until, end)
     if len(excess) < 2:
-        raise ValueError(f"{len(excess)} of {len(events_ns)} samples fall into the loop; 2 are needed")
+        raise ValueError(f"{len(excess)} of {len(events_ns)} samples are within the loop; 2 are needed")
     return Stall(median(excess), quantiles(excess, n=10)[-1], median(worst), len(excess))

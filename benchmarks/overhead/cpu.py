@@ -1,4 +1,4 @@
-"""CPU time per sample, of all processes and threads of a peer together."""
+"""CPU time per sample, of all processes and threads of a tool together."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _NS_PER_MS = 1e6
 
 @dataclass(frozen=True)
 class Usage:
-    """What a peer used in one window.
+    """The resources that a tool used in a measurement window.
 
     Attributes:
-        cpu_ms: per sample, the bare training process's share taken off.
-        samples: in the window.
-        values: in a typical sample; `most_values`: in the largest (what changes slowly is read less often).
-        memory: of the peer's own processes; `trainer`: of the training process.
+        cpu_ms: CPU time per sample, minus that of the training process without a tool.
+        samples: number of samples.
+        values: in a typical sample; `most_values`: in the largest (some values are read less often).
+        memory: of the tool's processes; `trainer`: of the training process.
         threads: in the training process.
     """
 
@@ -53,7 +53,7 @@ class _Window:
 
 
 def bare(seconds: float) -> tuple[float, Memory]:
-    """(CPU ms per second, memory) of the training process without any peer, idle as it is when measured."""
+    """(CPU ms per second, memory) of the idle training process without a tool."""
     with Session(NOTHING, 1.0) as session:
         time.sleep(0.5)
         window = _watch(session, seconds)
@@ -61,7 +61,7 @@ def bare(seconds: float) -> tuple[float, Memory]:
 
 
 def in_trainer(peer: Peer, interval_s: float, children: int, plan: Plan, bare_ms_per_s: float) -> Usage:
-    """What a peer uses that a training process starts, beside `children` idle ones."""
+    """Measure a tool that the training process starts, with `children` idle children."""
     with Session(peer, interval_s, children) as session:
         time.sleep(plan.settle_s)
         window = _watch(session, _length(plan, interval_s))
@@ -78,7 +78,7 @@ def in_trainer(peer: Peer, interval_s: float, children: int, plan: Plan, bare_ms
 
 
 def outside(kind: type[NodeExporter] | type[Sadc], interval_s: float, plan: Plan) -> Usage:
-    """What a peer uses that runs by itself."""
+    """Measure a tool that runs independently of the training."""
     with kind(interval_s) as running:
         time.sleep(plan.settle_s)
         window = _watch(running, _length(plan, interval_s))
@@ -94,10 +94,10 @@ def _length(plan: Plan, interval_s: float) -> float:
 
 
 def _watch(watched: Watched, seconds: float) -> _Window:
-    """The CPU time that all processes use from now on. One that is new in the window counts wholly.
+    """The CPU time of all processes during the next seconds, including processes started meanwhile.
 
     Raises:
-        ProcessLookupError: one has ended in the window, and with it its clock.
+        ProcessLookupError: a process ended meanwhile, so that its CPU time is lost.
     """
     pids = watched.pids()
     begin_ns, before = time.time_ns(), watched.clocks(pids)

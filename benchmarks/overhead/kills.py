@@ -1,7 +1,7 @@
-"""What is left after kill -9 of the training process, or of the monitor.
+"""Data loss after kill -9 of the training process or of the monitor.
 
 The training process logs a row every millisecond and prints the row's number once the call has returned. A
-number that was read but whose row is not found later is a lost row.
+row whose number was printed but that is not in the records is lost.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ from runvitals.journal.reader import Tail
 from runvitals.journal.records import Record
 
 _INTERVAL_S = 0.1
-# The journal is looked at this often for the record of the end.
-_LOOK_EVERY_S = 0.0001
+# How often to read the journal while waiting for a record.
+_POLL_S = 0.0001
 
 
 @dataclass(frozen=True)
 class Losses:
-    """After several kills, all together.
+    """The losses of several kills together.
 
     Attributes:
-        accepted: rows whose `log()` had returned; `lost`: those of them that are not in the records.
-        noticed_ms: from the kill to the record of the end (or of the gap), median and longest; empty where
-            the peer records none.
-        samples, samples_lost: samples a reader had seen before the kill, and those of them not found later.
-        damaged: places in the files that cannot be read.
+        accepted: rows whose `log()` had returned; `lost`: those that are not in the records.
+        noticed_ms: durations from the kill to the record of the end (or of the gap); empty if the tool
+            records none.
+        samples, samples_lost: samples that a reader had seen before the kill, and those not found later.
+        damaged: number of damaged records.
     """
 
     label: str
@@ -62,22 +62,22 @@ class _Follower:
     def __init__(self, folder: str) -> None:
         self._tail = Tail(folder)
         self.records: list[Record] = []
-        self._passed = 0  # records that have been waited for, or were written before those
+        self._passed = 0  # records up to the last one that was waited for
 
-    def look(self) -> None:
+    def poll(self) -> None:
         self.records += self._tail.poll()
 
     def wait_for(self, wanted: Callable[[Record], bool]) -> Record:
-        """The next record of a kind."""
+        """The next record that matches."""
         until_s = time.monotonic() + PATIENCE_S
         while time.monotonic() < until_s:
-            self.look()
+            self.poll()
             while self._passed < len(self.records):
                 self._passed += 1
                 if wanted(self.records[self._passed - 1]):
                     return self.records[self._passed - 1]
-            time.sleep(_LOOK_EVERY_S)
-        raise RuntimeError("the record that was waited for has not been written")
+            time.sleep(_POLL_S)
+        raise RuntimeError(f"the expected record was not written within {PATIENCE_S:g} s")
 
     def rows(self) -> set[int]:
         return {r.value["data"]["row"] for r in self.records if r.type == frames.HISTORY}
@@ -95,16 +95,16 @@ def _says(what: str) -> Callable[[Record], bool]:
 
 
 def training_process_killed(kills: int) -> Losses:
-    """kill -9 of the training process at a random moment, `kills` times, each in a new run."""
+    """kill -9 of the training process at a random time, `kills` times, each in a new run."""
     accepted = lost = samples = samples_lost = damaged = 0
     noticed = []
     for _ in range(kills):
         with Session(RUNVITALS, _INTERVAL_S) as session:
             folder = session.ready["about"]["folder"]
             follower = _Follower(folder)
-            session.order("rows")
+            session.send("rows")
             time.sleep(random.uniform(0.3, 0.6))
-            follower.look()
+            follower.poll()
             # As a shell would: somebody waits for the process.
             reaper = threading.Thread(target=session.process.wait)
             reaper.start()
@@ -116,7 +116,7 @@ def training_process_killed(kills: int) -> Losses:
             said = _numbers(session.rest())
             follower.wait_for(_says("end"))
             again = _Follower(folder)
-            again.look()
+            again.poll()
             accepted += len(said)
             lost += len(said - again.rows())
             samples += len(follower.samples())
@@ -127,9 +127,9 @@ def training_process_killed(kills: int) -> Losses:
 
 
 def monitor_killed(kills: int) -> Losses:
-    """kill -9 of the monitor at a random moment, `kills` times, each in a new run, whose rows go on.
+    """kill -9 of the monitor at a random time, `kills` times, each in a new run that continues to log rows.
 
-    The time is that from the kill to the record of the gap, which the next monitor writes.
+    The measured time is from the kill to the record of the gap, which the next monitor writes.
     """
     accepted = lost = samples = samples_lost = damaged = 0
     noticed = []
@@ -137,10 +137,10 @@ def monitor_killed(kills: int) -> Losses:
         with Session(RUNVITALS, _INTERVAL_S) as session:
             about = session.ready["about"]
             follower = _Follower(about["folder"])
-            session.order("rows")
+            session.send("rows")
             time.sleep(random.uniform(0.3, 0.6))
             monitor = _monitor_of(session, about["run"])
-            follower.look()
+            follower.poll()
             killed_s = time.perf_counter()
             os.kill(monitor, signal.SIGKILL)
             seen = follower.samples()
@@ -151,7 +151,7 @@ def monitor_killed(kills: int) -> Losses:
             said = _numbers(session.rest())
             follower.wait_for(_says("end"))
             again = _Follower(about["folder"])
-            again.look()
+            again.poll()
             accepted += len(said)
             lost += len(said - again.rows())
             samples += len(seen)
@@ -162,11 +162,11 @@ def monitor_killed(kills: int) -> Losses:
 
 
 def peer_killed(peer: Peer, kills: int) -> Losses:
-    """kill -9 of the training process with a peer; what it has kept when all its processes have ended."""
+    """kill -9 of the training process with another tool; counted once all its processes have ended."""
     accepted = lost = 0
     for _ in range(kills):
         with Session(peer, 1.0) as session:
-            session.order("rows")
+            session.send("rows")
             time.sleep(2.0)
             os.kill(session.pid, signal.SIGKILL)
             session.process.wait()
@@ -180,7 +180,7 @@ def peer_killed(peer: Peer, kills: int) -> Losses:
 
 
 def _kept(peer: Peer, session: Session) -> int:
-    """How many rows the peer's records hold."""
+    """The number of rows in the tool's records."""
     if peer is WANDB:
         return wandb_rows(session.ready["about"]["folder"])
     with sqlite3.connect(Path(session.directory) / "mlflow.db") as database:
@@ -196,12 +196,12 @@ def _monitor_of(session: Session, run: str) -> int:
 
 
 def _numbers(printed: bytes) -> set[int]:
-    """The numbers in whole lines."""
+    """The numbers in complete lines."""
     return {int(line) for line in printed[: printed.rfind(b"\n") + 1].split()}
 
 
 def measure(kills: int) -> list[Losses]:
-    """Ours, and those of the two peers that keep rows."""
+    """The losses of runvitals, and of the two tools that record rows."""
     return [
         training_process_killed(kills),
         monitor_killed(kills),

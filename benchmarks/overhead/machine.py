@@ -1,4 +1,4 @@
-"""The machine that was measured on, and the versions of what was measured."""
+"""The machine, and the versions of the tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PACKAGES = ("wandb", "mlflow", "nvitop", "psutil", "numpy")
 
 
 def describe() -> list[str]:
-    """Processor, memory, system and Python, a line each."""
+    """Descriptions of processor and memory, and of system and Python."""
     return [
         f"{_cpu_model()}, {os.cpu_count()} cores, {_memory_gib():.0f} GiB",
         f"{platform.system()} {platform.release()}, Python {platform.python_version()} "
@@ -23,7 +23,7 @@ def describe() -> list[str]:
 
 
 def versions() -> list[str]:
-    """name version, of every peer that is installed."""
+    """ "NAME VERSION" of every installed tool."""
     import runvitals
 
     found = [f"runvitals {runvitals.__version__}"]

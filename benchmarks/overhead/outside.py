@@ -1,4 +1,4 @@
-"""Peers that run beside the training process, installed by the system: node_exporter and sadc."""
+"""Tools that run independently of the training, installed by the system: node_exporter and sadc."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SECOND_NS = 1_000_000_000
 
 
 class NodeExporter(Watched):
-    """node_exporter with its default collectors, scraped over one connection that is kept open.
+    """node_exporter with its default collectors, scraped over a persistent connection.
 
-    The scraper is ours, and its own CPU time is not counted.
+    The CPU time of the scraper, which is part of the benchmark, is not counted.
     """
 
     shortest_s = 0.1
@@ -51,7 +51,7 @@ class NodeExporter(Watched):
                 break
             except OSError:
                 if time.monotonic() > until_s:
-                    raise RuntimeError(f"node_exporter does not answer:\n{self.complaints()}") from None
+                    raise RuntimeError(f"node_exporter does not respond:\n{self.stderr()}") from None
                 time.sleep(0.05)
         self._scraper.start()
         return self
@@ -75,7 +75,7 @@ class NodeExporter(Watched):
 
 
 class Sadc(Watched):
-    """The collector of sysstat, a C program that writes binary records; 1 s is its shortest interval."""
+    """The collector of sysstat, a C program that writes binary records. Its shortest interval is 1 s."""
 
     shortest_s = 1.0
 
@@ -90,7 +90,7 @@ class Sadc(Watched):
         return self
 
     def finished(self) -> list[Sample]:
-        """The samples, as `sadf` reads them: one value a line, with the time in its third column."""
+        """The samples as printed by `sadf`: one value per line, with the time in the third column."""
         command = ["sadf", "-p", "-U", str(self._file), "--", "-A"]
         listing = subprocess.run(command, capture_output=True, text=True, check=True, env={"LC_ALL": "C"})
         lines = (line.split("\t") for line in listing.stdout.splitlines())
@@ -101,7 +101,7 @@ class Sadc(Watched):
 
 
 def missing() -> list[str]:
-    """What is not installed, and how to get it."""
+    """For each tool that is not installed, how to install it."""
     wanted = (
         (_EXPORTER, "node_exporter is not measured: apt-get install prometheus-node-exporter"),
         (_SADC and shutil.which("sadf"), "sadc is not measured: apt-get install sysstat"),
@@ -119,7 +119,7 @@ def installed() -> list[type[NodeExporter] | type[Sadc]]:
 
 
 def version(command: list[str]) -> str:
-    """The first line that a program says of itself, or "" where it is not installed."""
+    """The first line of a version command's output; "" if the program is not installed."""
     try:
         answer = subprocess.run(command, capture_output=True, text=True, check=False)
     except FileNotFoundError:

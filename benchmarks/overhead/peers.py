@@ -1,4 +1,4 @@
-"""The peers: what is peculiar to each, and how its samples are read back from what it has kept."""
+"""The tools that are compared: how to configure each, and how to read its samples back from its records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MS = 1_000_000
 
 
 class Sample(NamedTuple):
-    """One sample: begin and end of the stretch in which it was taken, UTC in ns; how many values it has."""
+    """A sample: start and end of its time range in ns UTC, and its number of values."""
 
     begin_ns: int
     end_ns: int
@@ -26,15 +26,15 @@ class Sample(NamedTuple):
 
 @dataclass(frozen=True)
 class Peer:
-    """One way to watch a training run.
+    """A tool that monitors a training.
 
     Attributes:
         name: in `samplers.SAMPLERS`; `label`: in tables.
         companions: parts of the command lines of the processes that it must have.
-        environ: environment variables for an interval in seconds.
-        recorded: the samples in the folder that the training process named; None where they are taken inside
-            the training process, which then tells them itself.
-        log_calls: how many logged rows are timed.
+        environ: environment variables for a sampling interval in seconds.
+        recorded: reads the samples from the folder that the training process reported; None if the tool
+            samples inside the training process, which then reports them itself.
+        log_calls: number of logged rows to time.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Peer:
 
 
 def runvitals_samples(folder: str) -> list[Sample]:
-    """From the journal. A sample's time is taken when its last value is read, cut to whole milliseconds."""
+    """Samples in the journal. Their time is that of the last value, truncated to milliseconds."""
     return [
         Sample(record.time_ms * _MS - 2 * _MS, record.time_ms * _MS + 3 * _MS, _host_values(record))
         for record in read_run(folder)
@@ -55,13 +55,13 @@ def runvitals_samples(folder: str) -> list[Sample]:
 
 
 def _host_values(record: Record) -> int:
-    """How many values a sample has, not counting what the monitor tells of itself."""
+    """The number of values in a sample, without the metrics of the monitor itself."""
     pairs = zip(record.keys, record.values, strict=True)
     return sum(value == value and not key.startswith("monitor.") for key, value in pairs)
 
 
 def wandb_samples(folder: str) -> list[Sample]:
-    """From the `.wandb` file, whole once the run is finished."""
+    """Samples in the `.wandb` file, which is complete once the run is finished."""
     from wandb.proto import wandb_internal_pb2
 
     found = []
@@ -77,7 +77,7 @@ def wandb_samples(folder: str) -> list[Sample]:
 
 
 def wandb_rows(folder: str) -> int:
-    """How many rows of history a `.wandb` file holds."""
+    """The number of history rows in the `.wandb` files."""
     from wandb.proto import wandb_internal_pb2
 
     rows = 0
@@ -90,8 +90,8 @@ def wandb_rows(folder: str) -> int:
 
 
 def leveldb_records(data: bytes) -> Iterator[bytes]:
-    """The records of a LevelDB log, which a `.wandb` file is after 7 bytes of its own: blocks of 32 KiB of
-    fragments, each with checksum (4 bytes), length (2) and type (1 whole, 2 first, 3 middle, 4 last).
+    """The records of a `.wandb` file: a 7-byte header, then a LevelDB log, 32 KiB blocks of fragments with
+    checksum (4 bytes), length (2) and type (1 full, 2 first, 3 middle, 4 last).
     """
     block, head = 32768, struct.Struct("<IHB")
     position, pieces = 7, b""

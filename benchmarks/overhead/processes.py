@@ -1,4 +1,4 @@
-"""The processes a peer has brought along, their CPU time in nanoseconds, and their memory."""
+"""The processes of a tool, their CPU time and memory."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ MARKER = "RUNVITALS_BENCHMARK_SESSION"
 
 
 def cpu_ns(pid: int) -> int:
-    """CPU time, user and system, of all threads of a process since its start.
+    """CPU time (user and system, ns) of all threads of a process since its start, without children.
 
-    The kernel's clock of the process, whose id is ~pid in all but the three lowest bits: exact to the
-    nanosecond, where /proc/PID/stat counts in steps of 10 ms. Children are not included.
+    Reads the kernel's CPU clock of the process, whose id is ~pid except for the three lowest bits. It is
+    exact to the nanosecond, while /proc/PID/stat counts in steps of 10 ms.
 
     Raises:
-        ProcessLookupError: there is no such process.
+        ProcessLookupError: no such process.
     """
     try:
         return time.clock_gettime_ns(~pid << 3 | 2)
     except OSError as error:
-        raise ProcessLookupError(f"there is no process {pid}") from error
+        raise ProcessLookupError(f"no process {pid}") from error
 
 
 def marked(session: str) -> list[int]:
-    """All processes that were started, directly or through others, with the environment variable
-    `RUNVITALS_BENCHMARK_SESSION` set to `session`: those that left the process tree are among them.
+    """All processes with `RUNVITALS_BENCHMARK_SESSION` set to `session`, which descendants inherit, including
+    those that left the process tree.
     """
     wanted = f"{MARKER}={session}".encode()
     return [pid for pid in _pids() if wanted in _read(pid, "environ").split(b"\0")]
 
 
 def command(pid: int) -> list[str]:
-    """The words of a process's command line; none when it has ended."""
+    """The command line of a process; empty if it has ended."""
     return _read(pid, "cmdline").decode(errors="replace").split("\0")[:-1]
 
 
@@ -45,7 +45,7 @@ def thread_count(pid: int) -> int:
 
 @dataclass(frozen=True)
 class Memory:
-    """Megabytes (MiB) of one or more processes: resident, proportional to sharing, and theirs alone."""
+    """Memory of one or more processes in MiB: resident, proportional (PSS) and unshared (USS)."""
 
     rss: float
     pss: float
@@ -59,7 +59,7 @@ class Memory:
 
 
 def memory(pids: Iterable[int]) -> Memory:
-    """Of all these processes together, from /proc/PID/smaps_rollup."""
+    """The memory of all these processes together, from /proc/PID/smaps_rollup."""
     total = Memory(0.0, 0.0, 0.0)
     for pid in pids:
         lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
@@ -73,7 +73,7 @@ def _pids() -> Iterator[int]:
 
 
 def _read(pid: int, name: str) -> bytes:
-    """A file of a process, empty when it has ended meanwhile."""
+    """A file of a process; empty if the process has ended."""
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
     except (FileNotFoundError, ProcessLookupError, PermissionError):

@@ -1,4 +1,4 @@
-"""The results as Markdown tables: each peer with its ratio to us, and the budgets with what was measured."""
+"""The results as Markdown tables: each tool with its ratio to runvitals, and the budgets."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ def losses_table(losses: Sequence[Losses]) -> str:
 
 
 def budget_table(checks: Sequence[tuple[str, float, float, str]]) -> str:
-    """What was allowed and what was measured: (what, budget, measured, unit)."""
+    """The table of budgets: (name, budget, measured value, unit)."""
     rows = [
         [what, f"≤ {allowed:g} {unit}", f"{measured:.2f} {unit}", "yes" if measured <= allowed else "NO"]
         for what, allowed, measured, unit in checks

@@ -1,6 +1,6 @@
-"""The training process's half of each peer: import it, start it, log a row, stop it.
+"""How the training process uses each tool: import it, start it, log a row, stop it.
 
-This module is part of the process that is measured, so it imports next to nothing itself.
+This module is loaded into the measured process, so it imports very little.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-# nvitop has a second thread that takes the snapshots, at about the time when the first collects them.
+# nvitop takes the snapshots in a second thread, at about the time when the first one collects them.
 _AROUND_NS = 5_000_000
 
 TYPE_CHECKING = False
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
     from typing import Any, Protocol
 
     class Sampler(Protocol):
-        """What the training process does with a peer."""
+        """The interface to a tool."""
 
         def load(self) -> None:
-            """Import it, with all that its first use would import."""
+            """Import the tool, including everything that its first use would import."""
 
         def start(self, interval_s: float, directory: str) -> None: ...
 
         def log(self, row: int) -> None: ...
 
         def samples(self) -> list[tuple[int, int, int]]:
-            """(begin, end, number of values) of each sample taken inside this process, UTC in ns."""
+            """(start, end, number of values) of each sample taken inside this process, in ns UTC."""
 
         def about(self) -> dict[str, str]:
-            """What the other side needs to find the records."""
+            """What the benchmark needs to find the records."""
 
         def stop(self) -> None: ...
 
 
 class Nothing:
-    """The bare training process that all others are compared with."""
+    """The training process without a tool, the baseline."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[int, int, int]] = []
@@ -104,7 +104,7 @@ class Wandb(Nothing):
 
 
 class WandbTree(Wandb):
-    """With the children of the training process counted, which is off by default."""
+    """Includes the children of the training process, which is off by default."""
 
     tree = True
 
@@ -123,13 +123,13 @@ class Mlflow(Nothing):
         mlflow = self._mlflow
         mlflow.set_tracking_uri(self.store.format(directory))
         run = mlflow.start_run(log_system_metrics=False)
-        # As `start_run(log_system_metrics=True)` does it, but for the pause, which also takes the times.
+        # Like `start_run(log_system_metrics=True)`, except for the event, which also records the times.
         self._monitor = self._monitor_class(run.info.run_id, sampling_interval=interval_s)
         self._monitor._shutdown_event = self._pause()
         self._monitor.start()
 
     def _pause(self) -> Any:
-        """The event on which MLflow's thread waits between samples; between two waits it samples."""
+        """The event on which MLflow's thread waits between samples. It samples between two waits."""
         import threading
 
         taken, monitors = self.taken, self._monitor.monitors
@@ -189,7 +189,7 @@ class Nvitop(Nothing):
 
 
 class Psutil(Nothing):
-    """A thread as many a training script has one: host, disk, network, and the whole process tree."""
+    """A typical sampling thread in a training script: host, disk, network, and the process tree."""
 
     def load(self) -> None:
         import psutil
@@ -271,11 +271,11 @@ SAMPLERS: dict[str, type[Nothing]] = {
 
 
 def sampler(name: str) -> Sampler:
-    """The training process's half of a peer.
+    """The interface to a tool.
 
     Raises:
-        SystemExit: there is no peer of that name.
+        SystemExit: unknown tool.
     """
     if name not in SAMPLERS:
-        sys.exit(f"no peer is called {name!r}; there are {', '.join(SAMPLERS)}")
+        sys.exit(f"unknown tool {name!r}; expected one of {', '.join(SAMPLERS)}")
     return SAMPLERS[name]()

@@ -1,4 +1,4 @@
-"""The orchestrator's handle on a training process with a peer in it, or on a peer that runs by itself."""
+"""Controls a training process with a tool, or a tool that runs independently."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ _KEPT = ("PATH", "HOME", "LANG", "TMPDIR", "LD_LIBRARY_PATH")
 
 
 class Watched:
-    """Processes that carry a mark in their environment, found wherever they have gone.
+    """A process and its descendants, which are found by a marker in their environment.
 
     Attributes:
         pid: the process that was started.
-        directory: a folder for all that it writes; removed at the end.
-        idle: pids that are furniture (idle children of the training process), never the peer's.
+        directory: a folder for its files; removed at the end.
+        idle: PIDs of idle children of the training process, which do not belong to the tool.
     """
 
     def __init__(self, peer: Peer) -> None:
@@ -67,30 +67,30 @@ class Watched:
         return self.process.pid
 
     def pids(self) -> list[int]:
-        """All processes of the peer, and the training process.
+        """All processes of the tool, and the training process.
 
         Raises:
-            RuntimeError: one that the peer is known to have is not among them.
+            RuntimeError: a process that the tool must have is missing.
         """
         found = self.left()
         commands = [" ".join(processes.command(pid)) for pid in found]
         for name in self.peer.companions:
             if not any(name in command for command in commands):
                 raise RuntimeError(
-                    f"{self.peer.label} runs without its {name}: {commands}\n{self.complaints()}"
+                    f"{self.peer.label} runs without its process {name}: {commands}\n{self.stderr()}"
                 )
         return found
 
     def left(self) -> list[int]:
-        """Processes that still are there, whichever."""
+        """The processes that are still running."""
         return [pid for pid in processes.marked(self._mark) if pid not in self.idle]
 
     def clocks(self, pids: list[int]) -> dict[int, int]:
         """CPU time of each process in ns."""
         return {pid: processes.cpu_ns(pid) for pid in pids}
 
-    def complaints(self) -> str:
-        """The end of what has been written to stderr."""
+    def stderr(self) -> str:
+        """The end of the output on stderr."""
         return self.errors.read_text(errors="replace")[-2000:]
 
     def __exit__(
@@ -114,18 +114,18 @@ class Watched:
                     continue
             self.process.poll()
             if time.monotonic() > until_s:
-                raise RuntimeError(f"{left} of {self.peer.label} cannot be killed")
+                raise RuntimeError(f"processes {left} of {self.peer.label} could not be killed")
             time.sleep(0.01)
 
 
 class Session(Watched):
-    """A training process with a peer in it.
+    """A training process with a tool.
 
     Args:
-        peer: which.
-        interval_s: the peer's sampling interval.
+        peer: the tool.
+        interval_s: its sampling interval.
         children: idle child processes of the training process.
-        cpu: the one CPU that the training process, and all it starts, is bound to; None = no bound.
+        cpu: the core that the training process and its descendants are bound to, if any.
 
     Example:
         >>> with Session(PEERS["runvitals"], 1.0) as session:
@@ -156,19 +156,20 @@ class Session(Watched):
         self.idle = frozenset(self.ready["children"])
         return self
 
-    def ask(self, order: str) -> dict[str, Any]:
-        """Give an order, and wait for the answer.
+    def ask(self, command: str) -> dict[str, Any]:
+        """Send a command and return the response.
 
         Raises:
-            RuntimeError: the training process has ended, or does not answer; with the end of its stderr.
+            RuntimeError: the training process has ended or does not respond.
         """
-        self.order(order)
+        self.send(command)
         return self._answer()
 
-    def order(self, order: str) -> None:
+    def send(self, command: str) -> None:
+        """Send a command without waiting for a response."""
         stdin = self.process.stdin
         assert stdin is not None
-        stdin.write(order.encode() + b"\n")
+        stdin.write(command.encode() + b"\n")
         stdin.flush()
 
     def _answer(self) -> dict[str, Any]:
@@ -184,20 +185,20 @@ class Session(Watched):
             readable, _, _ = select.select([stdout], [], [], max(0.0, until_s - time.monotonic()))
             data = os.read(stdout.fileno(), 65536) if readable else b""
             if not data:
-                why = "ended" if readable else "does not answer"
-                raise RuntimeError(f"the training process with {self.peer.label} {why}:\n{self.complaints()}")
+                why = "ended" if readable else "does not respond"
+                raise RuntimeError(f"the training process with {self.peer.label} {why}:\n{self.stderr()}")
             self._answers += data
         line, _, self._answers = self._answers.partition(b"\n")
         return line
 
     def rest(self) -> bytes:
-        """All that is still to come on stdout, once the training process has ended."""
+        """The rest of stdout, once the training process has ended."""
         stdout = self.process.stdout
         assert stdout is not None
         return self._answers + stdout.read()
 
     def train(self, kind: str, seconds: float) -> tuple[array[int], list[Sample]]:
-        """Run a training loop; (the end of each step in ns, the samples taken inside the process)."""
+        """Run a training loop; returns the end of each step in ns, and the samples taken in the process."""
         path = self.directory / "steps"
         answer = self.ask(f"loop {kind} {seconds} {path}")
         ends = array("q")
@@ -205,7 +206,7 @@ class Session(Watched):
         return ends, [Sample(*sample) for sample in answer["samples"]]
 
     def end(self) -> float:
-        """Let the peer finish and the training process end; ms that the peer took to finish."""
+        """Stop the tool and end the training process; returns how long the tool took to stop, in ms."""
         answer = self.ask("end")
         self.process.wait(PATIENCE_S)
         return float(answer["finish_ms"])

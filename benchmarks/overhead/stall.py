@@ -1,4 +1,4 @@
-"""How long a sample holds up a training loop, with a spare core and with none."""
+"""How long a sample delays a training loop, with and without a spare core."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from benchmarks.overhead.session import Session
 PEERS = (NOTHING, RUNVITALS, WANDB, NVITOP, PSUTIL, MLFLOW)
 LOOPS = ("python", "numpy")
 _WARM_S = 1.0
-# Between samples. A thread that has to share the interpreter's lock with the loop needs up to 0.2 s for a
-# sample, and there must be steps without one to compare with.
+# Between samples. A thread that shares the interpreter's lock with the loop needs up to 0.2 s for a sample,
+# and there must be steps without a sample for comparison.
 _INTERVAL_S = 0.15
 _LONG_INTERVAL_S = 0.5
 _LONG = (NVITOP, PSUTIL, MLFLOW)
@@ -23,7 +23,7 @@ _LONG = (NVITOP, PSUTIL, MLFLOW)
 
 @dataclass(frozen=True)
 class Case:
-    """One training loop beside one peer; `only_core`: everything bound to one core."""
+    """A training loop with a tool; `only_core`: everything is bound to one core."""
 
     label: str
     loop: str
@@ -34,8 +34,7 @@ class Case:
 def measure(peer: Peer, loop: str, only_core: bool, plan: Plan) -> Case:
     """The stall per sample of a loop of pure Python or of matrix products.
 
-    Bound to one core before the peer starts, the training process hands that bound on to all that the peer
-    starts.
+    The training process is bound to one core before the tool starts, so the tool's processes inherit that.
     """
     cpu = max(os.sched_getaffinity(0)) if only_core else None
     interval_s = _LONG_INTERVAL_S if peer in _LONG else _INTERVAL_S
@@ -51,6 +50,6 @@ def measure(peer: Peer, loop: str, only_core: bool, plan: Plan) -> Case:
 
 
 def _made_up(begin_ns: int, end_ns: int) -> list[Sample]:
-    """Moments at which nobody samples: what is measured at them is the noise."""
+    """Times at which no sample is taken, to measure the noise."""
     step_ns = int(_INTERVAL_S * 1e9)
     return [Sample(t, t + 5_000_000, 0) for t in range(begin_ns + step_ns, end_ns, step_ns)]

@@ -1,4 +1,4 @@
-"""What the calls of a training script cost: import, init, log, finish."""
+"""The duration of the calls in a training script: import, init, log, finish."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from benchmarks.overhead.peers import Peer
 from benchmarks.overhead.plan import Plan
 from benchmarks.overhead.session import Session
 
-# Between start and finish, so that neither waits for the other's work.
+# Between start and finish, so that they do not overlap.
 _PAUSE_S = 0.3
 
 
 @dataclass(frozen=True)
 class Calls:
-    """Times of a peer's calls: of the first fresh process, and the median of all.
+    """Durations of a tool's calls: in the first fresh process, and the median of all.
 
-    `import` is everything that the first use of the peer's functions would import; `init` begins a run and
-    starts the sampling; `log_us` is one row of two values, in a loop without pauses; None = not measured.
+    `import` includes everything that the first use of the tool's functions would import. `init` starts a run
+    and the sampling. `log_us` is for a row of two values, in a loop without pauses; None if not measured.
     """
 
     label: str
@@ -32,7 +32,7 @@ class Calls:
 
 
 def measure(peer: Peer, plan: Plan) -> Calls:
-    """Over `plan.processes` fresh training processes, each with an empty data folder."""
+    """Measure in `plan.processes` fresh training processes, each with an empty data folder."""
     imports, inits, finishes, logs = [], [], [], []
     for _ in range(plan.processes):
         with Session(peer, 1.0) as session:

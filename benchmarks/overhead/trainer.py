@@ -1,8 +1,8 @@
-"""The training process: starts a peer, waits for orders on stdin, answers with a line of JSON each.
+"""The training process: starts a tool, reads commands from stdin, and responds with a line of JSON to each.
 
-Started by `session.py` as `python -c "…; main()" PEER INTERVAL_S DIRECTORY CHILDREN CPU`, with CPU a number
-to be bound to before the peer starts, or -1. Orders: `samples`; `log COUNT`; `loop python|numpy SECONDS
-FILE`; `rows` (log rows, printing the number of each that was accepted, until killed); `end`.
+Started by `session.py` as `python -c "…; main()" TOOL INTERVAL_S DIRECTORY CHILDREN CPU`. CPU is the core to
+bind the process to before the tool starts, or -1. Commands: `samples`; `log COUNT`; `loop python|numpy
+SECONDS FILE`; `rows` (log rows until killed, printing the number of each accepted row); `end`.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ ROW_EVERY_S = 0.001
 
 
 def main() -> None:
-    """One training process, from the peer's import to its end."""
+    """Run the training process, from importing the tool to stopping it."""
     name, interval_s, directory, children, cpu = sys.argv[1:6]
     answers = os.dup(1)
-    os.dup2(2, 1)  # what peers print must not look like an answer
+    os.dup2(2, 1)  # output of the tool must not be mistaken for a response
     if int(cpu) >= 0:
         os.sched_setaffinity(0, {int(cpu)})
     idle = [os.posix_spawn("/bin/sleep", ["sleep", "100000"], os.environ) for _ in range(int(children))]
@@ -51,17 +51,17 @@ def main() -> None:
         about=peer.about(),
     )
     for line in sys.stdin:
-        order, *words = line.split()
-        if order == "samples":
+        command, *words = line.split()
+        if command == "samples":
             answer(samples=peer.samples())
-        elif order == "log":
+        elif command == "log":
             answer(us=time_log(peer, int(words[0])))
-        elif order == "loop":
+        elif command == "loop":
             train(words[0], float(words[1]), words[2])
             answer(samples=peer.samples())
-        elif order == "rows":
+        elif command == "rows":
             log_until_killed(peer, answers)
-        elif order == "end":
+        elif command == "end":
             break
     began_s = time.perf_counter()
     peer.stop()
@@ -69,7 +69,7 @@ def main() -> None:
 
 
 def time_log(peer: Sampler, count: int) -> list[float]:
-    """Microseconds of each of `count` calls that log a row."""
+    """The durations of `count` calls that log a row, in µs."""
     times = []
     for row in range(count):
         began_ns = time.perf_counter_ns()
@@ -79,7 +79,7 @@ def time_log(peer: Sampler, count: int) -> list[float]:
 
 
 def log_until_killed(peer: Sampler, answers: int) -> None:
-    """A row, then its number on stdout: a number that was read is a row that was accepted."""
+    """Log rows, printing the number of each one after it was accepted."""
     row = 0
     while True:
         peer.log(row)
@@ -89,7 +89,7 @@ def log_until_killed(peer: Sampler, answers: int) -> None:
 
 
 def train(kind: str, seconds: float, path: str) -> None:
-    """A training loop of steps of about 0.7 ms; writes the end of each (UTC in ns, 64 bits) to a file."""
+    """Run a training loop of steps of about 0.7 ms; writes the end of each (ns UTC, 64 bits) to a file."""
     from array import array
 
     step = python_step() if kind == "python" else numpy_step()
@@ -106,7 +106,7 @@ def train(kind: str, seconds: float, path: str) -> None:
 
 
 def python_step() -> Callable[[], object]:
-    """Pure Python, which holds the interpreter's lock throughout."""
+    """A step in pure Python, which holds the interpreter's lock throughout."""
 
     def work(count: int) -> int:
         total = 0
@@ -124,7 +124,7 @@ def python_step() -> Callable[[], object]:
 
 
 def numpy_step() -> Callable[[], object]:
-    """Matrix products, which let go of the lock while they compute."""
+    """A step of matrix products, which release the lock while computing."""
     import numpy
 
     left = numpy.random.default_rng(0).random((MATRIX, MATRIX))
