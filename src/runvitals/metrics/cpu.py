@@ -5,13 +5,13 @@ from runvitals.metrics.metric import counter, gauge, rate
 # fmt: off
 METRICS = (
     gauge("cpu.mean", "%", "CPU", name="cpu.utilization", mlflow=("cpu_utilization_percentage", 1.0),
-          text="Busy share of all CPUs of the host that are available to the run.",
+          text="Utilization of all CPUs of the host that are available to the run.",
           source="1 − (idle + iowait) ÷ all time in /proc/stat"),
     gauge("cpu.ofLimit", "%", "CPU", name="cgroup.cpu.utilization", scope="cgroup",
           text="CPU time of the cgroup as a share of its quota.",
           source="growth of usage_usec (v1: cpuacct.usage) ÷ seconds ÷ cgroup.cpu.limit"),
     gauge("cpu.{i}.cpu_percent", "%", "CPU per core", name="cpu.core.utilization",
-          text="Busy share of one logical CPU.",
+          text="Utilization of one logical CPU.",
           source="1 − (idle + iowait) ÷ all time of cpuN in /proc/stat"),
     gauge("cpu.user", "%", "CPU by mode", name="cpu.user",
           otel="system.cpu.utilization", attributes={"cpu.mode": "user"},
