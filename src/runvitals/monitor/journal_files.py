@@ -64,7 +64,7 @@ class JournalFiles:
         """
         problem = self._sync_all()
         if problem and problem != self._problem:
-            self._warn("sync_failed", problem)
+            self._warn("sync_failed", f"could not flush to disk: {problem}")
         self._problem = problem
 
     def _sync_all(self) -> str:

@@ -179,7 +179,7 @@ class SourceReporter:
             from runvitals.environment import redaction  # only needed if a source fails
 
             reason = redaction.text(f"{type(error).__name__}: {error}")
-            event = {"name": "collector_failed", "level": "warning", "text": f"{source}: {reason}"}
+            event = {"name": "collector_failed", "level": "warning", "text": f"{source} failed: {reason}"}
             state = {"state": "failing", "reason": reason}
         now_ms = self._journal.clock.now_ms()
         self._journal.json(frames.EVENT, {"t": now_ms, "source": source, **event})
