@@ -104,7 +104,10 @@ def _quantum(column: NDArray[np.float64]) -> float | None:
     for quantum in _QUANTA:
         if np.array_equal(_rounded(column, quantum), column):
             return quantum
-    step = float(np.diff(np.unique(column)).min())  # of a percentage of a total: one page of it
+    distinct = np.unique(column)
+    if len(distinct) < 2:
+        return None
+    step = float(np.diff(distinct).min())  # of a percentage of a total: one page of it
     multiples = column / step
     are_multiples = bool((np.abs(multiples - np.round(multiples)) < _TOLERANCE).all())
     return step if are_multiples and multiples.max() < _MAX_STEPS else None

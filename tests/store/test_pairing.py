@@ -109,7 +109,7 @@ def test_a_missing_log_is_reported(store: Path) -> None:
     assert not (store / "log.db").exists()
 
 
-def test_a_log_that_is_gone_with_all_samples_in_it_is_missed(store: Path) -> None:
+def test_a_missing_log_that_contained_all_samples_is_reported(store: Path) -> None:
     (store / "log.db").unlink()
     with pytest.raises(StoreError, match=r"the catalogue .* contains runs: .*log.db was lost"):
         serve(store)
@@ -140,8 +140,8 @@ def seal(folder: Path) -> Path:
 
 def problems(folder: Path) -> list[str]:
     return [
-        str(one)
-        for one in (*check(str(folder)), *check_metadata_store(str(folder), str(folder / "catalogue.db")))
+        str(problem)
+        for problem in (*check(str(folder)), *check_metadata_store(str(folder), str(folder / "catalogue.db")))
     ]
 
 
@@ -188,7 +188,7 @@ def test_a_month_file_of_another_store_that_appears_while_in_use_is_not_read(
         os.replace(theirs, ours)
         result = samples.read([1], None, 0, 2 * NOW)
         assert not result.series
-        assert [one.reason for one in result.damaged] == [
+        assert [damage.reason for damage in result.damaged] == [
             f"{ours}: {ours}: the file belongs to another store"
         ]
         assert samples.stats().warnings == (f"{ours}: the file belongs to another store",)

@@ -66,8 +66,8 @@ def store(tmp_path: Path) -> Path:
 
 def problems(folder: Path) -> list[str]:
     return [
-        str(one)
-        for one in (*check(str(folder)), *check_metadata_store(str(folder), str(folder / "catalogue.db")))
+        str(problem)
+        for problem in (*check(str(folder)), *check_metadata_store(str(folder), str(folder / "catalogue.db")))
     ]
 
 
@@ -86,8 +86,10 @@ def runs(folder: Path) -> dict[str, int]:
         while True:
             page = catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 1000, after)
             for row in page.runs:
-                lanes = [one.lane_id for one in catalogue.writers.of_runs([row.id])[row.id]]
-                counts[row.uid] = sum(len(one.t) for one in samples.read(lanes, None, 0, 2 * NOW).series)
+                lanes = [writer.lane_id for writer in catalogue.writers.of_runs([row.id])[row.id]]
+                counts[row.uid] = sum(
+                    len(series.t) for series in samples.read(lanes, None, 0, 2 * NOW).series
+                )
             after = page.next
             if after is None:
                 return counts
@@ -129,9 +131,9 @@ def test_a_truncated_metadata_store_is_recovered_as_far_as_readable(store: Path)
     assert any("catalogue.db: " in problem for problem in problems(store))
     run_repair(store)
     assert problems(store) == []
-    found = runs(store)
-    assert sum(found.values()) == RUNS * 160
-    assert sum(name.startswith("otter") for name in found) > RUNS // 4
+    counts = runs(store)
+    assert sum(counts.values()) == RUNS * 160
+    assert sum(name.startswith("otter") for name in counts) > RUNS // 4
     assert (store / "catalogue.db.damaged-1").exists()
 
 
@@ -140,9 +142,9 @@ def test_a_damaged_metadata_store_is_recovered_as_far_as_readable(store: Path) -
     assert problems(store)
     run_repair(store)
     assert problems(store) == []
-    found = runs(store)
-    assert sum(found.values()) == RUNS * 160
-    assert sum(name.startswith("otter") for name in found) > RUNS // 4
+    counts = runs(store)
+    assert sum(counts.values()) == RUNS * 160
+    assert sum(name.startswith("otter") for name in counts) > RUNS // 4
 
 
 def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
@@ -152,10 +154,10 @@ def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
     assert [problem for problem in problems(store) if "is missing" in problem]
     run_repair(store)
     assert problems(store) == []
-    found = runs(store)
-    assert set(found.values()) == {160}
-    assert len(found) == RUNS
-    assert all(name.startswith("recovered-") for name in found)
+    counts = runs(store)
+    assert set(counts.values()) == {160}
+    assert len(counts) == RUNS
+    assert all(name.startswith("recovered-") for name in counts)
     with open_metadata_store(str(store / "catalogue.db")) as catalogue:
         (writer,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
         assert writer.lane_id > RUNS
@@ -181,9 +183,9 @@ def test_an_older_copy_of_the_metadata_store_is_paired(store: Path, tmp_path: Pa
     assert any("has not assigned" in problem for problem in problems(store))
     run_repair(store)
     assert problems(store) == []
-    found = runs(store)
-    assert found.pop(f"recovered-{writer.lane_id}") == 1
-    assert found == {f"otter-{n}": 160 for n in range(RUNS)}
+    counts = runs(store)
+    assert counts.pop(f"recovered-{writer.lane_id}") == 1
+    assert counts == {f"otter-{n}": 160 for n in range(RUNS)}
 
 
 def test_the_metadata_store_of_another_store_is_not_paired(store: Path, tmp_path: Path) -> None:
@@ -261,7 +263,7 @@ def test_a_deleted_month_file_is_reported_until_restored_or_the_loss_is_accepted
     with SqliteChunks(str(store), SMALL) as samples:
         assert samples.stats().warnings == (f"{path} {MISSING}",)
         result = samples.read([1], None, 0, 2 * NOW)
-        assert [one.reason for one in result.damaged] == [f"{path} {MISSING}"]
+        assert [damage.reason for damage in result.damaged] == [f"{path} {MISSING}"]
     (store / "elsewhere").rename(path)
     assert problems(store) == []
     path.unlink()
@@ -286,7 +288,7 @@ def test_a_month_file_deleted_while_in_use_is_created_anew_and_reported(store: P
         assert path.exists()
         assert samples.stats().warnings == (f"{path} {MISSING}",)
         result = samples.read([1], None, int(t[0]), 2 * NOW)
-        assert [len(one.t) for one in result.series] == [40]
+        assert [len(series.t) for series in result.series] == [40]
     with SqliteChunks(str(store), SMALL) as samples:
         assert samples.stats().warnings == (f"{path} {MISSING}",)
     assert f"{path}: {MISSING}" in problems(store)

@@ -27,21 +27,21 @@ ENVELOPE = {**ROW, "v": [[1.5, 2.5], [None, 7]]}
 
 
 @pytest.fixture
-def make(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
-    made: list[Server] = []
+def make_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Server]]:
+    servers: list[Server] = []
 
-    def server(**limits: Any) -> Server:
-        made.append(Server(str(tmp_path_factory.mktemp("store")), Limits(**limits)))
-        return made[-1]
+    def make(**limits: Any) -> Server:
+        servers.append(Server(str(tmp_path_factory.mktemp("store")), Limits(**limits)))
+        return servers[-1]
 
-    yield server
-    for one in made:
-        one.close()
+    yield make
+    for server in servers:
+        server.close()
 
 
 @pytest.fixture
-def server(make: Callable[..., Server]) -> Server:
-    return make()
+def server(make_server: Callable[..., Server]) -> Server:
+    return make_server()
 
 
 def test_json_is_stored_and_acknowledged(server: Server) -> None:
@@ -83,8 +83,8 @@ def test_all_formats_store_the_same_values(server: Server) -> None:
             del envelope["t"]
         answer = server.post(msgspec.msgpack.encode(envelope), kind) if kind else server.json(envelope)
         assert (answer.status_code, answer.json()["schema"]) == (200, 1), answer.text
-    every = server.store.read(server.store.active_runs(0), None, 0, 2 * NOW).series
-    assert [one.values.tolist() for one in every] == [[1.5, 2.5], [3.5, 4.5]] * 3
+    stored = server.store.read(server.store.active_runs(0), None, 0, 2 * NOW).series
+    assert [series.values.tolist() for series in stored] == [[1.5, 2.5], [3.5, 4.5]] * 3
 
 
 @pytest.mark.parametrize(
@@ -168,13 +168,13 @@ def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
     sections = server.catalogue.sections.read([run.id])[run.id]
     assert sections.shared == {"config": {"lr": 0.1}}
     assert sections.by_host == {"machine": {"node1": {"cpus": 4}}}
-    assert [(one.name, one.data) for one in server.catalogue.events.of_run(run.id)] == [
+    assert [(event.name, event.data) for event in server.catalogue.events.of_run(run.id)] == [
         ("alert", {"step": 7})
     ]
-    assert [(one.host, one.pid, one.rank) for one in server.catalogue.writers.processes(run.id)] == [
-        ("node1", 7, 0)
-    ]
-    assert [one.text for one in server.catalogue.console.tail(run.id).pieces] == ["epoch 1\n"]
+    assert [
+        (process.host, process.pid, process.rank) for process in server.catalogue.writers.processes(run.id)
+    ] == [("node1", 7, 0)]
+    assert [line.text for line in server.catalogue.console.tail(run.id).pieces] == ["epoch 1\n"]
 
 
 @pytest.mark.parametrize(
@@ -224,7 +224,7 @@ def test_records_of_unknown_kinds_are_stored_as_events(server: Server) -> None:
     assert server.json({**ENVELOPE, "records": records}).json()["stored"]
     run = server.catalogue.runs.find("abc", NOW)
     assert run is not None
-    kept = [(one.name, one.time_ms - NOW, one.data) for one in server.catalogue.events.of_run(run.id)]
+    kept = [(event.name, event.time_ms - NOW, event.data) for event in server.catalogue.events.of_run(run.id)]
     assert sorted(kept) == [
         ("info", 3, {"revision": 7}),
         ("lifecycle.end", 2, {"what": "end", "state": "preempted"}),
@@ -256,13 +256,13 @@ def test_devices_are_read_from_the_machine_section(server: Server) -> None:
     assert answer.status_code == 200, answer.text
     run = server.catalogue.runs.find("abc", NOW)
     assert run is not None
-    found = server.catalogue.devices.of_run(run.id)
-    assert [(one.identity, one.position, one.vendor, one.used) for one in found] == [
+    devices = server.catalogue.devices.of_run(run.id)
+    assert [(device.identity, device.position, device.vendor, device.used) for device in devices] == [
         ("node1/0000:02:00.0", 1, "nvidia", None),
         ("GPU-1", 3, "nvidia", None),
     ]
     wanted = Filter(device="GPU-1")
-    assert [one.uid for one in server.catalogue.runs.page(wanted, RunSort("started_ms"), NOW).runs] == ["abc"]
+    assert [row.uid for row in server.catalogue.runs.page(wanted, RunSort("started_ms"), NOW).runs] == ["abc"]
 
 
 def test_a_run_is_lost_while_silent_and_running_when_it_is_heard_of_again(server: Server) -> None:
@@ -299,8 +299,10 @@ def test_unsupported_requests_are_rejected(server: Server) -> None:
     assert server.post(b" " * (9 << 20)).status_code == 413
 
 
-def test_requests_beyond_the_memory_limit_are_rejected_with_retry_after(make: Callable[..., Server]) -> None:
-    answer = make(bytes_in_flight=10).json(ENVELOPE)
+def test_requests_beyond_the_memory_limit_are_rejected_with_retry_after(
+    make_server: Callable[..., Server],
+) -> None:
+    answer = make_server(bytes_in_flight=10).json(ENVELOPE)
     assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
 
 

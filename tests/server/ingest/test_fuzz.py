@@ -164,12 +164,12 @@ def test_any_value_replaced(
 @bounded
 @given(
     form=st.sampled_from([JSON, MSGPACK, "zstd", "gzip"]),
-    others=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=3),
+    replaced=st.lists(st.tuples(st.integers(0, 5000), st.integers(0, 255)), max_size=3),
     kept=st.sampled_from([1.0, 1.0, 0.99, 0.5]),
     more=st.sampled_from([b"", b"", b"x", b"\0" * 100]),
 )
 def test_damaged_bytes(
-    server: Server, form: str, others: list[tuple[int, int]], kept: float, more: bytes
+    server: Server, form: str, replaced: list[tuple[int, int]], kept: float, more: bytes
 ) -> None:
     """A valid request with some bytes changed, truncated, or with bytes appended."""
     run = f"damaged-{next(_numbers)}"
@@ -179,8 +179,8 @@ def test_damaged_bytes(
         content = zstandard.compress(content) if form == "zstd" else gzip.compress(content)
         headers = {"content-encoding": form}
     damaged = bytearray(content[: int(len(content) * kept)] + more)
-    for place, byte in others:
-        damaged[place % len(damaged)] = byte
+    for offset, byte in replaced:
+        damaged[offset % len(damaged)] = byte
     answer = server.post(bytes(damaged), JSON if form == JSON else MSGPACK, **headers)
     check(server, answer, [run] if answer.status_code != 200 else [])
 

@@ -63,7 +63,7 @@ def _assert_equal_aggregates(
         mine = store.aggregate(metric, runs, t0, t1, bucket_ms, group_by)
         models = model.aggregate(metric, runs, t0, t1, bucket_ms, group_by)
         assert mine.damaged == []
-        assert [one.group for one in mine.series] == [one.group for one in models.series]
+        assert [series.group for series in mine.series] == [series.group for series in models.series]
         for ours, theirs in zip(mine.series, models.series, strict=True):
             for name in ("t", "n", "min", "max"):
                 np.testing.assert_array_equal(getattr(ours, name), getattr(theirs, name), name)
@@ -72,7 +72,7 @@ def _assert_equal_aggregates(
 
 def _assert_equal_latest(store: SampleStore, model: SampleStore, runs: Sequence[int]) -> None:
     mine, models = store.latest(runs), model.latest(runs)
-    assert [one.run for one in mine] == [one.run for one in models]
+    assert [latest.run for latest in mine] == [latest.run for latest in models]
     for ours, theirs in zip(mine, models, strict=True):
         assert ours.metrics.tolist() == theirs.metrics.tolist()
         assert ours.t.tolist() == theirs.t.tolist()

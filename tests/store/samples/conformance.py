@@ -208,8 +208,8 @@ class Conformance:
     def test_series_are_ordered_by_run_as_given_then_by_metric(self, store: SampleStore) -> None:
         store.append([batch(1, [0], [[1.0, 2.0]], run=run, metrics=(9, 4)) for run in (3, 1, 2)])
         series = store.read([2, 3, 7], [9, 4, 5], *ALL).series
-        assert [(one.run, one.metric) for one in series] == [(2, 4), (2, 9), (3, 4), (3, 9)]
-        assert [one.metric for one in store.read([1], None, *ALL).series] == [4, 9]
+        assert [(series.run, series.metric) for series in series] == [(2, 4), (2, 9), (3, 4), (3, 9)]
+        assert [series.metric for series in store.read([1], None, *ALL).series] == [4, 9]
 
     def test_buckets_are_complete_at_both_ends(self, store: SampleStore) -> None:
         store.append([batch(1, range(1000), np.arange(1000.0))])
@@ -256,7 +256,7 @@ class Conformance:
     def test_latest_returns_an_earlier_value_if_the_newest_became_a_gap(self, store: SampleStore) -> None:
         store.append([batch(1, range(50), np.arange(50.0))])
         store.append([batch(2, [48, 49], [np.nan, np.nan])])
-        assert [(one.t[0] - T0, one.values[0]) for one in store.latest([1])] == [(47, 47.0)]
+        assert [(latest.t[0] - T0, latest.values[0]) for latest in store.latest([1])] == [(47, 47.0)]
         store.append([batch(3, range(48), np.full(48, np.nan))])
         assert store.latest([1]) == []
 
@@ -286,9 +286,9 @@ class Conformance:
 
     def test_aggregates_of_narrow_buckets(self, store: SampleStore) -> None:
         store.append([batch(1, range(100), np.arange(100.0), run=run) for run in range(5)])
-        (one,) = store.aggregate(1, range(5), T0 + 25, T0 + 44, 10).series
-        assert ((one.t - T0).tolist(), one.n.tolist()) == ([20, 30, 40], [25, 50, 25])
-        assert one.mean == pytest.approx([27.0, 34.5, 42.0])
+        (aggregate,) = store.aggregate(1, range(5), T0 + 25, T0 + 44, 10).series
+        assert ((aggregate.t - T0).tolist(), aggregate.n.tolist()) == ([20, 30, 40], [25, 50, 25])
+        assert aggregate.mean == pytest.approx([27.0, 34.5, 42.0])
 
     def test_aggregates_omit_gaps_and_runs_without_the_metric(self, store: SampleStore) -> None:
         store.append([batch(1, [0, 1], [np.nan, np.nan], run=1), batch(1, [0, 1], [np.nan, 3.0], run=2)])
@@ -301,8 +301,8 @@ class Conformance:
         store.append([batch(1, times, np.full(60, 1.0))])
         assert means(store.aggregate(1, [1], T0, T0 + 3 * DAY)) == {0: [(0, 60, 1.0)]}
         store.append([batch(2, [DAY + DAY // 2, DAY + 1], [61.0, 1.0])])
-        (one,) = store.aggregate(1, [1], T0, T0 + 3 * DAY).series
-        assert (one.n.tolist(), one.mean[0]) == ([61], pytest.approx(121 / 61))
+        (aggregate,) = store.aggregate(1, [1], T0, T0 + 3 * DAY).series
+        assert (aggregate.n.tolist(), aggregate.mean[0]) == ([61], pytest.approx(121 / 61))
 
     # Deleting
 

@@ -76,15 +76,15 @@ def test_kill_9_neither_loses_nor_duplicates_acknowledged_samples(folder: str) -
 def _assert_complete(store: SqliteChunks, run: int, last: int) -> None:
     """A run has all batches up to `last`, and possibly some that were durable but not acknowledged."""
     series = store.read([run], None, 0, T0 * 2).series
-    assert [one.metric for one in series] == list(METRICS)
+    assert [series.metric for series in series] == list(METRICS)
     batches = len(series[0].t) // TICKS
     assert batches > last
     written = [batch(run, seq) for seq in range(batches)]
-    times = np.concatenate([one.t for one in written])
-    values = np.concatenate([one.values for one in written])
-    for column, one in enumerate(series):
-        np.testing.assert_array_equal(one.t, times)
-        np.testing.assert_array_equal(one.values, values[:, column])
+    times = np.concatenate([sent.t for sent in written])
+    values = np.concatenate([sent.values for sent in written])
+    for column, stored in enumerate(series):
+        np.testing.assert_array_equal(stored.t, times)
+        np.testing.assert_array_equal(stored.values, values[:, column])
     assert store.append(written).stored == 0  # all are recognized as duplicates
 
 
@@ -234,7 +234,7 @@ def test_a_damaged_chunk_is_reported_and_the_rest_read(folder: str) -> None:
     assert "the checksum does not match" in problems[0]
     with SqliteChunks(folder, SETTINGS) as store:
         result = store.read([1], None, 0, T0 * 2)
-        assert [len(one.t) for one in result.series] == [500, 400, 500]
+        assert [len(series.t) for series in result.series] == [500, 400, 500]
         (damaged,) = result.damaged
         assert (damaged.run, damaged.metric, damaged.reason) == (1, 2, "a chunk: the checksum does not match")
         assert damaged.t0_ms == batch(1, 0).t[0]
@@ -246,8 +246,8 @@ def test_a_damaged_chunk_is_reported_and_the_rest_read(folder: str) -> None:
         store.append([dataclasses.replace(batch(1, 0), seq=1000)])
         store.flush()
         result = store.read([1], None, 0, T0 * 2)
-        assert [len(one.t) for one in result.series] == [500, 405, 500]
-        assert [(one.t0_ms, one.t1_ms) for one in result.damaged] == [(damaged.t0_ms, damaged.t1_ms)]
+        assert [len(series.t) for series in result.series] == [500, 405, 500]
+        assert [(damage.t0_ms, damage.t1_ms) for damage in result.damaged] == [(damaged.t0_ms, damaged.t1_ms)]
     assert ["set aside" in str(problem) for problem in check(folder)] == [True]
 
 
@@ -262,12 +262,12 @@ def test_a_damaged_pack_is_reported_and_the_rest_read(folder: str) -> None:
     assert ["run 1: pack from" in str(problem) for problem in check(folder)] == [True]
     with SqliteChunks(folder, SETTINGS) as store:
         result = store.read([1, 2], [1], 0, T0 * 2)
-        assert [one.run for one in result.series] == [2]
-        assert [(one.run, one.metric) for one in result.damaged] == [(1, None)]
+        assert [series.run for series in result.series] == [2]
+        assert [(damage.run, damage.metric) for damage in result.damaged] == [(1, None)]
         combined = store.aggregate(1, [1, 2], 0, T0 * 2)
         assert combined.series[0].n.tolist() == [TICKS]
         assert len(combined.damaged) == 1
-        assert [one.run for one in store.latest([1, 2])] == [2]
+        assert [latest.run for latest in store.latest([1, 2])] == [2]
 
         store.append([batch(1, 1)])
         store.flush()
@@ -326,7 +326,7 @@ def test_a_month_file_that_cannot_be_opened_is_set_aside_and_the_rest_read(folde
         for _ in range(2):
             result = store.read([1], [1], 0, T0 * 2)
             assert 0 < len(result.series[0].t) < whole
-            assert [one.reason for one in result.damaged] == [f"{first}.damaged-1 is {SET_ASIDE}"]
+            assert [damage.reason for damage in result.damaged] == [f"{first}.damaged-1 is {SET_ASIDE}"]
             assert len(store.aggregate(1, [1], 0, T0 * 2).damaged) == 1
             assert store.latest([1])[0].metrics.tolist() == list(METRICS)
             assert 1 in store.active_runs(0)

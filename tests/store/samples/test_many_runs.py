@@ -38,9 +38,9 @@ def store(folder: str) -> SqliteChunks:
 
 def by_group_and_time(aggregates: list[MetricAggregate]) -> dict[tuple[int, int], tuple[int, float, float]]:
     return {
-        (one.group, int(t)): (int(n), float(low), float(high))
-        for one in aggregates
-        for t, n, low, high in zip(one.t, one.n, one.min, one.max, strict=True)
+        (aggregate.group, int(t)): (int(n), float(low), float(high))
+        for aggregate in aggregates
+        for t, n, low, high in zip(aggregate.t, aggregate.n, aggregate.min, aggregate.max, strict=True)
     }
 
 
@@ -54,7 +54,7 @@ def test_many_runs_give_the_same_as_each_run_separately(
     combined = store.aggregate(metric, range(RUNS), t0, t1, bucket_ms, groups)
     separate = [store.aggregate(metric, [run], t0, t1, bucket_ms, groups) for run in range(RUNS)]
     assert combined.damaged == []
-    expected = by_group_and_time([one for result in separate for one in result.series])
+    expected = by_group_and_time([series for result in separate for series in result.series])
     assert len(expected) > 300 if metric == 1 else expected
     assert by_group_and_time(combined.series) == expected
     store.close()
@@ -68,7 +68,7 @@ def test_a_damaged_pack_affects_a_single_run(store: SqliteChunks) -> None:
         connection.execute("UPDATE pack SET body = CAST(substr(body, 1, 20) || x'00ff' AS BLOB) WHERE run=7")
     connection.close()
     with SqliteChunks(store.folder, SMALL) as again:
-        (one,) = again.aggregate(3, range(RUNS), 0, 2 * T0).series
+        (all_runs,) = again.aggregate(3, range(RUNS), 0, 2 * T0).series
         (without,) = again.aggregate(3, [run for run in range(RUNS) if run != 7], 0, 2 * T0).series
-        assert one.n.tolist() == without.n.tolist()
+        assert all_runs.n.tolist() == without.n.tolist()
         assert [damaged.run for damaged in again.aggregate(3, range(RUNS), 0, 2 * T0).damaged] == [7]
