@@ -1,11 +1,10 @@
-"""How quickly the catalogue finds and sorts runs: p50 and p95 of what tables of runs ask, on both databases.
+"""How fast the metadata store finds and sorts runs: p50 and p95 of queries, on both databases.
 
     scripts/bench catalogue [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
 
-The runs are made up, through the catalogue's own methods: half of them in one project, the others in 199,
-with 20 configuration values, 10 summary values, tags and notes each, from the words of this repository. Both
-databases wait for the disk. PostgreSQL is one that this program starts, on a socket, with its settings as
-they come.
+The runs are generated and written through the store's methods: half of them in one project, the others in
+199, with 20 configuration values, 10 summary values, tags and notes each, from the words of this repository.
+Both databases sync the disk. PostgreSQL is started by this program, on a socket, with default settings.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--runs", type=int, default=100_000)
     parser.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
-    parser.add_argument("--keep", help="a SQLite file to make the runs in, or to find them in")
+    parser.add_argument("--keep", help="a SQLite file for the runs, which is reused if it contains them")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, address in addresses(arguments.database, arguments.keep or f"{folder}/catalogue.db"):
@@ -69,7 +68,7 @@ def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
 
 
 def build(catalogue: MetadataStore, runs: int) -> None:
-    """Make runs as servers do: writers join, facts come, most end."""
+    """Write runs like a server does: writers register, facts arrive, most runs end."""
     chance = random.Random(55)
     words = sorted({word for path in glob.glob("src/**/*.py", recursive=True) for word in _words(path)})
     spent = {"join": 0.0, "facts": 0.0, "end": 0.0}
@@ -107,7 +106,7 @@ def build(catalogue: MetadataStore, runs: int) -> None:
 
 
 class spending:
-    """Adds the seconds that a block takes."""
+    """Append the duration of a block in seconds."""
 
     def __init__(self, spent: dict[str, float], what: str) -> None:
         self._spent, self._what = spent, what
@@ -167,7 +166,7 @@ def _summary(chance: random.Random) -> dict[str, object]:
 
 
 def measure(catalogue: MetadataStore, runs: int) -> None:
-    """Ask each question several times, with different values where it has any."""
+    """Run each query several times, with different values if it has any."""
     now_ms = T0 + runs * 1000
     chance = random.Random(7)
     rare = catalogue.runs.page(Filter(), RunSort("name"), now_ms, limit=1000).runs
@@ -255,7 +254,7 @@ def _merge(catalogue: MetadataStore, chance: random.Random, run_ids: list[int]) 
 
 
 def report(name: str, ask: Callable[[], object]) -> None:
-    """Print how long it takes, of `REPEATS` times after a first one."""
+    """Print the duration of a query over `REPEATS` repetitions, after a first one."""
     ask()
     took = []
     for _ in range(REPEATS):

@@ -1,9 +1,9 @@
-"""An hour of 25 metrics at 5 s to CloudWatch: a request a report against a folded request a minute.
+"""An hour of 25 metrics at 5 s to CloudWatch: one request per report, compared with one per minute.
 
     python -m benchmarks.cloudwatch
 
-Needs boto3. The far side is a server of this file in another process, which counts requests and bytes; CPU is
-that of the sending process, from the decoded report to the answered request.
+Requires boto3. A fake server in another process counts requests and bytes. CPU time is that of the sending
+process, from the decoded report to the response.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ HOUR_S = 3600
 
 
 def serve(connection: Connection) -> None:
-    """Answer PutMetricData until told to end; then tell how many requests and bytes came."""
+    """Serve PutMetricData until asked to stop; then send back the numbers of requests and bytes."""
     came = {"requests": 0, "bytes": 0}
 
     class Handler(BaseHTTPRequestHandler):
@@ -59,7 +59,7 @@ def serve(connection: Connection) -> None:
 
 @contextmanager
 def counting() -> Iterator[Callable[[], dict[str, int]]]:
-    """A server that boto3 finds by the environment; what came to it, once, at the end."""
+    """A fake server that boto3 finds through the environment; yields a function that returns its counts."""
     here, there = Pipe()
     process = Process(target=serve, args=(there,), daemon=True)
     process.start()
@@ -75,12 +75,12 @@ def counting() -> Iterator[Callable[[], dict[str, int]]]:
 
 
 def value(metric: int, second: int) -> float:
-    """Readings that differ, as utilizations do."""
+    """Varying readings, like utilizations."""
     return (metric * 7919 + second * 104_729) % 10_007 / 100.07
 
 
 def one_by_one(start_s: int) -> Callable[[], None]:
-    """A request for every report, which is how a simple script does it. Closes its connection at the end."""
+    """One request per report, like a simple script."""
     client: Any = boto3.client("cloudwatch")
 
     for second in range(0, HOUR_S, INTERVAL_S):
@@ -101,7 +101,7 @@ def one_by_one(start_s: int) -> Callable[[], None]:
 
 
 def folded(start_s: int) -> Callable[[], None]:
-    """What `runvitals cloudwatch` does."""
+    """One request per minute, like `runvitals cloudwatch`."""
     client = CloudWatchClient("Neuron")
     fold = MinuteAggregation()
     for second in range(0, HOUR_S, INTERVAL_S):

@@ -1,13 +1,13 @@
-"""What delivery costs: CPU a delivered point, and bytes on the wire or on the disk, for each destination.
+"""The cost of delivery: CPU per delivered point, and bytes on the wire or on disk, for each destination.
 
     scripts/bench destinations [--minutes 5]
 
-A run of 60 keys at 1 Hz is delivered while it goes on: from its journal, in batches of the destination's own
-length, with a position that is saved on the disk before and after each; and once more afterwards, as
-`runvitals sync` does it, in batches of some 1,000 samples. CPU is that of the delivering
-process, user and system, from reading the journal to the answer; writing the journal and the first half
-minute, in which modules are loaded, are not in it. The far side of what is sent is a server of this file in
-another process, which counts bytes, headers included, and answers 200.
+A run of 60 keys at 1 Hz is delivered while it is in progress: from its journal, in batches of the
+destination's length, with a cursor that is saved on disk before and after each batch. Then it is delivered
+again like `runvitals sync` does, in batches of about 1,000 samples. CPU is that of the delivering process,
+user and system, from reading the journal to the response; writing the journal and the first half minute, in
+which modules are loaded, are excluded. The receiver is a fake server in another process, which counts bytes
+including headers and responds with 200.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ PAGE = ("127.0.0.1", 0)
 
 
 class Case(NamedTuple):
-    """One destination. `{url}` and `{folder}` of its name are filled in."""
+    """A destination. `{url}` and `{folder}` in its address are filled in."""
 
     title: str
     destination: str
@@ -56,15 +56,15 @@ class Case(NamedTuple):
 
 
 class Nowhere(Destination):
-    """What the relay costs by itself."""
+    """A destination that does nothing, to measure the cost of the relay."""
 
     name = "nowhere"
 
     def __init__(self, address: str, context: Context) -> None:
-        """Nothing is needed."""
+        """Needs no resources."""
 
     def deliver(self, batch: Batch) -> None:
-        """Delivered."""
+        """Accept the batch."""
 
 
 BUILT_IN["nowhere"] = f"{__name__}:Nowhere"
@@ -86,7 +86,7 @@ CASES = (
 
 
 class Cost(NamedTuple):
-    """`points` are those whose CPU was counted, `every` all."""
+    """The result: `points` were delivered while CPU was measured, `every` in total."""
 
     points: int
     cpu_s: float
@@ -117,7 +117,7 @@ def main() -> None:
 
 
 def measured(case: Case, seconds: int, every_s: int) -> Cost:
-    """Deliver a run in batches of so many seconds. Before one batch of it all, a small run loads modules."""
+    """Deliver a run in batches of a number of seconds. A small run is delivered first, to load modules."""
     with serving() as (url, came), tempfile.TemporaryDirectory() as folder:
         if every_s == seconds:
             deliver(case, url, f"{folder}/first", samples(2), 2)
@@ -129,7 +129,7 @@ def measured(case: Case, seconds: int, every_s: int) -> Cost:
 
 
 def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]], every_s: int) -> Cost:
-    """The delivery; `bytes` are those of scrapes."""
+    """The result of a delivery; `bytes` are those of scrapes."""
     page = exporter.acquire(PAGE) if case.destination.startswith("prometheus") else None
     about = {"run": "bench", "project": "bench", "host": "node1", "role": "monitor", "interval_s": 1.0}
     journal = JournalWriter(run_dir("bench", folder), "monitor.node1.1", about)
@@ -162,7 +162,7 @@ def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]],
 
 
 def scrape(port: int) -> int:
-    """As Prometheus asks; the size of the answer, without its headers."""
+    """Scrape like Prometheus; returns the size of the response body."""
     headers = {"Accept": "application/openmetrics-text;version=1.0.0", "Accept-Encoding": "gzip"}
     request = urllib.request.Request(f"http://127.0.0.1:{port}/metrics", headers=headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
@@ -170,7 +170,7 @@ def scrape(port: int) -> int:
 
 
 def samples(seconds: int) -> Iterator[dict[str, float]]:
-    """A third of the keys grows, some stand still, the rest is noise of one or of all decimals."""
+    """A third of the keys are counters, some are constant, the rest is noise with one or all decimals."""
     rows = [row for row in DEFINITIONS.metrics if row.name and row.scope in ("host", "process", "device")]
     keys = [row.key.format(**dict.fromkeys(placeholders(row.key), "0")) for row in rows][:KEYS]
     chance = random.Random(7)
@@ -191,7 +191,7 @@ def samples(seconds: int) -> Iterator[dict[str, float]]:
 
 
 def serve(connection: Connection) -> None:
-    """Take in whatever comes; when asked, tell how many bytes it was since the last time."""
+    """Accept any request; on demand, send back the number of bytes received since the last time."""
     came = 0
 
     class Handler(BaseHTTPRequestHandler):
@@ -227,7 +227,7 @@ def serve(connection: Connection) -> None:
 
 @contextmanager
 def serving() -> Iterator[tuple[str, Callable[[], int]]]:
-    """A server's URL; how many bytes came to it since the last time."""
+    """(URL of a fake server, function that returns the number of bytes received since the last call)"""
     here, there = Pipe()
     process = Process(target=serve, args=(there,), daemon=True)
     process.start()

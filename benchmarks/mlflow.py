@@ -1,13 +1,13 @@
-"""System metrics in MLflow: its own monitor against ours, in the same training script and server.
+"""System metrics in MLflow: its own monitor compared with ours, in the same training script and server.
 
     python -m benchmarks.mlflow [--seconds 10]
 
-Each case is a training process with its own run on a real `mlflow server` (SQLite, one worker), sampled once
-a second. First it waits, and CPU time is counted, of the training process, of all processes that it brought
-along and of the server, from the kernel's clock of each, and requests, from the server's own log. Then it
-trains in steps of about 0.7 ms: the stall is the excess of steps that overlap a sample
-(`overhead/alignment.py`). Then short runs and runs whose training is killed, and the points that the server
-has of them.
+Each case is a training process with a run on a real `mlflow server` (SQLite, one worker), sampled once a
+second. First the training is idle: measured are the CPU time of the training process, of all its descendants
+and of the server, from the kernel's clock of each process, and the requests in the server's log. Then it
+trains in steps of about 0.7 ms: the stall is the excess duration of steps that overlap a sample
+(`overhead/alignment.py`). Finally, short runs and runs whose training is killed, and the points that the
+server received.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ PORT = 5987
 MEMORY_KEY = "system/system_memory_usage_megabytes"
 _MS = 1_000_000
 
-# The training: CASE SECONDS DIRECTORY. With SECONDS > 0 it waits so long, then trains so long; with less it
-# only waits. MLflow's thread collects at the end of each turn, when an interval, and two requests, are over.
+# The training: CASE SECONDS DIRECTORY. With SECONDS > 0 it is idle for that time, then trains for that time;
+# otherwise it is only idle. MLflow's thread collects at the end of each cycle, after the interval and two
+# requests.
 TRAINER = """
 import json, sys, time
 import mlflow
@@ -76,7 +77,7 @@ _SECOND_NS = 1_000_000_000
 
 
 class Server:
-    """A real tracking server, and the requests that it has logged."""
+    """A real tracking server, and the requests in its log."""
 
     def __init__(self, folder: Path) -> None:
         self.log = folder / "server.log"
@@ -102,13 +103,13 @@ class Server:
         return sum(processes.cpu_ns(pid) for pid in processes.marked("server"))
 
     def requests(self) -> int:
-        """How many have come so far."""
+        """The number of requests so far."""
         return sum(
             " HTTP/1.1" in line and "/api/2.0/mlflow/" in line for line in self.log.read_text().splitlines()
         )
 
     def points(self, run: str) -> int:
-        """How many points of one system metric a run has."""
+        """The number of points of one system metric of a run."""
         question = f"{URI}/api/2.0/mlflow/metrics/get-history?run_id={run}&metric_key={MEMORY_KEY}"
         with urllib.request.urlopen(question, timeout=30) as answer:
             return len(json.loads(answer.read()).get("metrics", ()))
@@ -127,7 +128,7 @@ SILENT = {
 
 
 class Training:
-    """A training process, with whatever it brings along."""
+    """A training process and its descendants."""
 
     def __init__(self, case: str, seconds: float, folder: Path, interval_s: float = 1.0) -> None:
         self.mark = f"{case}-{time.monotonic_ns()}"
@@ -169,12 +170,12 @@ class Training:
         self.process.stdin.flush()
 
     def clocks(self) -> tuple[int, int]:
-        """CPU time of the training process, and of the processes that it has brought along, in ns."""
+        """CPU time of the training process, and of its descendants, in ns."""
         others = [pid for pid in processes.marked(self.mark) if pid != self.process.pid]
         return processes.cpu_ns(self.process.pid), sum(processes.cpu_ns(pid) for pid in others)
 
     def finish(self) -> float:
-        """End the run; ms that it took."""
+        """End the run; returns how long that took, in ms."""
         self.say()
         took_ms = float(self.read()["finish_ms"])
         self.process.wait()
@@ -191,7 +192,7 @@ class Training:
 
 @dataclass(frozen=True)
 class Result:
-    """One case, sampled once a second. CPU in ms a second, while the training waits."""
+    """The results of one case, sampled once a second. CPU in ms per second while the training is idle."""
 
     case: str
     trainer_ms: float
@@ -205,7 +206,7 @@ class Result:
 
 
 def measure(case: str, seconds: float, server: Server, folder: Path) -> Result:
-    """Wait for a while, and see what is used meanwhile; then train, and see how long the steps take."""
+    """Measure the idle training, then the durations of its steps."""
     training = Training(case, seconds, folder)
     try:
         time.sleep(2.0)  # the relay starts
@@ -240,7 +241,7 @@ def measure(case: str, seconds: float, server: Server, folder: Path) -> Result:
 
 
 def points_of_short_runs(case: str, server: Server, folder: Path) -> list[int]:
-    """Points that runs of 0.3, 1.5 and 3.5 s have at an interval of 1 s."""
+    """The numbers of points of runs of 0.3, 1.5 and 3.5 s at an interval of 1 s."""
     found = []
     for length_s in (0.3, 1.5, 3.5):
         training = Training(case, -length_s, folder)
@@ -253,7 +254,7 @@ def points_of_short_runs(case: str, server: Server, folder: Path) -> list[int]:
 
 
 def points_of_killed_runs(case: str, server: Server, folder: Path) -> int:
-    """Points that a run has whose training was killed after 4.5 s."""
+    """The number of points of a run whose training was killed after 4.5 s."""
     training = Training(case, -60, folder)
     try:
         time.sleep(4.5)

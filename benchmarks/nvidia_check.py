@@ -1,11 +1,11 @@
-"""Hold the NVIDIA collector to nvidia-smi on a machine that has a GPU, and measure what it costs there.
+"""Compare the NVIDIA collector with nvidia-smi on a machine with a GPU, and measure its cost.
 
-    PYTHONPATH=src python3 benchmarks/nvidia_check.py                 # 20 s, with a load of its own
+    PYTHONPATH=src python3 benchmarks/nvidia_check.py                 # 20 s, under load
     PYTHONPATH=src python3 benchmarks/nvidia_check.py --seconds 60 --no-load
 
-Needs the driver, with nvidia-smi, and Python alone: the load is made through the driver's CUDA library. Each
-of our readings stands between two of nvidia-smi's; it is off only as far as it lies outside of both and of
-what nvidia-smi itself differs from one reading to the next.
+Requires only the driver with nvidia-smi, and Python: the load is generated with the driver's CUDA library.
+Each of our readings is taken between two readings of nvidia-smi. It deviates only as far as it is outside of
+both, and by more than nvidia-smi's readings differ from each other.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from runvitals.collectors.nvidia import nvml
 from runvitals.collectors.nvidia.collector import Nvidia
 
 MIB = 1 << 20
-# Ours, nvidia-smi's name (the newer first), factor to its unit, how far apart two good readings may be.
+# Our name, nvidia-smi's names (newer first), factor to its unit, accepted difference of two readings.
 QUERIES = (
     ("gpu", ("utilization.gpu",), 1.0, 0.0),
     ("memory", ("utilization.memory",), 1.0, 0.0),
@@ -85,7 +85,7 @@ def main() -> None:
 
 
 def compare(seconds: int) -> None:
-    """Print, for each reading, how far ours is from nvidia-smi's, and nvidia-smi's from itself."""
+    """Print how far our readings deviate from nvidia-smi's, and nvidia-smi's from each other."""
     fields = known_fields()
     source = Nvidia(Scope(pids=[os.getpid()]), nvml.load(), patience_s=30.0)
     differences: dict[str, list[tuple[float, float, float]]] = {}
@@ -128,7 +128,7 @@ def compare(seconds: int) -> None:
 
 
 def compare_process(pid: int) -> None:
-    """Print what we and nvidia-smi tell of the load's own process."""
+    """Print what the collector and nvidia-smi report about the process that generates the load."""
     source = Nvidia(Scope(pids=[pid]), nvml.load(), patience_s=30.0)
     use: dict[str, float] = {}
     for _ in range(5):
@@ -148,7 +148,7 @@ def compare_process(pid: int) -> None:
 
 
 def known_fields() -> dict[str, str]:
-    """Our name -> nvidia-smi's, of those this nvidia-smi knows."""
+    """Our name → nvidia-smi's, for the fields that this version of nvidia-smi supports."""
     known = {}
     for ours, names, _, _ in QUERIES:
         for name in names:
@@ -159,7 +159,7 @@ def known_fields() -> dict[str, str]:
 
 
 def query(fields: dict[str, str]) -> dict[tuple[str, str], float]:
-    """(index, our name) -> nvidia-smi's value; "[N/A]" is left out."""
+    """(index, our name) → nvidia-smi's value; "[N/A]" is omitted."""
     text = smi(f"--query-gpu=index,{','.join(fields.values())}", "--format=csv,noheader,nounits")
     values = {}
     for line in text.splitlines():
@@ -181,7 +181,7 @@ def smi(*arguments: str) -> str:
 
 
 class Timed:
-    """The library, with the time of each call noted."""
+    """The library, with the duration of each call recorded."""
 
     def __init__(self, inner: ctypes.CDLL) -> None:
         self._inner = inner
@@ -200,7 +200,7 @@ class Timed:
 
 
 def costs() -> None:
-    """Print what a sample takes, at one a second, and what each call of the driver's takes."""
+    """Print the duration of a sample at 1 Hz, and of each call to the driver."""
     source = Nvidia(Scope(pids=[os.getpid()]), nvml.load(), patience_s=30.0)
     source.sample(Tick(time.monotonic()))
     wall_ms, cpu_ms = [], []
@@ -225,7 +225,7 @@ def costs() -> None:
 
 
 def memory_of_a_monitor() -> None:
-    """Print the memory of a real monitor after 10 s, without and with the collector, and what it recorded."""
+    """Print the memory of a real monitor after 10 s, with and without the collector, and what it recorded."""
     for sources in ("-nvidia", "all"):
         with tempfile.TemporaryDirectory() as folder:
             command = [sys.executable, __file__, "--monitored", folder, sources]
@@ -234,7 +234,7 @@ def memory_of_a_monitor() -> None:
 
 
 def be_monitored(folder: str, sources: str) -> None:
-    """A run of 10 s, at whose end the sizes of its monitor are printed."""
+    """A run of 10 s that prints the memory of its monitor at the end."""
     import runvitals
 
     settings = runvitals.Settings(dir=folder, collectors=[sources], quiet=True)
@@ -263,7 +263,7 @@ def text_of(path: str) -> str:
 
 
 def burn(seconds: float) -> None:
-    """Copy 2 GiB around in the memory of the first GPU, through the driver's CUDA library."""
+    """Keep copying 2 GiB in the memory of the first GPU, with the driver's CUDA library."""
     cuda = ctypes.CDLL("libcuda.so.1")
     device, context = ctypes.c_int(), ctypes.c_void_p()
     places = (ctypes.c_uint64(), ctypes.c_uint64())
