@@ -71,7 +71,9 @@ def test_reports_are_recorded_and_a_blocking_source_does_not_delay_the_end(tmp_p
     assert (opened["level"], opened["shelf"]) == ("warning", 2)
     assert abs(opened["t"] / 1000 - time.time()) < 60
     assert any(
-        "what cannot be written" in event["text"] for event in events if event["name"] == "bad_reading"
+        "a collector returned an invalid value" in event["text"]
+        for event in events
+        if event["name"] == "bad_reading"
     )
     assert closed.exists()
     assert journals.end()["state"] == "finished"

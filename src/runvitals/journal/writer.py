@@ -210,9 +210,9 @@ class JournalWriter:
             return
         with file_descriptor.HigherLimit():
             fd = file_descriptor.move_to_high_number(os.open(self.path, flags, 0o600))
-        found = file_descriptor.identity(fd)
-        if how or found == self._identity:
-            self._fd, self._identity = fd, found
+        identity = file_descriptor.identity(fd)
+        if how or identity == self._identity:
+            self._fd, self._identity = fd, identity
             return
         os.close(fd)
         self._skip_to_next_file()

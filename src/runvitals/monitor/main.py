@@ -116,9 +116,9 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
     )
     predecessor = Predecessor.find(journal.folder, spec["host"], journal.writer)
     selection = Selection(settings["collectors"])
-    found = sources.probe_all(scope, selection, spec["site"])
+    probed = sources.probe_all(scope, selection, spec["site"])
     baselines = predecessor.baselines(spec["boot_id"])
-    sampler = Sampler(found.collectors, interval_s, SourceReporter(journal), settings["gpu_ids"], baselines)
+    sampler = Sampler(probed.collectors, interval_s, SourceReporter(journal), settings["gpu_ids"], baselines)
     oom_kills = OomKillDetector(cgroup.OomKills(scope))
     monitor = Monitor(journal, Listener(LISTENER_FD), sampler, scope, interval_s, oom_kills)
     monitor.affinity = CpuAffinity.of_this_process()
@@ -130,7 +130,7 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
     note = monitor.recorder.note
     if predecessor.died_ms is not None:
         note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
-    note(frames.INFO, run=spec["about"], settings=settings, sources=_redacted(found.states(selection)))
+    note(frames.INFO, run=spec["about"], settings=settings, sources=_redacted(probed.states(selection)))
     return monitor
 
 
