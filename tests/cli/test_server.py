@@ -137,7 +137,7 @@ def test_a_person_at_the_server_stops_a_training(tmp_path: Path) -> None:
         refused = client.post("/api/v1/runs/abc/stop", json={})
         assert (refused.status_code, refused.json()["error"]) == (
             409,
-            "run 'abc' is stopped: only a running run can be stopped",
+            "run 'abc' is stopped; only a running run can be stopped",
         )
 
 
@@ -284,7 +284,7 @@ def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
 
 def test_beyond_loopback_only_with_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["server", "--listen", "0.0.0.0:0", "--store", str(tmp_path / "store")]) == 1
-    assert "there is no token yet: make one with `runvitals token create NAME`" in capsys.readouterr().err
+    assert "there is no token yet: create one with `runvitals token create NAME`" in capsys.readouterr().err
 
 
 def test_requests_need_the_token_until_it_is_revoked(
@@ -304,7 +304,7 @@ def test_requests_need_the_token_until_it_is_revoked(
         assert client.get("/healthz").status_code == 200
         unknown = client.get("/api/v1/about", headers={"authorization": "Bearer rvt_no"})
         assert (unknown.status_code, unknown.headers["www-authenticate"]) == (401, "Bearer")
-        assert unknown.json()["error"].startswith("this token is not known, or was revoked: ")
+        assert unknown.json()["error"].startswith("invalid or revoked token: ")
         assert client.get("/api/v1/about", headers=bearer).json()["kind"] == "server"
 
         # A person with a browser.
@@ -341,4 +341,6 @@ def test_no_secret_in_the_store_s_files(tmp_path: Path, capsys: pytest.CaptureFi
 def test_a_wrong_address_is_named(listen: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["server", "--listen", listen])
-    assert f"'{listen}': HOST:PORT is expected, like 127.0.0.1:8900" in capsys.readouterr().err
+    assert (
+        f"invalid address '{listen}'; expected HOST:PORT, such as 127.0.0.1:8900" in capsys.readouterr().err
+    )

@@ -84,7 +84,7 @@ def test_default_port_in_use_is_replaced_by_a_free_one(
     with served[0] as listener:
         port = listener.getsockname()[1]
     printed = capsys.readouterr()
-    assert printed.err == f"port {taken} is taken (Address already in use); using a free one\n"
+    assert printed.err == f"port {taken} is in use (Address already in use); using a free port\n"
     assert f"http://127.0.0.1:{port}/" in printed.out
 
 

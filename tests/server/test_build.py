@@ -75,7 +75,7 @@ def test_the_page_is_built_into_the_package_once(tree: Path, tools: Path, hook: 
     hook.build(tree)  # nothing to do, so nothing can fail
 
 
-def test_changed_sources_are_built_anew_and_changed_tests_are_not(
+def test_changed_sources_are_rebuilt_but_changed_tests_are_not(
     tree: Path, tools: Path, hook: ModuleType
 ) -> None:
     hook.build(tree)
@@ -99,7 +99,7 @@ def test_a_built_page_without_its_sources_is_used(tree: Path, hook: ModuleType) 
 
 
 @pytest.mark.parametrize("version", ["v20.18.9", "v18.20.0", "what?"])
-def test_an_old_node_is_as_good_as_none(
+def test_an_old_node_counts_as_missing(
     tree: Path, tools: Path, hook: ModuleType, version: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_tool(tools / "node", f"echo {version}")
@@ -109,7 +109,7 @@ def test_an_old_node_is_as_good_as_none(
         hook.build(tree)
 
 
-def test_node_is_required_of_pypi_only_where_it_is_needed(tree: Path, tools: Path, hook: ModuleType) -> None:
+def test_node_is_installed_from_pypi_only_if_needed(tree: Path, tools: Path, hook: ModuleType) -> None:
     asked = SimpleNamespace(root=str(tree))
     assert hook.BuildPage.dependencies(asked) == []
     (tools / "node").unlink()
@@ -120,7 +120,7 @@ def test_node_is_required_of_pypi_only_where_it_is_needed(tree: Path, tools: Pat
     assert hook.BuildPage.dependencies(asked) == []
 
 
-def test_a_failing_step_is_told_with_what_it_said(tree: Path, tools: Path, hook: ModuleType) -> None:
+def test_a_failing_step_is_reported_with_its_output(tree: Path, tools: Path, hook: ModuleType) -> None:
     write_tool(tools / "npm", "echo no route to registry; exit 7")
     with pytest.raises(hook.PageError, match=r"(?s)npm ci .*ended with 7.*no route to registry"):
         hook.build(tree)

@@ -71,7 +71,7 @@ def test_a_clock_that_is_slewed_is_followed(machine: Machine) -> None:
 
 
 @pytest.mark.parametrize("set_to", [YEAR_1971, NOW - DAY, NOW - 60_000, NOW + 60_000, YEAR_2037])
-def test_runs_stay_in_their_states_when_the_clock_is_set(
+def test_states_of_runs_survive_a_clock_change(
     machine: Machine, catalogue: MetadataStore, set_to: int
 ) -> None:
     clock = machine.clock()
@@ -105,7 +105,7 @@ def test_runs_stay_in_their_states_when_the_clock_is_set(
     assert state(catalogue, "alive", clock()) == "lost"
 
 
-def test_a_clock_that_was_wrong_under_an_earlier_server_leaves_nothing_running(
+def test_a_wrong_clock_of_an_earlier_server_leaves_no_run_running(
     machine: Machine, catalogue: MetadataStore
 ) -> None:
     who = joined(catalogue, "dead", YEAR_2037)
@@ -117,7 +117,7 @@ def test_a_clock_that_was_wrong_under_an_earlier_server_leaves_nothing_running(
     assert state(catalogue, "dead", clock()) == "lost"
 
 
-def test_nothing_is_deleted_for_its_age_because_the_clock_was_set_ahead(machine: Machine) -> None:
+def test_a_clock_set_ahead_deletes_nothing_by_age(machine: Machine) -> None:
     clock = machine.clock()
     machine.wait(DAY)
     machine.wall_ms = YEAR_2037

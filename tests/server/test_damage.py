@@ -73,20 +73,20 @@ def test_series_are_listed(server: StoredServer) -> None:
 @pytest.mark.parametrize(
     "how", [{"max_points": 500}, {"resolution": "raw"}, {"keys": "cpu", "max_points": 10_000}]
 )
-def test_what_is_whole_is_charted(server: StoredServer, how: dict[str, str]) -> None:
+def test_intact_samples_are_charted(server: StoredServer, how: dict[str, str]) -> None:
     found = server.ask("runs/abc/metrics", **how)
     assert WHAT in found["problems"]
     whole = [group for group in found["groups"] if "cpu" in group["series"]]
     assert sum(len(group["t"]) for group in whole) > 250
 
 
-def test_a_chart_of_what_is_whole_has_no_problems(server: StoredServer) -> None:
+def test_a_chart_of_intact_samples_has_no_problems(server: StoredServer) -> None:
     found = server.ask("runs/abc/metrics", keys="memory", resolution="raw")
     assert len(found["groups"][0]["t"]) == 6000
     assert found["problems"] == []
 
 
-def test_statistics_are_of_what_can_be_read(server: StoredServer) -> None:
+def test_statistics_cover_readable_samples(server: StoredServer) -> None:
     answer = server.get("/api/v1/runs/abc/statistics")
     assert answer.status_code == 200
     assert {one["key"]: one["n"] for one in answer.json()}["memory"] == 6000
@@ -94,7 +94,7 @@ def test_statistics_are_of_what_can_be_read(server: StoredServer) -> None:
     assert WHAT in answer.headers["runvitals-problems"]
 
 
-def test_tables_and_the_run_itself_say_so(server: StoredServer) -> None:
+def test_tables_and_the_run_report_damage(server: StoredServer) -> None:
     table = server.get("/api/v1/runs/abc/metrics?format=csv&resolution=raw")
     assert table.status_code == 200
     assert WHAT in server.ask("runs/abc")["problems"]
@@ -103,7 +103,7 @@ def test_tables_and_the_run_itself_say_so(server: StoredServer) -> None:
     assert server.ask("runs")["runs"][0]["id"] == "abc"
 
 
-def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(server: StoredServer) -> None:
+def test_the_newest_of_many_events_are_returned_and_older_ones_are_paged(server: StoredServer) -> None:
     (who,) = server.catalogue.writers.join([WriterRegistration("busy", "monitor.node1.1", started_ms=T0)], T0)
     events = [StoredEvent(who.run_id, T0 + n, "marker", text=str(n)) for n in range(12_000)]
     lost = StoredEvent(who.run_id, T0 - 1, "records_lost", data={"count": 7})
@@ -117,7 +117,7 @@ def test_of_many_events_the_newest_are_told_and_the_others_are_pages_behind(serv
     assert [event["text"] for event in older] == ["", *(str(n) for n in range(2000))]
 
 
-def test_a_run_of_very_many_names_is_answered_in_parts(
+def test_very_many_series_are_returned_in_pages(
     server: StoredServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_run, "_MAX_SERIES", 500)
@@ -152,7 +152,7 @@ FORMS = pytest.mark.parametrize("form", ["csv", "arrow", "parquet"])
 
 @FORMS
 @pytest.mark.parametrize("how", ["resolution=raw", "max_points=500", "max_points=10000"])
-def test_a_table_tells_in_its_head_what_it_lacks(server: StoredServer, form: str, how: str) -> None:
+def test_a_table_lists_unreadable_data_in_a_header(server: StoredServer, form: str, how: str) -> None:
     table = server.get(f"/api/v1/runs/abc/metrics?format={form}&{how}&keys=cpu")
     assert table.status_code == 200
     assert table.headers["runvitals-problems"] == WHAT
@@ -161,7 +161,7 @@ def test_a_table_tells_in_its_head_what_it_lacks(server: StoredServer, form: str
 
 
 @FORMS
-def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
+def test_a_table_with_damage_found_later_is_cut_off_at_the_end(
     server: StoredServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: Format
 ) -> None:
     monkeypatch.setattr(samples, "WINDOW_VALUES", 2000)
@@ -184,7 +184,7 @@ def test_a_table_that_is_damaged_underway_is_cut_off_behind_what_is_whole(
     assert "samples of memory on node1" in again.headers["runvitals-problems"]
 
 
-def test_history_as_a_table_tells_what_it_lacks(server: StoredServer, tmp_path: Path) -> None:
+def test_a_history_table_lists_unreadable_data_in_a_header(server: StoredServer, tmp_path: Path) -> None:
     (who,) = server.catalogue.writers.join(
         [WriterRegistration("abc", "rank.0.node1.2", "digits", started_ms=T0)], T0
     )
@@ -199,5 +199,5 @@ def test_history_as_a_table_tells_what_it_lacks(server: StoredServer, tmp_path: 
 
 
 @pytest.mark.parametrize("call", ["events", "series"])
-def test_a_number_beyond_what_can_be_counted_is_refused(server: StoredServer, call: str) -> None:
+def test_a_number_out_of_range_is_rejected(server: StoredServer, call: str) -> None:
     assert server.get(f"/api/v1/runs/abc/{call}?skip={10**20}").status_code == 422

@@ -136,7 +136,7 @@ def test_the_same_key_of_two_roles_is_two_lines(page: Browser) -> None:
         ("/runs/plain", "sources", "null", "a plain run", "The system cannot be shown"),
     ],
 )
-def test_an_error_takes_one_part_and_says_why(
+def test_an_error_replaces_one_part_with_its_reason(
     page: Browser, path: str, field: str, value: str, shown: str, gone: str
 ) -> None:
     asked = "/runs" if path == "/" else "runs/plain"

@@ -92,7 +92,7 @@ def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
     assert f"runvitals_housekeeping_last_success_timestamp_seconds {server.now_ms / 1000}\n" in exposition
 
 
-def test_beyond_its_size_the_store_drops_the_oldest(server: StoredServer) -> None:
+def test_the_oldest_samples_beyond_the_maximum_size_are_dropped(server: StoredServer) -> None:
     for number, days_ago in enumerate((100, 60, 5)):
         run(server, f"run{number}", days_ago, 50_000)
     server.store.compact()
@@ -105,7 +105,7 @@ def test_beyond_its_size_the_store_drops_the_oldest(server: StoredServer) -> Non
     assert keeper.totals.bytes > 0
 
 
-def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: StoredServer) -> None:
+def test_the_trash_is_emptied_after_some_days(server: StoredServer) -> None:
     number, kept = run(server, "bad", 3), run(server, "good", 3)
     keeper, forgotten = housekeeping(server, RetentionPolicy(trash_ms=30 * DAY_MS))
     assert server.request("DELETE", "/api/v1/runs/bad", json={}).status_code == 200
@@ -124,7 +124,7 @@ def test_what_was_thrown_away_is_gone_for_good_after_some_days(server: StoredSer
     assert keeper.totals.runs == 1
 
 
-def test_it_looks_at_ages_once_an_hour(server: StoredServer) -> None:
+def test_ages_are_checked_once_an_hour(server: StoredServer) -> None:
     keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
     keeper.run_once()
     run(server, "old", 120)
@@ -136,7 +136,7 @@ def test_it_looks_at_ages_once_an_hour(server: StoredServer) -> None:
     assert samples(server, "old") == 0
 
 
-def test_what_fails_is_told_and_done_later(
+def test_failures_are_reported_and_retried(
     server: StoredServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever it is that fails; the thread goes on."""
@@ -166,7 +166,7 @@ def test_what_fails_is_told_and_done_later(
     failing.close()
 
 
-def test_projects_are_renamed_and_thrown_away(server: StoredServer) -> None:
+def test_projects_are_renamed_and_deleted(server: StoredServer) -> None:
     run(server, "a", 2)
     run(server, "b", 1)
     renamed = server.request("PATCH", "/api/v1/projects/digits", json={"name": "team/digits"})

@@ -47,7 +47,7 @@ def lost(path: Path, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["deleted", "replaced"])
 @pytest.mark.parametrize("name", NAMES)
-def test_nothing_is_acknowledged_into_a_file_that_is_gone(
+def test_nothing_is_acknowledged_after_a_file_was_deleted(
     client: httpx.Client, tmp_path: Path, name: str, how: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     assert [send(client, seq).status_code for seq in (1, 2)] == [200, 200]
@@ -75,7 +75,7 @@ def test_nothing_is_acknowledged_into_a_file_that_is_gone(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_file_that_is_put_back_is_used_again(client: httpx.Client, tmp_path: Path, name: str) -> None:
+def test_a_restored_file_is_used_again(client: httpx.Client, tmp_path: Path, name: str) -> None:
     assert send(client, 1).status_code == 200
     (path,) = tmp_path.rglob(name)
     lost(path, "deleted")

@@ -104,7 +104,7 @@ def x_labels(page: Browser) -> str:
     return page.text("figure .where")
 
 
-def test_runs_of_a_folder_live(page: Browser, tmp_path: Path) -> None:
+def test_the_runs_list_is_live(page: Browser, tmp_path: Path) -> None:
     training = Training(tmp_path, "old", name="the old one", tags=("baseline",))
     training.advance(5)
     training.end("crashed", signal=9, out_of_memory=True)
@@ -196,7 +196,7 @@ def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     assert x_labels(page) == middle
 
 
-def test_one_of_several_hosts(page: Browser, tmp_path: Path) -> None:
+def test_a_host_is_selected(page: Browser, tmp_path: Path) -> None:
     for host in ("node1", "node2"):
         monitor = Monitor(tmp_path, host=host, start_ms=now_ms())
         monitor.sample(now_ms(), {"cpu": 5.0})
@@ -266,7 +266,7 @@ def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -
 
 
 @pytest.mark.parametrize("view", ["", "/logged", "/overview", "/console"])
-def test_text_of_users_is_text(page: Browser, tmp_path: Path, view: str) -> None:
+def test_users_text_is_not_interpreted_as_html(page: Browser, tmp_path: Path, view: str) -> None:
     training = live_run(tmp_path, 5, name=EVIL, project=EVIL, host="node1", tags=(EVIL,))
     training.trainer.info(now_ms(), config={EVIL: EVIL}, summary={EVIL: EVIL}, run={"notes": EVIL})
     training.trainer.log(now_ms(), 9, **{EVIL: 1.0})
@@ -286,7 +286,7 @@ def test_text_of_users_is_text(page: Browser, tmp_path: Path, view: str) -> None
 @pytest.mark.parametrize(
     "view", ["/", "/runs/abc", "/runs/abc/logged", "/runs/abc/overview", "/runs/abc/console"]
 )
-def test_nothing_is_wider_than_a_telephone(page: Browser, tmp_path: Path, view: str, dark: bool) -> None:
+def test_nothing_is_wider_than_a_phone(page: Browser, tmp_path: Path, view: str, dark: bool) -> None:
     training = live_run(tmp_path, 30, gpus=2, name="a-name-without-any-place-to-break-it-" * 3)
     training.monitor.printed(now_ms(), "x" * 300)
     page.resize(400, 800, dark)
@@ -298,7 +298,7 @@ def test_nothing_is_wider_than_a_telephone(page: Browser, tmp_path: Path, view: 
     assert (background == "rgb(14, 17, 22)") == dark
 
 
-def test_colours_can_be_chosen(page: Browser, tmp_path: Path) -> None:
+def test_colours_can_be_changed(page: Browser, tmp_path: Path) -> None:
     page.open("/")
     page.wait("document.querySelector('header button')")
     seen = set()

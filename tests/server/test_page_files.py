@@ -19,7 +19,7 @@ def client(tmp_path: Path) -> Client:
 
 
 @pytest.mark.parametrize("path", ["/", "/runs/abc", "/projects/a%2Fb", "/runs/abc/logged"])
-def test_every_address_of_the_page_is_the_page(client: Client, path: str) -> None:
+def test_every_path_of_the_page_returns_the_page(client: Client, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 200
     assert response.text == "<title>runvitals</title>"
@@ -27,19 +27,19 @@ def test_every_address_of_the_page_is_the_page(client: Client, path: str) -> Non
     assert response.headers["cache-control"] == "no-cache"
 
 
-def test_files_named_after_their_content_are_kept(client: Client) -> None:
+def test_files_named_by_a_hash_are_cached(client: Client) -> None:
     response = client.get("/assets/app-1234.js")
     assert response.headers["content-type"].startswith("text/javascript")
     assert "immutable" in response.headers["cache-control"]
 
 
 @pytest.mark.parametrize("path", ["/assets/gone.js", "/assets/../../secret", "/assets/%2e%2e/%2e%2e/secret"])
-def test_there_is_nothing_outside(client: Client, path: str, tmp_path: Path) -> None:
+def test_files_outside_the_folder_are_not_served(client: Client, path: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     assert "secret" not in client.get(path).text
 
 
-def test_a_page_that_was_never_built_says_how_to_build_it(tmp_path: Path) -> None:
+def test_a_missing_page_explains_how_to_build_it(tmp_path: Path) -> None:
     response = Client(tmp_path, static=str(tmp_path / "none")).get("/")
     assert response.status_code == 503
     assert "python hatch_build.py" in response.text

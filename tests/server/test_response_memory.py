@@ -71,7 +71,7 @@ def eventually(is_so: Callable[[], bool]) -> None:
 
 
 @pytest.mark.parametrize("path", [JSON, CSV], ids=["JSON", "CSV"])
-def test_answers_that_are_not_read_share_a_limit(served: Served, path: str) -> None:
+def test_unread_responses_share_a_limit(served: Served, path: str) -> None:
     memory = served.app.response_memory
     with ExitStack() as stack:
         waiting = [stack.enter_context(closing(ask(served, path))) for _ in range(CLIENTS)]
@@ -89,7 +89,7 @@ def test_answers_that_are_not_read_share_a_limit(served: Served, path: str) -> N
     assert httpx.get(f"{served.url}{path}", timeout=PATIENCE_S).status_code == 200
 
 
-def test_an_answer_larger_than_the_limit_is_sent_alone_and_whole(tmp_path: Path) -> None:
+def test_a_response_larger_than_the_limit_is_sent_if_it_is_the_only_one(tmp_path: Path) -> None:
     with serving(tmp_path, response_limits=ResponseLimits(held_bytes=1)) as served:
         add_run(served)
         answer = httpx.get(f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=PATIENCE_S)
@@ -106,7 +106,7 @@ def test_an_answer_larger_than_the_limit_is_sent_alone_and_whole(tmp_path: Path)
     ],
     ids=["reads nothing", "reads a little now and then"],
 )
-def test_who_does_not_read_an_answer_in_time_is_disconnected(
+def test_a_client_that_reads_too_slowly_is_disconnected(
     tmp_path: Path, bounds: ConnectionLimits, limits: ResponseLimits
 ) -> None:
     with serving(tmp_path, bounds, response_limits=limits) as served:

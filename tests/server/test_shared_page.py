@@ -106,7 +106,7 @@ def shown(page: Browser, text: str, within: str = "main") -> None:
     page.wait(f"document.querySelector({within!r})?.innerText.includes({text!r})")
 
 
-def test_the_login_leads_back(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
+def test_the_login_redirects_back(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     live_run(tmp_path, 2, name="the one")
     server.take(tmp_path)
     secret = server.catalogue.tokens.create("tests", now_ms())[0]
@@ -133,7 +133,7 @@ def test_the_login_leads_back(serve: Serve, server: StoredServer, tmp_path: Path
     page.wait("location.pathname === '/login'")
 
 
-def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(
+def test_ten_thousand_runs_are_searched_sorted_and_paged_by_the_server(
     serve: Serve, server: StoredServer
 ) -> None:
     many_runs(server, 250)
@@ -169,7 +169,7 @@ def test_ten_thousand_runs_are_searched_sorted_and_turned_by_the_server(
     page.wait("document.querySelectorAll('tbody tr').length == 83")
 
 
-def test_a_run_is_stopped_after_a_question(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
+def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     training = live_run(tmp_path, 5, name="long one")
     server.take(tmp_path)
     page = serve()
@@ -237,9 +237,7 @@ def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: StoredServer
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
 
 
-def test_what_the_server_refuses_is_said_where_it_was_asked(
-    serve: Serve, server: StoredServer, tmp_path: Path
-) -> None:
+def test_a_rejection_is_shown_in_the_dialog(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     training = live_run(tmp_path, 5)
     server.take(tmp_path)
     page = serve()
@@ -254,7 +252,7 @@ def test_what_the_server_refuses_is_said_where_it_was_asked(
 
 
 @pytest.mark.parametrize("dark", [False, True])
-def test_nothing_is_wider_than_a_telephone(
+def test_nothing_is_wider_than_a_phone(
     serve: Serve, server: StoredServer, tmp_path: Path, dark: bool
 ) -> None:
     many_runs(server, 120)

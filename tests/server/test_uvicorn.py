@@ -81,7 +81,7 @@ def missing(from_what: object, names: Collection[str]) -> str:
     return f"uvicorn {uvicorn.__version__}: {type(from_what).__name__} has no {lacking}" if lacking else ""
 
 
-def test_uvicorn_has_what_connections_build_on() -> None:
+def test_uvicorn_has_the_internals_that_connections_use() -> None:
     async def look() -> list[str]:
         config, state = uvicorn.Config(application), ServerState()
         protocol = HttpToolsProtocol(config, state, {}, asyncio.get_running_loop())
@@ -104,10 +104,10 @@ def test_uvicorn_has_what_connections_build_on() -> None:
 
 
 @pytest.mark.parametrize("name", [*PROTOCOL, *CYCLE, *FLOW, *STATE, *SERVER])
-def test_the_module_says_what_it_builds_on(name: str) -> None:
+def test_the_module_documents_the_internals_it_uses(name: str) -> None:
     assert connection.__doc__ is not None
     assert name in connection.__doc__
 
 
-def test_an_attribute_that_is_gone_is_named() -> None:
+def test_a_missing_attribute_is_named() -> None:
     assert missing(ServerState(), ["connections", "gone"]).endswith("ServerState has no ['gone']")

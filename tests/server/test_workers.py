@@ -30,7 +30,7 @@ def server(tmp_path: Path) -> Iterator[StoredServer]:
     server.close()
 
 
-def test_work_ends_where_it_looks_whether_it_is_in_time() -> None:
+def test_work_ends_at_a_deadline_check() -> None:
     def endless() -> None:
         while True:
             deadline.check()
@@ -46,7 +46,7 @@ def test_work_ends_where_it_looks_whether_it_is_in_time() -> None:
         anyio.run(ask)
 
 
-def test_a_database_ends_its_query_where_the_time_is_over(server: StoredServer) -> None:
+def test_a_database_query_ends_at_the_deadline(server: StoredServer) -> None:
     slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
     with pytest.raises(TooSlow), deadline.within(0.05), server.catalogue.runs._database.read() as connection:
         connection.exec_driver_sql(slow)
@@ -63,7 +63,7 @@ def test_a_database_ends_its_query_where_the_time_is_over(server: StoredServer) 
         "aggregate?metric=cpu",
     ],
 )
-def test_an_answer_that_takes_too_long_is_given_up(server: StoredServer, path: str) -> None:
+def test_a_request_that_takes_too_long_is_cancelled(server: StoredServer, path: str) -> None:
     library = server.app.state.library
     assert isinstance(library, StoredLibrary)
     assert server.get(f"/api/v1/{path}").status_code == 200
@@ -74,7 +74,7 @@ def test_an_answer_that_takes_too_long_is_given_up(server: StoredServer, path: s
     assert "was cancelled: request fewer keys" in answer.json()["error"]
 
 
-def test_a_slow_question_about_a_run_stops_no_other_about_it(server: StoredServer) -> None:
+def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredServer) -> None:
     let_go = threading.Event()
     began = anyio.Event()
 
@@ -100,7 +100,7 @@ def test_a_slow_question_about_a_run_stops_no_other_about_it(server: StoredServe
     anyio.run(ask)
 
 
-def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
+def test_requests_beyond_the_limit_are_told_to_retry() -> None:
     workers = Workers(1, deadline_s=5)
     let_go = threading.Event()
     told: list[str] = []
@@ -136,7 +136,7 @@ def test_beyond_a_number_of_questions_the_next_are_told_to_come_again() -> None:
         "aggregate?metric={}",
     ],
 )
-def test_a_glob_has_a_length(server: StoredServer, path: str) -> None:
+def test_long_globs_are_rejected(server: StoredServer, path: str) -> None:
     answer = server.get("/api/v1/" + path.format("[" * 20_000))
     assert answer.status_code == 422
     assert "error" in answer.json()

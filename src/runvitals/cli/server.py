@@ -1,4 +1,4 @@
-"""`runvitals server`: many runs from many machines in one place."""
+"""`runvitals server`: a server that stores and shows the runs of many machines."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ CATALOGUE = "catalogue.db"
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "server",
-        help="take in runs from many machines, keep and show them",
-        description="Keeps samples in a folder, and what is known of runs in a database, until SIGTERM or "
-        "Ctrl-C. Beyond loopback every request must show a token (`runvitals token create NAME`).",
+        help="store and show the runs of many machines",
+        description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
+        "Unless it listens on loopback, every request needs a token (`runvitals token create NAME`).",
     )
     parser.add_argument(
         "--listen",
         metavar="HOST:PORT",
         type=address,
         default=address(DEFAULT_LISTEN),
-        help=f"default: {DEFAULT_LISTEN}; port 0 is any free one",
+        help=f"default: {DEFAULT_LISTEN}; port 0 means any free port",
     )
-    parser.add_argument("--require-token", action="store_true", help="on loopback too")
+    parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
     add_keeping(parser)
     parser.add_argument(
         "--keep-deleted",
@@ -39,29 +39,32 @@ def add(subparsers: Any) -> None:
         help="how long deleted runs stay in the trash; default: 30d",
     )
     parser.add_argument(
-        "--log-format", choices=("text", "json"), default="text", help="of the lines on stderr; default: text"
+        "--log-format",
+        choices=("text", "json"),
+        default="text",
+        help="format of the log on stderr; default: text",
     )
     add_store(parser)
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
-    """How many samples a store keeps."""
+    """Options for the retention of samples."""
     parser.add_argument(
         "--keep",
         metavar="TIME",
         type=time_ms,
-        help="samples, for so long: 90d, 12h, 2w, 1y; default: for ever",
+        help="how long samples are kept: 90d, 12h, 2w, 1y; default: without limit",
     )
     parser.add_argument(
         "--max-size",
         metavar="SIZE",
         type=size_bytes,
-        help="of all samples on disk: 200GB, 1TiB; beyond it the oldest go; default: none",
+        help="size of all samples on disk: 200GB, 1TiB; beyond it the oldest are dropped; default: no limit",
     )
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Where a server keeps its samples and its catalogue."""
+    """Options for the sample store and the metadata store."""
     parser.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
     parser.add_argument(
         "--catalogue",
@@ -71,13 +74,13 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     add_dir(parser)
 
 
-def places(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The store's folder, which is made if it is not there, and the catalogue's address."""
+def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The folder of the sample store, created if missing, and the address of the metadata store."""
     folder = os.path.abspath(arguments.store or os.path.join(directory(arguments), "store"))
     try:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
-        raise OSError(f"the store's folder {folder} cannot be made: {error.strerror}") from None
+        raise OSError(f"could not create the store's folder {folder}: {error.strerror}") from None
     return folder, arguments.catalogue or os.path.join(folder, CATALOGUE)
 
 
@@ -95,13 +98,13 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
-    folder, address = places(arguments)
+    folder, address = store_locations(arguments)
     host, port = arguments.listen
     with ExitStack() as stack:
         try:
             listener = stack.enter_context(serve.listen(port, host))
         except OSError as error:
-            raise OSError(f"{host}:{port} cannot be listened on: {error.strerror}") from None
+            raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
         store = stack.enter_context(SqliteChunks(folder))
         pairing.check_metadata_store_exists(store, address)
         try:
@@ -109,15 +112,15 @@ def run(arguments: argparse.Namespace) -> int:
         except MetadataStoreError as error:
             raise OSError(str(error)) from None
         pairing.pair(store, catalogue)
-        beyond = not serve.is_loopback_address(listener)
-        if beyond and not any(token.revoked_ms is None for token in catalogue.tokens.all()):
+        is_public = not serve.is_loopback_address(listener)
+        if is_public and not any(token.revoked_ms is None for token in catalogue.tokens.all()):
             raise ValueError(
-                f"--listen {host}:{port} can be reached from other machines, and there is no token yet: "
-                "make one with `runvitals token create NAME`, or listen on 127.0.0.1"
+                f"--listen {host}:{port} is reachable from other machines, and there is no token yet: "
+                "create one with `runvitals token create NAME`, or listen on 127.0.0.1"
             )
-        configure(arguments.log_format)  # before the threads start: what they say would not be written
+        configure(arguments.log_format)  # before the threads start, whose messages would be lost
         clock = Clock()
-        app = SharedServer(store, catalogue, token_required=beyond or arguments.require_token, clock=clock)
+        app = SharedServer(store, catalogue, token_required=is_public or arguments.require_token, clock=clock)
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         housekeeping = Housekeeping(store, catalogue, retention, app.forget, clock.earliest)
@@ -140,5 +143,7 @@ def address(text: str) -> tuple[str, int]:
     """
     host, colon, port = text.rpartition(":")
     if not (colon and host and port.isascii() and port.isdigit() and int(port) < 65536):
-        raise argparse.ArgumentTypeError(f"{text!r}: HOST:PORT is expected, like {DEFAULT_LISTEN}")
+        raise argparse.ArgumentTypeError(
+            f"invalid address {text!r}; expected HOST:PORT, such as {DEFAULT_LISTEN}"
+        )
     return host.strip("[]"), int(port)

@@ -1,4 +1,4 @@
-"""`runvitals store`: look after the folder in which a server keeps samples."""
+"""`runvitals store`: maintain the store of a server."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def add(subparsers: Any) -> None:
         "A server may use it at the same time, except for repair, compact and drop.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("stats", help="what each file holds")
+    actions.add_parser("stats", help="statistics of each file")
     check = actions.add_parser(
         "check", help="read and decode everything, including the catalogue; exit code 1 if there is a problem"
     )
@@ -33,7 +33,7 @@ def add(subparsers: Any) -> None:
     )
     for action in (check, repair):
         action.add_argument(
-            "--catalogue", metavar="URL", help="as the server has it; default: a file in the store"
+            "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
         )
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
@@ -48,7 +48,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.store.samples import sqlite_chunks  # noqa: F401 - is everything there that it needs?
+        from runvitals.store.samples import sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
     except ModuleNotFoundError as error:
         print(f"runvitals: the store needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
@@ -92,7 +92,7 @@ def _check(folder: str, catalogue: str | None) -> int:
     address = catalogue or os.path.join(folder, CATALOGUE)
     pairing = stored_ids.pairing_of(folder)
     if catalogue is None and pairing is not None and pairing.catalogue.startswith("postgresql"):
-        print(f"the catalogue is at {pairing.catalogue}: name it with --catalogue, to have it checked too")
+        print(f"the catalogue is at {pairing.catalogue}: use --catalogue to check it too")
     else:
         for problem in check_metadata_store(folder, address):
             print(problem)

@@ -1,4 +1,4 @@
-"""`runvitals token`: who may send to a server, and read it."""
+"""`runvitals token`: the access tokens of a server."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.formatting import inert, moment, table
-from runvitals.cli.server import add_store, places
+from runvitals.cli.server import add_store, store_locations
 from runvitals.model.limits import INT64
 from runvitals.model.numbers import parse_integer
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "token",
-        help="make, list and revoke the tokens of a server",
-        description="Works on the server's catalogue, while a server uses it or not.",
+        help="create, list and revoke the access tokens of a server",
+        description="Works on the server's metadata store, also while the server is running.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("create", help="print a new token, once").add_argument("name", metavar="NAME")
-    actions.add_parser("list", help="what there is: names and times, never the tokens themselves")
-    revoke = actions.add_parser("revoke", help="let a token in no more")
-    revoke.add_argument("id", metavar="ID", type=_number, help="as `list` shows it")
+    actions.add_parser("list", help="list tokens by name and times; the tokens themselves are never shown")
+    revoke = actions.add_parser("revoke", help="revoke a token")
+    revoke.add_argument("id", metavar="ID", type=_number, help="the ID column of `list`")
     for action in actions.choices.values():
         add_store(action)
 
@@ -48,7 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     now_ms = time.time_ns() // 1_000_000
     try:
-        with open_metadata_store(places(arguments)[1]) as catalogue:
+        with open_metadata_store(store_locations(arguments)[1]) as catalogue:
             if arguments.action == "create":
                 print(catalogue.tokens.create(arguments.name, now_ms)[0])
             elif arguments.action == "revoke":

@@ -19,7 +19,9 @@ def add(subparsers: Any) -> None:
         help="show the runs of this machine in a browser, live",
         description="Serves on loopback only, until Ctrl-C.",
     )
-    parser.add_argument("--port", type=_port, help=f"default: {DEFAULT_PORT}, or a free one if that is taken")
+    parser.add_argument(
+        "--port", type=_port, help=f"default: {DEFAULT_PORT}, or any free port if that is in use"
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     add_dir(parser)
 
@@ -38,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         if arguments.port is not None:
             raise OSError(f"port {wanted} on 127.0.0.1: {error.strerror}") from None
-        print(f"port {wanted} is taken ({error.strerror}); using a free one", file=sys.stderr)
+        print(f"port {wanted} is in use ({error.strerror}); using a free port", file=sys.stderr)
         listener = serve.listen(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     print(f"runvitals: {url} shows the runs in {folder}; Ctrl-C ends it", flush=True)
@@ -51,12 +53,12 @@ def run(arguments: argparse.Namespace) -> int:
 def _port(text: str) -> int:
     port = int(text)
     if not 0 <= port <= 65535:
-        raise argparse.ArgumentTypeError(f"{text}: a port is 0 (any free one) to 65535")
+        raise argparse.ArgumentTypeError(f"invalid port {text}; expected 0 (any free port) to 65535")
     return port
 
 
 def _has_display() -> bool:
-    """Whether a browser of this user can show anything; a text browser in this terminal is not meant."""
+    """Whether a graphical browser can be opened, rather than a text browser in this terminal."""
     return sys.platform in ("win32", "darwin") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )

@@ -10,7 +10,7 @@ from tests.server.client import Client
 
 
 @pytest.mark.parametrize("host", ["localhost", "localhost:8900", "127.0.0.1:1", "[::1]:8900", "LOCALHOST"])
-def test_loopback_names_are_answered(tmp_path: Path, host: str) -> None:
+def test_loopback_names_are_accepted(tmp_path: Path, host: str) -> None:
     assert Client(tmp_path).get("/api/v1/runs", headers={"host": host}).status_code == 200
 
 
@@ -19,14 +19,14 @@ def test_loopback_names_are_answered(tmp_path: Path, host: str) -> None:
     ["rebind.example", "rebind.example:8900", "127.0.0.1.example", "localhost.example:80", "", "10.0.0.1"],
 )
 @pytest.mark.parametrize("path", ["/api/v1/runs", "/", "/assets/x.js"])
-def test_other_names_are_not(tmp_path: Path, host: str, path: str) -> None:
+def test_other_names_are_rejected(tmp_path: Path, host: str, path: str) -> None:
     response = Client(tmp_path).get(path, headers={"host": host})
     assert response.status_code == 403
     assert "answers to localhost, 127.0.0.1, [::1] only" in response.json()["error"]
 
 
 @pytest.mark.parametrize("path", ["/", "/api/v1/runs", "/api/v1/runs/nope", "/api/nothing", "/runs/abc"])
-def test_every_answer_carries_the_policy(tmp_path: Path, path: str) -> None:
+def test_every_response_has_the_security_headers(tmp_path: Path, path: str) -> None:
     headers = Client(tmp_path).get(path, headers={"origin": "https://evil.example"}).headers
     policy = headers["content-security-policy"]
     assert "default-src 'none'" in policy

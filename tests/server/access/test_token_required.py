@@ -54,7 +54,7 @@ def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> No
     assert httpx.get(f"{served.url}/api/v1/runs/streamed", headers=bearer(token)).status_code == 200
 
 
-def test_a_revoked_token_gets_no_news_that_it_waited_for(served: Served, token: str) -> None:
+def test_a_revoked_token_ends_a_waiting_request(served: Served, token: str) -> None:
     send(served, token, "awaited")
     other, about = served.catalogue.tokens.create("one that is revoked", NOW)
     url = f"{served.url}/api/v1/runs/awaited/metrics"
@@ -75,7 +75,7 @@ def test_a_revoked_token_gets_no_news_that_it_waited_for(served: Served, token: 
     assert answers[0].status_code == 401
 
 
-def test_a_clock_that_is_set_back_brings_no_revoked_token_back(tmp_path: Path) -> None:
+def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> None:
     with open_metadata_store(str(tmp_path / "catalogue.db")) as catalogue:
         secret, about = catalogue.tokens.create("node1", NOW)
         now_ms, now_s = NOW, 1000.0
@@ -101,13 +101,13 @@ def test_a_clock_that_is_set_back_brings_no_revoked_token_back(tmp_path: Path) -
         assert statuses == [200, 401]
 
 
-def test_the_login_takes_little_and_not_for_long(served: Served) -> None:
+def test_the_login_limits_size_and_time(served: Served) -> None:
     answer = httpx.post(f"{served.url}/login", content=b"token=" + b"x" * 5000)
     assert answer.status_code == 413
     assert "more than 4096 bytes" in answer.json()["error"]
 
 
-def test_links_from_elsewhere_lead_to_the_page_and_not_to_the_login(served: Served, token: str) -> None:
+def test_links_from_other_sites_lead_to_the_page_and_not_to_the_login(served: Served, token: str) -> None:
     answer = httpx.post(f"{served.url}/login", data={"token": token})
     assert answer.status_code == 303
     cookie = answer.headers["set-cookie"].lower()
@@ -136,7 +136,7 @@ def test_links_from_elsewhere_lead_to_the_page_and_not_to_the_login(served: Serv
     ],
 )
 @pytest.mark.parametrize(("method", "path"), [("PATCH", "runs/edited"), ("DELETE", "projects/none")])
-def test_pages_of_other_sites_change_nothing(
+def test_pages_of_other_sites_cannot_change_anything(
     served: Served, token: str, headers: dict[str, str], status: int, method: str, path: str
 ) -> None:
     send(served, token, "edited")
@@ -150,7 +150,7 @@ def test_pages_of_other_sites_change_nothing(
     assert said.status_code == (404 if status == 200 and method == "DELETE" else status), said.text
 
 
-def test_nor_do_they_log_anybody_in(served: Served, token: str) -> None:
+def test_pages_of_other_sites_cannot_log_in(served: Served, token: str) -> None:
     answer = httpx.post(
         f"{served.url}/login", data={"token": token}, headers={"sec-fetch-site": "cross-site"}
     )
@@ -158,7 +158,7 @@ def test_nor_do_they_log_anybody_in(served: Served, token: str) -> None:
     assert "set-cookie" not in answer.headers
 
 
-def test_changes_have_a_size(served: Served, token: str) -> None:
+def test_the_size_of_changes_is_limited(served: Served, token: str) -> None:
     def pieces() -> Iterator[bytes]:
         yield b'{"notes": "'
         for _ in range(400):
@@ -175,7 +175,7 @@ def test_changes_have_a_size(served: Served, token: str) -> None:
 
 
 @pytest.mark.parametrize("content", [b"[" * 500_000, b'{"a":' * 100_000, b"\xff", b"{", b'{"name": 1e999}'])
-def test_what_is_no_change_is_refused(served: Served, token: str, content: bytes) -> None:
+def test_invalid_changes_are_rejected(served: Served, token: str, content: bytes) -> None:
     answer = httpx.patch(
         f"{served.url}/api/v1/runs/abc",
         content=content,
@@ -184,7 +184,7 @@ def test_what_is_no_change_is_refused(served: Served, token: str, content: bytes
     assert answer.status_code in (400, 422)
 
 
-def test_long_secrets_are_not_kept(served: Served) -> None:
+def test_long_tokens_are_not_cached(served: Served) -> None:
     for number in range(5):
         secret = f"rvt_{number}" + "x" * 30_000
         answer = httpx.post(f"{served.url}/api/v1/ingest", headers={"authorization": f"Bearer {secret}"})

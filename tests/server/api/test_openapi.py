@@ -58,7 +58,7 @@ def operations(schema: Any) -> list[Any]:
     return sorted(found, key=lambda operation: bool(operation.method == "delete"))
 
 
-def test_no_call_fails_and_every_answer_is_as_described(schema: Any) -> None:
+def test_every_operation_responds_as_described(schema: Any) -> None:
     found = operations(schema)
     assert len(found) >= 18
     for operation in found:

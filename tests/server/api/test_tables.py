@@ -76,7 +76,7 @@ def test_a_row_for_each_time_and_a_column_for_each_key(tmp_path: Path, local: Cl
         assert str(found["memory_percent"].to_pylist()) == "[50.0, None, -0.0]"  # null was not read
 
 
-def test_both_libraries_and_all_forms_say_what_json_says(
+def test_all_formats_of_both_libraries_equal_json(
     tmp_path: Path, local: Client, server: StoredServer
 ) -> None:
     training = Training(tmp_path, gpus=1)
@@ -102,7 +102,7 @@ def test_both_libraries_and_all_forms_say_what_json_says(
         assert {int(row["t"]): float(row["cpu"]) for row in rows} == told["cpu"]
 
 
-def test_windows_are_put_together_without_a_seam(
+def test_windows_join_without_gaps_or_repeats(
     tmp_path: Path, server: StoredServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     training = Training(tmp_path)
@@ -116,7 +116,7 @@ def test_windows_are_put_together_without_a_seam(
         assert str(table(server, "metrics", resolution="raw").to_pydict()) == str(whole.to_pydict())
 
 
-def test_buckets_have_what_is_known_of_them(tmp_path: Path, server: StoredServer) -> None:
+def test_bucket_tables_have_value_extremes_and_count(tmp_path: Path, server: StoredServer) -> None:
     training = Training(tmp_path)
     training.advance(100)
     server.take(tmp_path)
@@ -130,7 +130,7 @@ def test_buckets_have_what_is_known_of_them(tmp_path: Path, server: StoredServer
     assert found.schema.field("cpu:n").type == pa.int64()
 
 
-def test_what_was_logged_has_a_row_for_each_call(tmp_path: Path, local: Client) -> None:
+def test_a_history_table_has_a_row_for_each_call(tmp_path: Path, local: Client) -> None:
     for rank in (0, 1):
         trainer = Trainer(tmp_path, pid=100 + rank, rank=rank)
         trainer.log(T0, 0, loss=1.0 + rank, host=7.0)
@@ -148,7 +148,7 @@ def test_what_was_logged_has_a_row_for_each_call(tmp_path: Path, local: Client) 
     )
 
 
-def test_many_calls_are_put_into_buckets(tmp_path: Path, server: StoredServer) -> None:
+def test_many_rows_are_reduced_to_buckets(tmp_path: Path, server: StoredServer) -> None:
     trainer = Trainer(tmp_path)
     for step in range(100):
         trainer.log(T0 + step, step, loss=float(step))
@@ -225,7 +225,7 @@ def test_an_unsupported_format_is_rejected_with_the_supported_ones(tmp_path: Pat
     assert accepted_csv.headers["content-type"].startswith("text/csv")
 
 
-def test_without_pyarrow_the_extra_is_named(
+def test_a_missing_pyarrow_is_reported_with_the_extra(
     tmp_path: Path, local: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Monitor(tmp_path)

@@ -62,7 +62,7 @@ def sends_until_closed(connection: socket.socket, what: bytes, every_s: float) -
     ],
     ids=["value", "fields of 8 kB", "5,000 fields", "address", "empty lines", "TLS", "method"],
 )
-def test_no_more_of_a_head_is_kept_than_allowed(served: Served, status: int, parts: list[bytes]) -> None:
+def test_head_size_is_limited(served: Served, status: int, parts: list[bytes]) -> None:
     before = rss_mb()
     said = served.say(*parts)
     assert said.startswith(b"HTTP/1.1 %d " % status)
@@ -80,7 +80,7 @@ def test_no_more_of_a_head_is_kept_than_allowed(served: Served, status: int, par
     ],
     ids=["trailer", "extension of a chunk", "many trailers"],
 )
-def test_trailers_and_chunk_extensions_have_the_same_limit(impatient: Served, parts: list[bytes]) -> None:
+def test_trailers_and_chunk_extensions_share_that_limit(impatient: Served, parts: list[bytes]) -> None:
     before = rss_mb()
     impatient.say(CHUNKED, *parts)
     assert rss_mb() - before < 15
@@ -112,14 +112,14 @@ def test_incomplete_heads_share_a_limit(tmp_path: Path) -> None:
             time.sleep(0.05)
 
 
-def test_requests_ahead_of_their_answers_are_limited(served: Served) -> None:
+def test_pipelined_requests_are_limited(served: Served) -> None:
     few = served.say((GET + b"\r\n") * 20 + GET + b"connection: close\r\n\r\n")
     assert few.count(b"HTTP/1.1 200 ") == 21
     many = served.say((GET + b"\r\n") * 5000)
     assert 1 <= many.count(b"HTTP/1.1 200 ") <= 40
 
 
-def test_who_asks_for_another_protocol_is_answered_in_this_one(served: Served) -> None:
+def test_an_upgrade_request_is_answered_in_http(served: Served) -> None:
     said = served.say(GET + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n")
     assert said.startswith(b"HTTP/1.1 200 ")
 
@@ -138,20 +138,20 @@ def test_who_asks_for_another_protocol_is_answered_in_this_one(served: Served) -
     ],
     ids=["nothing", "head", "ingest", "login", "edit", "GET with a body", "trailer", "between two requests"],
 )
-def test_who_does_not_go_on_is_sent_away(impatient: Served, begin: bytes) -> None:
+def test_a_client_that_stalls_is_disconnected(impatient: Served, begin: bytes) -> None:
     with impatient.connect() as connection:
         connection.sendall(begin)
         answered(connection)  # it would time out otherwise
 
 
-def test_a_byte_now_and_then_does_not_keep_a_body_open(impatient: Served) -> None:
+def test_a_trickling_body_times_out(impatient: Served) -> None:
     with impatient.connect() as connection:
         connection.sendall(POST + b"content-length: 1000\r\n\r\n")
         assert sends_until_closed(connection, b"x", 0.1)
     assert (408, "the body did not arrive within 1 s") in impatient.refused
 
 
-def test_who_is_refused_sees_why_and_may_go_on_once_all_is_sent(served: Served) -> None:
+def test_a_rejected_client_reads_the_error_and_may_continue(served: Served) -> None:
     with served.connect() as connection:
         for _ in range(2):
             connection.sendall(POST + b"content-length: 3000000\r\n\r\n")
@@ -160,14 +160,14 @@ def test_who_is_refused_sees_why_and_may_go_on_once_all_is_sent(served: Served) 
             assert connection.recv(65536).startswith(b"HTTP/1.1 401 ")
 
 
-def test_who_does_not_read_what_was_asked_for_is_sent_away(impatient: Served) -> None:
+def test_a_client_that_does_not_read_its_response_is_disconnected(impatient: Served) -> None:
     with impatient.connect() as connection:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         ask = b"GET /api/v1/openapi.json HTTP/1.1\r\nhost: localhost\r\n\r\n"
         assert sends_until_closed(connection, ask, 0.01)
 
 
-def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: Path) -> None:
+def test_connections_beyond_the_limit_are_rejected(tmp_path: Path) -> None:
     with serving(tmp_path, ConnectionLimits(connections=4)) as served:
         used = [served.connect() for _ in range(4)]
         for connection in used:
@@ -181,7 +181,7 @@ def test_beyond_so_many_connections_a_server_says_that_it_has_no_room(tmp_path: 
             assert time.monotonic() < deadline_s
 
 
-def test_connections_that_ask_for_nothing_make_room_for_others(tmp_path: Path) -> None:
+def test_silent_connections_are_closed_for_others(tmp_path: Path) -> None:
     with serving(tmp_path, ConnectionLimits(connections=4, silent_s=0.0)) as served:
         silent = [served.connect() for _ in range(4)]
         deadline_s = time.monotonic() + PATIENCE_S

@@ -55,7 +55,7 @@ def asked(*paths: str, bearer: str = "rvt_secret") -> None:
     anyio.run(send)
 
 
-def test_requests_that_fail_are_refused_or_slow_have_a_line(out: io.StringIO) -> None:
+def test_failed_rejected_and_slow_requests_are_logged(out: io.StringIO) -> None:
     configure("json", out)
     asked("/200", "/200?s=0.9", "/404", "/500", "/api?s=2.5", "/runs/a/live?s=60", "/metrics?wait=20")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -71,7 +71,7 @@ def test_requests_that_fail_are_refused_or_slow_have_a_line(out: io.StringIO) ->
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_what_a_client_sends_is_not_written_as_it_is(out: io.StringIO, form: logs.LogFormat) -> None:
+def test_client_input_is_escaped(out: io.StringIO, form: logs.LogFormat) -> None:
     configure(form, out)
     asked("/a%0Afake%1B%5B31m%E2%80%AE/404")
     (line,) = out.getvalue().splitlines()
@@ -80,14 +80,14 @@ def test_what_a_client_sends_is_not_written_as_it_is(out: io.StringIO, form: log
         assert json.loads(line)["path"] == "/a\nfake\x1b[31m\u202e/404"
 
 
-def test_a_token_in_a_path_is_not_written(out: io.StringIO) -> None:
+def test_a_token_in_a_path_is_redacted(out: io.StringIO) -> None:
     configure("text", out)
     asked("/runs/rvt_hunter2hunter2/404")
     assert "path=/runs/***/404" in out.getvalue()
 
 
 @pytest.mark.parametrize("form", ["text", "json"])
-def test_an_error_has_its_traceback(out: io.StringIO, form: logs.LogFormat) -> None:
+def test_an_error_is_logged_with_its_traceback(out: io.StringIO, form: logs.LogFormat) -> None:
     configure(form, out)
     try:
         raise RuntimeError("it broke\x1b[31m")
@@ -103,7 +103,7 @@ def test_an_error_has_its_traceback(out: io.StringIO, form: logs.LogFormat) -> N
         assert rest[-1] == r"    RuntimeError: it broke\x1b[31m"
 
 
-def test_many_refusals_do_not_fill_the_disk(out: io.StringIO) -> None:
+def test_log_lines_are_limited(out: io.StringIO) -> None:
     configure("json", out)
     asked(*["/401"] * 300, "/404?s=10")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]

@@ -78,7 +78,7 @@ def run(work: Callable[[], Any]) -> None:
     anyio.run(work)
 
 
-def test_what_is_new_is_found_out_once_for_all(tmp_path: Path, training: Training) -> None:
+def test_news_is_read_once_for_all_clients(tmp_path: Path, training: Training) -> None:
     async def many() -> None:
         opened = Opened(tmp_path)
         closing = anyio.Event()
@@ -101,7 +101,7 @@ def test_what_is_new_is_found_out_once_for_all(tmp_path: Path, training: Trainin
     run(many)
 
 
-def test_nobody_gets_anything_twice_or_misses_it(tmp_path: Path, training: Training) -> None:
+def test_no_client_misses_or_repeats_news(tmp_path: Path, training: Training) -> None:
     async def coming_and_going() -> None:
         opened = Opened(tmp_path, tells=False)
         closing = anyio.Event()
@@ -128,7 +128,7 @@ def test_nobody_gets_anything_twice_or_misses_it(tmp_path: Path, training: Train
     run(coming_and_going)
 
 
-def test_who_does_not_read_is_sent_away_and_goes_on_where_it_was(tmp_path: Path, training: Training) -> None:
+def test_a_slow_client_is_disconnected_and_continues_later(tmp_path: Path, training: Training) -> None:
     async def slow() -> None:
         opened = Opened(tmp_path, tells=False)
         all_feeds = RunFeeds(anyio.Event())
@@ -154,7 +154,7 @@ def test_who_does_not_read_is_sent_away_and_goes_on_where_it_was(tmp_path: Path,
     run(slow)
 
 
-def test_streams_of_a_run_that_is_deleted_end(tmp_path: Path, training: Training) -> None:
+def test_streams_of_a_deleted_run_end(tmp_path: Path, training: Training) -> None:
     async def deleted() -> None:
         opened = Opened(tmp_path, tells=False)
         client = RunFeeds(anyio.Event()).stream(opened, follower())
@@ -166,7 +166,7 @@ def test_streams_of_a_run_that_is_deleted_end(tmp_path: Path, training: Training
     run(deleted)
 
 
-def test_a_heartbeat_where_nothing_is_new(tmp_path: Path, training: Training) -> None:
+def test_a_heartbeat_without_news(tmp_path: Path, training: Training) -> None:
     async def quiet() -> None:
         closing = anyio.Event()
         client = RunFeeds(closing).stream(Opened(tmp_path), follower(), heartbeat_s=0.02)
@@ -178,7 +178,7 @@ def test_a_heartbeat_where_nothing_is_new(tmp_path: Path, training: Training) ->
     run(quiet)
 
 
-def test_a_client_that_leaves_before_it_was_told_anything(tmp_path: Path, training: Training) -> None:
+def test_a_client_that_leaves_while_joining(tmp_path: Path, training: Training) -> None:
     class Slow(Opened):
         async def use(self, work: Callable[[RunView], Any], quick: bool = False) -> Any:
             await anyio.sleep(60)
@@ -193,7 +193,7 @@ def test_a_client_that_leaves_before_it_was_told_anything(tmp_path: Path, traini
     gc.collect()  # what was not closed would be complained of here
 
 
-def test_one_who_leaves_takes_nothing_from_the_others(tmp_path: Path, training: Training) -> None:
+def test_a_client_that_leaves_takes_no_news_from_others(tmp_path: Path, training: Training) -> None:
     class Halting(Opened):
         """Lets who waits for it leave after the run was looked at."""
 

@@ -44,7 +44,7 @@ class Page:
         return told
 
 
-def test_new_samples_come_with_their_rates(tmp_path: Path) -> None:
+def test_new_samples_include_rates(tmp_path: Path) -> None:
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"cpu": 1.0, "disk.in": 10.0})
     page = Page(tmp_path)
@@ -60,7 +60,7 @@ def test_new_samples_come_with_their_rates(tmp_path: Path) -> None:
     ]
 
 
-def test_a_client_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
+def test_a_reconnecting_client_continues_at_its_position(tmp_path: Path) -> None:
     monitor, trainer = Monitor(tmp_path), Trainer(tmp_path, rank=2)
     page = Page(tmp_path)
     monitor.sample(T0, {"disk.in": 1.0})
@@ -75,7 +75,7 @@ def test_a_client_that_comes_back_goes_on_where_it_was(tmp_path: Path) -> None:
     ]
 
 
-def test_the_cursor_of_another_answer_leaves_nothing_out(tmp_path: Path) -> None:
+def test_the_cursor_of_a_response_misses_nothing(tmp_path: Path) -> None:
     training = Training(tmp_path)
     training.advance(3)
     reader = RunReader("abc", str(tmp_path))
@@ -99,9 +99,7 @@ def test_facts_come_first_and_when_they_change(tmp_path: Path) -> None:
     assert not page.follower.running
 
 
-def test_too_much_at_once_is_for_the_client_to_ask_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_too_much_news_becomes_a_reload(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follower, "MAX_SAMPLES", 5)
     training = Training(tmp_path)
     training.advance(6)
@@ -115,7 +113,7 @@ def test_too_much_at_once_is_for_the_client_to_ask_for(
 
 
 @pytest.mark.parametrize("text", ["junk", "a:b", "a:-1", "a:1,b", "a:١", "a:" + "9" * 30])
-def test_what_is_no_position(text: str) -> None:
+def test_invalid_positions(text: str) -> None:
     with pytest.raises(ValueError, match="is not a valid cursor; expected writer:number"):
         parse_position(text)
 

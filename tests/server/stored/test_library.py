@@ -99,7 +99,7 @@ def test_series(
     same(local, server, "runs/abc/metrics", keys=keys, resolution="raw")
 
 
-def test_what_series_there_are(training: Training, local: Client, server: StoredServer) -> None:
+def test_the_list_of_series(training: Training, local: Client, server: StoredServer) -> None:
     same(local, server, "runs/abc/series")
     mine, theirs = local.ask("runs/abc/statistics"), server.ask("runs/abc/statistics")
     assert theirs == mine
@@ -110,7 +110,7 @@ def test_what_series_there_are(training: Training, local: Client, server: Stored
     "chosen",
     [{"host": "node1"}, {"host": "x"}, {"rank": 0}, {"rank": 3}, {"device": "1"}, {"writer": "monitor.*"}],
 )
-def test_chosen_series(
+def test_selected_series(
     training: Training, local: Client, server: StoredServer, chosen: dict[str, str]
 ) -> None:
     same(local, server, "runs/abc/series", **chosen)
@@ -144,12 +144,12 @@ def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: StoredSe
             assert [one["id"] for one in client.ask("runs", device=device)["runs"]] == runs
 
 
-def test_what_was_logged(training: Training, local: Client, server: StoredServer) -> None:
+def test_logged_values(training: Training, local: Client, server: StoredServer) -> None:
     for params in ({}, {"max_points": 10}, {"keys": "loss"}, {"rank": 1}):
         same(local, server, "runs/abc/history", **params)
 
 
-def test_ranks_keep_their_own(tmp_path: Path, local: Client, server: StoredServer) -> None:
+def test_ranks_are_separate(tmp_path: Path, local: Client, server: StoredServer) -> None:
     for rank in (0, 1):
         trainer = Trainer(tmp_path, pid=100 + rank, rank=rank)
         trainer.log(T0, 0, loss=1.0 + rank)
@@ -239,7 +239,7 @@ def test_a_run_is_stopped_deleted_and_restored(tmp_path: Path, server: StoredSer
     assert server.request("POST", "/api/v1/runs/nope/stop", json={}).status_code == 404
 
 
-def test_samples_from_before_the_run_are_found(server: StoredServer) -> None:
+def test_samples_before_the_start_of_the_run_are_found(server: StoredServer) -> None:
     """A client that does not say when it began counts from its first request, of samples of last week."""
     (who,) = server.catalogue.writers.join([WriterRegistration("abc", "curl")], T0)
     t = np.arange(T0 - 7 * 86_400_000, T0 - 7 * 86_400_000 + 100_000, 1000)
