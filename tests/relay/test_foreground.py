@@ -1,4 +1,4 @@
-"""`runvitals relay` in the foreground, beside other relays."""
+"""`runvitals relay` in the foreground, also next to other relays."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     made.close()
 
 
-def eventually(look: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     until_s = time.monotonic() + PATIENCE_S
-    while not look():
-        assert time.monotonic() < until_s, "it did not come to pass"
+    while not condition():
+        assert time.monotonic() < until_s, "the condition was not met in time"
         time.sleep(0.02)
 
 
@@ -47,9 +47,9 @@ def test_delivers_a_finished_run_and_returns(tmp_path: Path, journal: Journal, r
         journal.sample(second, cpu=float(second))
     journal.log(3, 0, loss=0.5)
     journal.end()
-    said: list[str] = []
-    assert Foreground(str(tmp_path), [receiver.url], [RUN], said.append).run()
-    assert said[-1] == f"abc (node1) to {receiver.url}: delivered, 3 samples, 1 log() rows"
+    lines_shown: list[str] = []
+    assert Foreground(str(tmp_path), [receiver.url], [RUN], lines_shown.append).run()
+    assert lines_shown[-1] == f"abc (node1) to {receiver.url}: delivered, 3 samples, 1 log() rows"
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0, 2.0]
 
 
@@ -58,22 +58,22 @@ def test_waits_for_another_process_that_delivers_the_run(
 ) -> None:
     journal.sample(0, cpu=1.0)
     other = Sender(journal.folder, receiver.url)
-    said: list[str] = []
-    relay = Foreground(str(tmp_path), [receiver.url], [RUN], said.append)
+    lines_shown: list[str] = []
+    relay = Foreground(str(tmp_path), [receiver.url], [RUN], lines_shown.append)
     relay.update()
-    assert said == [f"abc (node1) to {receiver.url}: {WAITING}"]
+    assert lines_shown == [f"abc (node1) to {receiver.url}: {WAITING}"]
     other.send()
     other.kill()
     journal.end()
     assert relay.run()
-    assert said[1] == f"abc (node1) to {receiver.url}: delivering"
+    assert lines_shown[1] == f"abc (node1) to {receiver.url}: delivering"
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0]
     assert len(receiver.received()) == len(set(receiver.received()))
 
 
 def test_stop_is_recorded_in_the_cursor(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:
-    said: list[str] = []
-    relay = Foreground(str(tmp_path), [receiver.url], [RUN], said.append)
+    lines_shown: list[str] = []
+    relay = Foreground(str(tmp_path), [receiver.url], [RUN], lines_shown.append)
     thread = threading.Thread(target=relay.run)
     journal.monitor.sample(now_ms(), {"cpu": 1.0})
     journal.event("prompt")  # does not wait for a batch to fill
@@ -84,7 +84,7 @@ def test_stop_is_recorded_in_the_cursor(tmp_path: Path, journal: Journal, receiv
     thread.join()
     assert [value for _, value in receiver.samples()["cpu"]] == [1.0, 2.0]  # the last seconds too
     assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == STOPPED
-    assert said[-1].endswith("stopped, 2 samples, 0 log() rows")
+    assert lines_shown[-1].endswith("stopped, 2 samples, 0 log() rows")
 
 
 def test_held_records_are_left_to_the_next_relay(
@@ -93,9 +93,9 @@ def test_held_records_are_left_to_the_next_relay(
     journal.t0 += 2 * 86_400_000
     journal.sample(0, cpu=1.0)
     journal.end()
-    said: list[str] = []
-    assert not Foreground(str(tmp_path), [receiver.url], [RUN], said.append).run()
-    assert "records left: times up to 48 h ahead" in said[-1]
+    lines_shown: list[str] = []
+    assert not Foreground(str(tmp_path), [receiver.url], [RUN], lines_shown.append).run()
+    assert "records left: times up to 48 h ahead" in lines_shown[-1]
     assert Cursor(journal.folder, DestinationSpec(receiver.url), HOST).closed == ""
 
 
@@ -105,7 +105,7 @@ def test_unknown_destination_raises(tmp_path: Path, journal: Journal) -> None:
 
 
 def command(*words: str) -> subprocess.Popen[str]:
-    """`runvitals relay` in a process of its own."""
+    """`runvitals relay` in a new process."""
     environ = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
     environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     boot = "import sys; from runvitals.cli import main; sys.exit(main())"
@@ -122,10 +122,10 @@ def test_command_delivers_running_runs_until_sigterm(tmp_path: Path, receiver: R
         eventually(lambda: receiver.runs() == 1)
         journal.sample(now_ms(), {"cpu": 2.0})
         relay.send_signal(signal.SIGTERM)
-        said, _ = relay.communicate(timeout=PATIENCE_S)
+        lines_shown, _ = relay.communicate(timeout=PATIENCE_S)
     journal.close()
     assert relay.returncode == 0
-    lines = [line.partition(" ")[2] for line in said.splitlines()]
+    lines = [line.partition(" ")[2] for line in lines_shown.splitlines()]
     assert lines == [
         "delivering all running runs; press Ctrl-C to stop",
         f"live ({own_host()}) to {receiver.url}: delivering",
@@ -158,10 +158,10 @@ def test_status_shows_lag_and_dropped_values(
     journal.sample(0, cpu=1.0)  # a minute ago
     journal.sample(1, cpu=1.0)
     assert main(["relay", "status", "--json", "--dir", str(tmp_path)]) == 0
-    (told,) = json.loads(capsys.readouterr().out)["deliveries"]
-    assert told["counts"]["dropped"] == 2
-    assert told["lag"]["records"] == 2
-    assert 59.0 < told["lag"]["seconds"] < 120.0
+    (delivery,) = json.loads(capsys.readouterr().out)["deliveries"]
+    assert delivery["counts"]["dropped"] == 2
+    assert delivery["lag"]["records"] == 2
+    assert 59.0 < delivery["lag"]["seconds"] < 120.0
     assert main(["relay", "status", "--dir", str(tmp_path)]) == 0
     heading, row = capsys.readouterr().out.splitlines()[1:3]
     assert dict(zip(heading.split(), row.split(), strict=False))["DESTINATION"] == receiver.url

@@ -1,4 +1,4 @@
-"""Journals that hold anything, through the relay and the ingest to the pages of a server."""
+"""Arbitrary journals, delivered by the relay to a server, whose pages must still work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two nodes of two ranks each, as torchrun starts them, and a server elsewhere: in networks of their own."""
+"""Two nodes with two ranks each, as torchrun starts them, and a server, each in its own network namespace."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ run.finish()
 
 
 class Cluster:
-    """The nodes, each with a disk of its own, and what their journals hold."""
+    """The nodes, each with its own data folder, and their journals."""
 
     def __init__(self, folder: Path, network: Network, url: str) -> None:
         self.folder = folder
@@ -81,11 +81,11 @@ class Cluster:
         )
 
     def finish(self) -> str:
-        """What was said on stderr, once all ranks have ended well."""
+        """What was output on stderr, once all ranks have ended well."""
         (self.folder / "stop").touch()
-        said = [agent.communicate(timeout=PATIENCE_S)[1] for agent in self._agents]
-        assert [agent.returncode for agent in self._agents] == [0, 0], said
-        return "".join(said)
+        output = [agent.communicate(timeout=PATIENCE_S)[1] for agent in self._agents]
+        assert [agent.returncode for agent in self._agents] == [0, 0], output
+        return "".join(output)
 
     def end(self) -> None:
         """Whatever a failed test has left."""
@@ -199,8 +199,8 @@ def test_two_nodes_survive_outages_as_one_run(cluster: Cluster, receiver: Receiv
 
     cluster.network.link("node2", up=True)
     eventually(lambda: states(receiver)["node2"] == "running", "node2 is back")
-    said = cluster.finish()
+    output = cluster.finish()
     eventually(lambda: set(states(receiver).values()) == {"finished"}, "the end is known")
     assert stored(receiver) == cluster.written()
-    assert said.count("delivered to") == 1  # rank 0 tells
+    assert output.count("delivered to") == 1  # rank 0 tells
     assert receiver.runs() == 1

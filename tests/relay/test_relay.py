@@ -47,7 +47,7 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
 
 @pytest.fixture
 def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
-    """An environment of its own; the relay that served it is ended."""
+    """An environment with its own data folder, whose relay is stopped at the end."""
     kept = {name: text for name, text in os.environ.items() if not name.startswith("RUNVITALS_")}
     data = str(tmp_path / "data")
     yield {
@@ -61,24 +61,24 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
 
 
 def train(environ: dict[str, str], script: str = SCRIPT) -> str:
-    """What the script said on stderr."""
+    """Run a training script; returns its stderr."""
     done = subprocess.run(
         [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=True
     )
     return done.stderr
 
 
-def eventually(look: Callable[[], bool]) -> None:
+def eventually(condition: Callable[[], bool]) -> None:
     until_s = time.monotonic() + PATIENCE_S
-    while not look():
-        assert time.monotonic() < until_s, "it did not come to pass"
+    while not condition():
+        assert time.monotonic() < until_s, "the condition was not met in time"
         time.sleep(0.02)
 
 
 def test_run_is_delivered_when_the_script_ends(receiver: Receiver, environ: dict[str, str]) -> None:
-    said = train({**environ, "RUNVITALS_SERVER": receiver.url})
-    assert f"delivered to {receiver.url}: " in said
-    assert "3 log() rows" in said
+    output = train({**environ, "RUNVITALS_SERVER": receiver.url})
+    assert f"delivered to {receiver.url}: " in output
+    assert "3 log() rows" in output
     assert receiver.run("abc").state == "finished"
     stored = receiver.samples()
     assert [value for _, value in stored["loss"]] == [1.0, 1 / 2, 1 / 3]
@@ -89,18 +89,18 @@ def test_unavailable_server_delays_the_end_by_the_delivery_timeout(
     receiver: Receiver, environ: dict[str, str]
 ) -> None:
     receiver.faults.extend([(503, "1")] * 3)
-    said = train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
-    assert f"the run is not fully delivered to {receiver.url} yet" in said
-    assert "503" in said
-    eventually(lambda: "loss" in receiver.samples())  # the relay goes on by itself
+    output = train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
+    assert f"the run is not fully delivered to {receiver.url} yet" in output
+    assert "503" in output
+    eventually(lambda: "loss" in receiver.samples())  # the relay continues after the training
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
 def test_run_without_destinations_starts_no_relay(environ: dict[str, str], mode: str) -> None:
     named = {"RUNVITALS_SERVER": "http://127.0.0.1:9"} if mode == "offline" else {}
     script = SCRIPT + "import sys; assert 'runvitals.monitor.relay_connection' not in sys.modules\n"
-    said = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
-    assert "deliver" not in said
+    output = train({**environ, **named, "RUNVITALS_MODE": mode}, script)
+    assert "deliver" not in output
     assert connect(environ["RUNVITALS_DIR"]) is None
 
 
@@ -110,8 +110,8 @@ def test_stop_request_interrupts_the_training(receiver: Receiver, environ: dict[
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
         receiver.request_stop("abc")
-        said, _ = training.communicate(timeout=PATIENCE_S)
-    assert said == "interrupted\n"
+        output, _ = training.communicate(timeout=PATIENCE_S)
+    assert output == "interrupted\n"
     folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
     events = [one.value["name"] for one in read_run(str(folder)) if one.type == frames.EVENT]
     assert "stop_requested" in events
@@ -135,8 +135,8 @@ def test_stop_request_calls_the_on_stop_callback(receiver: Receiver, environ: di
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
         receiver.request_stop("abc")
-        said, _ = training.communicate(timeout=PATIENCE_S)
-    assert (training.returncode, said) == (0, "done\n")
+        output, _ = training.communicate(timeout=PATIENCE_S)
+    assert (training.returncode, output) == (0, "done\n")
     eventually(lambda: receiver.run("abc").state == "stopped")
     assert "checkpoint" in receiver.samples()
 
@@ -146,13 +146,13 @@ def test_missing_token_is_reported_and_recorded_in_the_journal(
 ) -> None:
     receiver.required_token = "rvt_right"
     environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
-    said = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
-    assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in said
-    assert "0 samples, 0 log() rows delivered, " in said
+    output = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
+    assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in output
+    assert "0 samples, 0 log() rows delivered, " in output
     folder = str(Path(environ["RUNVITALS_DIR"]) / "runs" / "abc")
-    told = [one.value for one in read_run(folder) if one.type == frames.EVENT]
-    assert [one["name"] for one in told] == ["not_delivered"]
-    assert f"`runvitals login {receiver.url}`" in told[0]["text"]
+    events = [one.value for one in read_run(folder) if one.type == frames.EVENT]
+    assert [one["name"] for one in events] == ["not_delivered"]
+    assert f"`runvitals login {receiver.url}`" in events[0]["text"]
     login.save(receiver.url, "rvt_right", environ)
     eventually(lambda: receiver.runs() == 1 and receiver.run("abc").state == "finished")
 
@@ -171,14 +171,14 @@ with runvitals.init(id="abc", settings={"sampling_interval": 0.1}) as run:
     while (answer := ask(data, {"op": "hello"}, 10)) is None or answer["pid"] == first["pid"]:
         time.sleep(0.02)
 """
-    said = train({**environ, "RUNVITALS_SERVER": receiver.url}, script)
-    assert f"delivered to {receiver.url}: " in said
+    output = train({**environ, "RUNVITALS_SERVER": receiver.url}, script)
+    assert f"delivered to {receiver.url}: " in output
     assert [value for _, value in receiver.samples()["loss"]] == [1.0, 2.0]
     assert receiver.run("abc").state == "finished"
 
 
 def test_relay_exits_when_the_data_folder_is_deleted(receiver: Receiver, environ: dict[str, str]) -> None:
-    """Though its server rejects the token, so that the next attempt is minutes away."""
+    """Even while the next attempt is minutes away, because the server rejects the token."""
     receiver.faults.extend([(401, "")] * 100)
     train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
     answer = ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)

@@ -1,4 +1,4 @@
-"""No secret of a destination's address stands anywhere but in the memory of those who deliver."""
+"""Secrets in a destination's address are neither stored nor shown."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.relay.test_relay import environ as environ
 SECRET = "hunter2hunter2"
 
 
-def kept(folder: str | Path) -> str:
+def file_contents(folder: str | Path) -> str:
     """Names and contents of all files."""
     files = [path for path in Path(folder).rglob("*") if path.is_file()]
     return "".join(f"{path.name}\n{path.read_bytes()!r}\n" for path in files)
@@ -39,7 +39,7 @@ def test_token_in_a_query_is_sent_but_not_stored(
     sender.send()
     sender.kill()
     assert SECRET in target.requests[0].path
-    assert SECRET not in kept(journal.folder)
+    assert SECRET not in file_contents(journal.folder)
     folder = Path(journal.folder)
     for words in (
         ["relay", "status"],
@@ -47,10 +47,10 @@ def test_token_in_a_query_is_sent_but_not_stored(
         ["sync", folder.name, "--to", destination],
     ):
         main([*words, "--dir", str(folder.parents[1])])
-    said = capsys.readouterr()
-    assert SECRET not in said.out + said.err
-    assert "token=***" in said.out
-    # It goes on where it was: nothing was sent again.
+    output = capsys.readouterr()
+    assert SECRET not in output.out + output.err
+    assert "token=***" in output.out
+    # Delivery continued at its position: nothing was sent again.
     assert [cursor.counts["batches"] for cursor in find_cursors(journal.folder)] == [
         sender.cursor.counts["batches"]
     ]
@@ -110,7 +110,7 @@ with runvitals.init(id="abc", settings={"labels": labels}) as run:
     assert done.returncode == 0, done.stderr
     assert SECRET not in done.stdout + done.stderr
     assert "***" in done.stderr
-    assert SECRET not in kept(tmp_path / "data")
+    assert SECRET not in file_contents(tmp_path / "data")
     records = list(read_run(str(tmp_path / "data" / "runs" / "abc")))
     configs = [r.value["config"] for r in records if r.type == frames.INFO and "config" in r.value]
     assert configs == [{"lr": 0.1, "api_key": "***", "hub": {"url": "https://me:***@host"}}]

@@ -1,4 +1,4 @@
-"""Runs as files, read by csv, json, pyarrow and DuckDB; whole and once, whatever happens between."""
+"""Runs as files, read with csv, json, pyarrow and DuckDB: complete, and exactly once."""
 
 from __future__ import annotations
 

@@ -108,9 +108,13 @@ def test_resource_attributes(
     journal.log(1, 0, loss=1.0)
     sender.send()
     (train,) = read(target.requests[1]).resource_metrics
-    told = attributes(train.resource)
-    assert (told["service.name"], told["deployment.environment"], told["team"]) == ("vision", "a b", "x")
-    assert (told["runvitals.rank"], told["process.pid"]) == (0, 7)
+    values = attributes(train.resource)
+    assert (
+        values["service.name"],
+        values["deployment.environment"],
+        values["team"],
+    ) == ("vision", "a b", "x")
+    assert (values["runvitals.rank"], values["process.pid"]) == (0, 7)
 
 
 def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, sender: Sender) -> None:
@@ -131,11 +135,11 @@ def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, 
 def test_partial_success_is_counted_as_rejected(
     journal: Journal, target: RecordingServer, sender: Sender
 ) -> None:
-    told = ExportMetricsServiceResponse(
+    response = ExportMetricsServiceResponse(
         partial_success=ExportMetricsPartialSuccess(rejected_data_points=3, error_message="too old")
     )
     as_json = sender.cursor.spec.text.endswith("json")
-    body = json_format.MessageToJson(told).encode() if as_json else told.SerializeToString()
+    body = json_format.MessageToJson(response).encode() if as_json else response.SerializeToString()
     target.responses.append((200, {}, body))
     journal.sample(0, cpu=1.0)
     sender.send()

@@ -1,4 +1,4 @@
-"""A credential goes to the server that it was given for, and to no other."""
+"""Credentials are sent only to the server they belong to."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def sent(journal: Journal, destination: str, target: RecordingServer) -> str:
-    """All that the far side was told in headers, when a run was to be delivered there."""
+    """The headers of all requests sent when a run is delivered to `destination`."""
     sender = Sender(journal.folder, destination)
     journal.sample(0, cpu=1.0)
     target.responses.extend([(503, {}, b"")] * (10 - len(target.responses)))
@@ -54,13 +54,13 @@ def test_credentials_go_to_the_named_server_only(
     journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
     monkeypatch.setenv(SERVERS[kind], "https://mine.example")
-    told = sent(journal, f"{kind}:{target.url}", target)
+    headers = sent(journal, f"{kind}:{target.url}", target)
     assert target.requests
-    assert "s3cret" not in told
-    assert BASIC not in told
+    assert "s3cret" not in headers
+    assert BASIC not in headers
     monkeypatch.setenv(SERVERS[kind], target.url)
-    told = sent(journal, kind if kind == "mlflow" else f"{kind}:{target.url}/x", target)
-    assert "s3cret" in told or BASIC in told
+    headers = sent(journal, kind if kind == "mlflow" else f"{kind}:{target.url}/x", target)
+    assert "s3cret" in headers or BASIC in headers
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -69,10 +69,10 @@ def test_credentials_go_to_none_of_several_servers(
 ) -> None:
     destinations = [f"{kind}:{target.url}", f"{kind}:https://mine.example"]
     monkeypatch.setenv("RUNVITALS_DESTINATIONS", json.dumps(destinations))
-    told = sent(journal, destinations[0], target)
+    headers = sent(journal, destinations[0], target)
     assert target.requests
-    assert "s3cret" not in told
-    assert BASIC not in told
+    assert "s3cret" not in headers
+    assert BASIC not in headers
 
 
 @pytest.mark.parametrize("kind", [*SERVERS, "http"])
@@ -91,7 +91,7 @@ def test_redirects_are_not_followed(journal: Journal, target: RecordingServer, k
 def test_sync_to_another_server_sends_no_credentials(
     journal: Journal, target: RecordingServer, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    """`RUNVITALS_DESTINATIONS` says what the credentials beside it are for."""
+    """The credentials belong to the server in `RUNVITALS_DESTINATIONS`."""
     monkeypatch.setenv("RUNVITALS_DESTINATIONS", f"{kind}:https://mine.example")
     journal.sample(0, cpu=1.0)
     folder = Path(journal.folder)
@@ -125,17 +125,17 @@ def test_mlflow_credentials_go_to_the_tracking_uri() -> None:
 
 
 def test_destination_in_a_run_folder_gets_no_credentials() -> None:
-    """A run that was copied into the data folder may hold the position of a delivery to anywhere."""
+    """A run copied into the data folder may contain a cursor for any destination."""
     left = environ_for_undelivered(
         "remote_write:https://evil", {**SECRETS, "XDG_CONFIG_HOME": "/nonexistent"}
     )
     assert "REMOTE_WRITE_TOKEN" not in left
-    assert "MLFLOW_TRACKING_PASSWORD" in left  # which the destination is not shown
+    assert "MLFLOW_TRACKING_PASSWORD" in left  # another destination's, which is not passed to it
     named = {**SECRETS, "RUNVITALS_DESTINATIONS": "remote_write:https://mine"}
     assert environ_for_undelivered("remote_write:https://mine", named) == named
     assert "REMOTE_WRITE_TOKEN" not in environ_for_undelivered("remote-write:https://evil", named)
     ours = {**SECRETS, "RUNVITALS_SERVER": "https://mine"}
-    assert environ_for_undelivered("https://mine", ours) == ours  # whose token is sent to that server alone
+    assert environ_for_undelivered("https://mine", ours) == ours  # the token is only sent to that server
     known = {**SECRETS, "REMOTE_WRITE_URL": "https://mine"}
     assert not credentials_are_for(
         "https://evil", "remote_write", environ_for_undelivered("remote_write:https://evil", known)

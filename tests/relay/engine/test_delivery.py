@@ -1,4 +1,4 @@
-"""A journal on its way to a real server: whole, once, whatever happens between."""
+"""Delivery of a journal to a real server, with faults: complete, and exactly once."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def receivers(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
     open_now: list[Receiver] = []
 
     def make(port: int = 0) -> Receiver:
-        """A server over the same store each time; the one before it ends first."""
+        """Start a server over the same store; the previous one is stopped first."""
         while open_now:
             open_now.pop().close()
         open_now.append(Receiver(str(tmp_path / "server"), port))
@@ -105,7 +105,7 @@ def test_sends_the_same_range_after_a_kill(
         sender.send()
     before = receiver.received()
     sender.kill()
-    journal.sample(1, cpu=2.0)  # what came meanwhile must not change the stretch
+    journal.sample(1, cpu=2.0)  # new records must not change the range being sent
     second = Sender(journal.folder, receiver.url)
     second.send()
     assert receiver.received()[: 2 * len(before)] == before * 2
@@ -114,15 +114,15 @@ def test_sends_the_same_range_after_a_kill(
     second.kill()
 
 
-@pytest.mark.parametrize(("status", "after", "asked_s"), [(429, "7", 7.0), (503, "2", 2.0), (502, "", None)])
+@pytest.mark.parametrize(("status", "after", "after_s"), [(429, "7", 7.0), (503, "2", 2.0), (502, "", None)])
 def test_retries_after_the_delay_the_server_asks_for(
-    journal: Journal, receiver: Receiver, sender: Sender, status: int, after: str, asked_s: float | None
+    journal: Journal, receiver: Receiver, sender: Sender, status: int, after: str, after_s: float | None
 ) -> None:
     journal.sample(0, cpu=1.0)
     receiver.faults.append((status, after))
     with pytest.raises(Retry, match=str(status)) as raised:
         sender.send()
-    assert raised.value.after_s == asked_s
+    assert raised.value.after_s == after_s
     sender.send()
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
     assert sender.cursor.counts["samples"] == 1
@@ -137,7 +137,9 @@ def test_counts_and_skips_rejected_records(journal: Journal, receiver: Receiver,
     assert sender.cursor.counts["rejected"] == 1
     assert "(the year 2000) or later" in sender.cursor.rejection
     assert receiver.samples()["cpu"] == [(journal.t0 + 1000, 2.0)]
-    assert len(receiver.metadata_store.events.of_run(receiver.run(RUN).id)) == 1  # what was right beside it
+    assert (
+        len(receiver.metadata_store.events.of_run(receiver.run(RUN).id)) == 1
+    )  # the valid record in the same batch
 
 
 def test_continues_after_a_server_outage(journal: Journal, receivers: Callable[..., Receiver]) -> None:

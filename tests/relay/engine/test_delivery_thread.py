@@ -28,7 +28,7 @@ DAY_MS = 86_400_000
 
 
 class Clock:
-    """Monotonic seconds that pass when the test says so."""
+    """A monotonic clock that the test advances."""
 
     def __init__(self) -> None:
         self.now_s = 1000.0
@@ -38,12 +38,14 @@ class Clock:
 
 
 class Relay:
-    """A courier whose thread is the test's, and the deliveries in its hands."""
+    """A `DeliveryThread` that runs in the test's thread, and its deliveries."""
 
     def __init__(self, url: str, environ: dict[str, str]) -> None:
         self.clock = Clock()
-        self.told: list[tuple[str, str]] = []
-        self.courier = DeliveryThread(url, self.clock, lambda run_id, text: self.told.append((run_id, text)))
+        self.reported: list[tuple[str, str]] = []
+        self.thread = DeliveryThread(
+            url, self.clock, lambda run_id, text: self.reported.append((run_id, text))
+        )
         self._url = url
         self._environ = environ
         self._deliveries: list[RunDelivery] = []
@@ -53,7 +55,7 @@ class Relay:
         assert cursor.lock()
         made = RunDelivery(cursor, environ=environ or self._environ)
         made.live = live
-        self.courier.serve(made)
+        self.thread.serve(made)
         self._deliveries.append(made)
         return cursor
 
@@ -63,10 +65,10 @@ class Relay:
             one.cursor.unlock()
 
     def work(self, seconds: float = 0.0) -> None:
-        """What the courier's thread does in that time, second by second."""
+        """Do what the thread does in that time, second by second."""
         until_s = self.clock.now_s + seconds
         while True:
-            while self.courier.wait_s(self.clock.now_s) <= 0 and self.courier.serve_due(self.clock.now_s):
+            while self.thread.wait_s(self.clock.now_s) <= 0 and self.thread.serve_due(self.clock.now_s):
                 pass
             if self.clock.now_s >= until_s:
                 return
@@ -103,32 +105,32 @@ def test_missing_token_is_reported_once_and_delivery_continues_with_one(
     journal.sample(0, cpu=1.0)
     relay.work(2 * delivery_thread.UNAUTHORIZED_RETRY_S)
     text = f"{receiver.url} requires a token: `runvitals login {receiver.url}` asks for another token"
-    assert relay.told == [(RUN, text)]
+    assert relay.reported == [(RUN, text)]
     assert cursor.error == text
     assert 2 <= len(receiver.tokens) <= 3  # in 20 minutes
 
     login.save(receiver.url, "rvt_wrong", environ)
     relay.work(1)
     assert "rejected the token" in cursor.error
-    asked = len(receiver.tokens)
+    requests_before = len(receiver.tokens)
     relay.work(60)
-    assert len(receiver.tokens) == asked
+    assert len(receiver.tokens) == requests_before
     login.save(receiver.url, "rvt_right", environ)
     relay.work(10)
     assert cursor.error == ""
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
-    assert len(relay.told) == 1
+    assert len(relay.reported) == 1
 
     receiver.required_token = "rvt_another"  # revoked, in the middle of the run
     journal.sample(1, cpu=2.0)
     relay.work(10)
-    assert len(relay.told) == 2
+    assert len(relay.reported) == 2
 
 
 def test_unauthorized_run_does_not_block_others(
     tmp_path: Path, receiver: Receiver, relay: Relay, environ: dict[str, str]
 ) -> None:
-    """Each has the token of its own training."""
+    """Each run uses the token of its training."""
     receiver.required_token = "rvt_right"
     for run, token in (("first", "rvt_wrong"), ("second", "rvt_right")):
         about = {"run": run, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 1.0}
@@ -140,7 +142,7 @@ def test_unauthorized_run_does_not_block_others(
     relay.work(10)
     assert receiver.runs() == 1
     assert receiver.run("second").state == "running"
-    assert [run for run, _ in relay.told] == ["first"]
+    assert [run for run, _ in relay.reported] == ["first"]
 
 
 def test_rejected_records_are_reported_once(journal: Journal, receiver: Receiver, relay: Relay) -> None:
@@ -149,7 +151,7 @@ def test_rejected_records_are_reported_once(journal: Journal, receiver: Receiver
         journal.monitor.sample(1000 + second, {"cpu": 1.0})  # 1970
         journal.sample(second, cpu=2.0)
         relay.work(10)
-    ((run_id, text),) = relay.told
+    ((run_id, text),) = relay.reported
     assert run_id == RUN
     assert "the year 2000" in text
     assert cursor.rejected_path in text
@@ -169,11 +171,11 @@ def test_run_restored_from_the_trash_continues(journal: Journal, receiver: Recei
     assert len(receiver.samples()["cpu"]) == 1
     assert "the run is in the trash on" in cursor.error
     assert cursor.closed == ""
-    asked = len(receiver.requests)
+    requests_before = len(receiver.requests)
     relay.work(600)
-    assert len(receiver.requests) - asked < 65  # it asks, and does not insist
-    assert sum(map(len, receiver.requests[asked:])) == len(receiver.requests) - asked
-    assert not any("body" in one for request in receiver.requests[asked:] for one in request)
+    assert len(receiver.requests) - requests_before < 65  # heartbeats only
+    assert sum(map(len, receiver.requests[requests_before:])) == len(receiver.requests) - requests_before
+    assert not any("body" in one for request in receiver.requests[requests_before:] for one in request)
 
     receiver.metadata_store.runs.restore([run.id])
     receiver.recorder.heartbeats.flush()
@@ -194,9 +196,9 @@ def test_finished_run_in_the_trash_is_released(journal: Journal, receiver: Recei
     journal.sample(1, cpu=1.0)
     journal.end()
     relay.work(10)
-    relay.courier.set_live(RUN, False)
+    relay.thread.set_live(RUN, False)
     relay.work(20)
-    assert relay.courier.idle
+    assert relay.thread.idle
     assert "`runvitals sync abc` delivers the rest" in cursor.closed
     receiver.metadata_store.runs.restore([run.id])
     receiver.recorder.heartbeats.flush()
@@ -214,12 +216,12 @@ def test_records_with_future_times_are_held_until_accepted(
     right_ms = journal.t0
     journal.sample(0, cpu=0.0)
     relay.work(10)
-    journal.t0 += 2 * DAY_MS  # the clock jumps
+    journal.t0 += 2 * DAY_MS  # the clock jumps ahead
     for second in range(1, 4):
         journal.sample(second, cpu=float(second))
         journal.event(f"ahead {second}")
         relay.work(6)
-    journal.t0 = right_ms  # and is set right
+    journal.t0 = right_ms  # and is corrected
     journal.sample(4, cpu=4.0)
     journal.event("right")
     relay.work(10)
@@ -234,7 +236,7 @@ def test_records_with_future_times_are_held_until_accepted(
 
     sent = len(receiver.received())
     relay.work(1800)
-    assert receiver.received()[sent:] == []  # signs of life alone
+    assert receiver.received()[sent:] == []  # heartbeats only
     receiver.ahead_ms = 2 * DAY_MS  # two days later
     relay.work(1900)
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 4.0, 1.0, 2.0, 3.0]
@@ -254,7 +256,7 @@ def test_run_with_held_records_is_not_marked_delivered(
     journal.end()
     cursor = relay.serve(journal.folder, live=False)
     relay.work(5)
-    assert relay.courier.idle  # the next relay tries again
+    assert relay.thread.idle  # the next relay retries
     assert (cursor.closed, cursor.held_records > 0) == ("", True)
     receiver.ahead_ms = 2 * DAY_MS
     again = relay.serve(journal.folder, live=False)
@@ -263,20 +265,20 @@ def test_run_with_held_records_is_not_marked_delivered(
     assert receiver.samples()["cpu"] == [(journal.t0, 1.0)]
 
 
-class Slow(Destination):
-    """Takes everything in, and remembers how much memory was held for it."""
+class OfflineDestination(Destination):
+    """Refuses connections while `offline`; then records the ranges it receives."""
 
     name = "slow"
 
     def __init__(self) -> None:
         self.seqs: list[tuple[int, int]] = []
-        self.away = True
+        self.offline = True
         self.attempts = 0
 
     def deliver(self, batch: Batch) -> None:
         self.attempts += 1
-        if self.away:
-            raise ConnectionRefusedError("nobody there")
+        if self.offline:
+            raise ConnectionRefusedError("connection refused")
         if batch.rows > 5000:
             raise Rejected("too much at once")
         self.seqs.append((batch.first_seq, batch.last_seq))
@@ -285,14 +287,14 @@ class Slow(Destination):
 def test_catches_up_after_a_week_offline(
     tmp_path: Path, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """60,480 samples of 60 keys, 31 MB: a week at 10 s. The far side comes back, and gets it bit by bit."""
+    """60,480 samples of 60 keys, 31 MB: a week at 10 s, delivered when the server returns."""
     folder = str(tmp_path / "runs" / RUN)
     about = {"run": RUN, "project": "p", "host": HOST, "role": "monitor", "pid": 6, "interval_s": 10.0}
     writer = JournalWriter(folder, MONITOR, about)
     relay = Relay("http://127.0.0.1:1", environ)
     cursor = relay.serve(folder, live=True)
-    far = Slow()
-    monkeypatch.setattr(RunDelivery, "open", lambda self: far)
+    destination = OfflineDestination()
+    monkeypatch.setattr(RunDelivery, "open", lambda self: destination)
     held: list[int] = []
     read = delivery.RunDelivery._read
 
@@ -309,13 +311,16 @@ def test_catches_up_after_a_week_offline(
             relay.clock.now_s = 1000.0 + second
             relay.work()
     writer.json(frames.EVENT, {"t": now_ms(), "name": "marker", "level": "info", "text": ""})
-    assert far.attempts <= 168  # once an hour, when it was its turn
-    far.away = False
+    assert destination.attempts <= 168  # once an hour
+    destination.offline = False
     began_s = time.process_time()
     relay.work(120)
     assert time.process_time() - began_s < 10
     assert cursor.counts["samples"] == 60_480
-    assert all(first == before + 1 for (_, before), (first, _) in zip(far.seqs, far.seqs[1:], strict=False))
+    assert all(
+        first == before + 1
+        for (_, before), (first, _) in zip(destination.seqs, destination.seqs[1:], strict=False)
+    )
     assert max(held) <= MAX_ROUND_BYTES + MAX_BATCH_BYTES
     writer.close()
     relay.close()

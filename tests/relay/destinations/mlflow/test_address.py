@@ -1,4 +1,4 @@
-"""Where an MLflow destination writes to."""
+"""Addresses of MLflow destinations."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def test_defaults_from_the_environment() -> None:
         "MLFLOW_SYSTEM_METRICS_NODE_ID": "n0",
     }
     assert MlflowAddress.parse("", environ, "/") == MlflowAddress("https://host/mlflow", "", "digits", "n0")
-    said = MlflowAddress.parse("http://other#experiment=a%20b&node=n1&run=0f", environ, "/")
-    assert said == MlflowAddress("http://other", "0f", "a b", "n1")
+    address = MlflowAddress.parse("http://other#experiment=a%20b&node=n1&run=0f", environ, "/")
+    assert address == MlflowAddress("http://other", "0f", "a b", "n1")
 
 
 @pytest.mark.parametrize(

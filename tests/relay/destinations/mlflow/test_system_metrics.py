@@ -1,4 +1,4 @@
-"""From samples to MLflow's system metrics."""
+"""Conversion of samples to MLflow's system metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The page that Prometheus reads, held to the parsers of others."""
+"""The page that Prometheus scrapes, checked with the official parsers."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def shown(board: LatestRunValues, now: int = T0) -> dict[str, float]:
 
 
 def of_every_metric() -> Batch:
-    """A sample with a number for each row of the catalogue."""
+    """A sample with a value for every metric definition."""
     keys = [
         row.key.format(**dict.fromkeys(placeholders(row.key), "0")) for row in DEFINITIONS.metrics if row.name
     ]
@@ -157,11 +157,11 @@ def test_promtool_accepts_the_page() -> None:
 
 def test_scraped_metrics_keep_their_name_and_labels() -> None:
     found = batch(**{"openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1": 40.0, "openmetrics.dcgm.jobs_total.0": 2.0})
-    told = {
+    facts = {
         "DCGM_FI_DEV_GPU_TEMP": {"type": "gauge", "series": [{"gpu": "0"}, {"gpu": "1", "host": "x"}]},
         "jobs_total": {"type": "counter", "series": [{}]},
     }
-    found.run.machine = {"openmetrics": {"dcgm": {"metrics": told}}}
+    found.run.machine = {"openmetrics": {"dcgm": {"metrics": facts}}}
     temp = Namer(found).series("openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1")
     assert temp.family.name == "runvitals_openmetrics_DCGM_FI_DEV_GPU_TEMP"
     assert dict(temp.labels) == {
@@ -221,7 +221,7 @@ def sender(journal: Journal, page: destination.Exporter) -> Iterator[Sender]:
 def eventually(look: Callable[[], object]) -> None:
     until_s = time.monotonic() + PATIENCE_S
     while not look():
-        assert time.monotonic() < until_s, "it did not come to pass"
+        assert time.monotonic() < until_s, "the condition was not met in time"
         time.sleep(0.05)
 
 

@@ -1,4 +1,4 @@
-"""The page is not shown to a browser that another site has sent here under a name of its own."""
+"""Requests with a foreign Host header are rejected (DNS rebinding)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a batch is cut into envelopes."""
+"""Splitting a batch into envelopes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which server is shown which token, and what is kept of them."""
+"""Tokens: which server gets which, and the login file."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def test_remedy_of_rejected_credentials(home: dict[str, str], environ: dict[str,
     assert text in login.remedy(A, {**home, **environ})
 
 
-class Answering(BaseHTTPRequestHandler):
+class FixedResponse(BaseHTTPRequestHandler):
     answer = (200, b"")
 
     def do_GET(self) -> None:
@@ -96,7 +96,7 @@ class Answering(BaseHTTPRequestHandler):
 
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
-    with HTTPServer(("127.0.0.1", 0), Answering) as listening:
+    with HTTPServer(("127.0.0.1", 0), FixedResponse) as listening:
         thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         yield f"http://127.0.0.1:{listening.server_port}"
@@ -120,14 +120,14 @@ def url() -> Iterator[str]:
 def test_check_raises_for_a_rejected_token(
     url: str, monkeypatch: pytest.MonkeyPatch, status: int, body: bytes, text: str
 ) -> None:
-    monkeypatch.setattr(Answering, "answer", (status, body))
+    monkeypatch.setattr(FixedResponse, "answer", (status, body))
     with pytest.raises(ValueError, match=r".") as raised:
         login.check(url, "rvt_x")
     assert text in str(raised.value)
 
 
 def test_check_accepts_a_valid_token(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Answering, "answer", (200, b'{"kind": "server", "more": 1}'))
+    monkeypatch.setattr(FixedResponse, "answer", (200, b'{"kind": "server", "more": 1}'))
     login.check(url + "/", "rvt_x")
 
 

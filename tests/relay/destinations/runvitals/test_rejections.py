@@ -1,4 +1,4 @@
-"""What is accepted arrives: a record that is refused takes no other with it, is kept, and told of."""
+"""Rejected records are saved and reported, and do not affect other records."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runvitals.relay.destinations.runvitals.envelopes import MAX_GAPPED_VALUES, 
 from tests.relay.journals import MONITOR, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
 
-EARLY_MS = 1000  # 1970: no server takes it
+EARLY_MS = 1000  # 1970: every server rejects it
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
     made.kill()
 
 
-def _refused(sender: Sender) -> list[dict[str, Any]]:
+def _rejected_records(sender: Sender) -> list[dict[str, Any]]:
     return [json.loads(line) for line in Path(sender.cursor.rejected_path).read_text().splitlines()]
 
 
@@ -85,7 +85,7 @@ def test_only_the_rejected_record_of_a_batch_is_dropped(
     sender.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [float(n) for n in range(200)]
     assert [one.text for one in receiver.metadata_store.events.of_run(receiver.run(RUN).id)] == ["hot"]
-    row, event = _refused(sender)
+    row, event = _rejected_records(sender)
     assert (row["writer"], row["t"], row["record"]) == (MONITOR, EARLY_MS, {"values": {"cpu": -1.0}})
     assert "year 2000" in row["why"]
     assert event["record"]["name"] == "old"
@@ -104,7 +104,7 @@ def test_bisects_a_batch_to_find_the_rejected_record(
     run = receiver.run(RUN)
     found = receiver.metadata_store.sections.read([run.id])[run.id].shared
     assert set(found) - {"writers"} == {f"section {index}" for index in range(1000)} - {"section 700"}
-    (info,) = _refused(sender)
+    (info,) = _rejected_records(sender)
     assert info["record"]["s" * 100] == {"a": 700}
     assert "expected a text of 1 to 64 characters" in info["why"]
     assert len(receiver.statistics.rejections) < 25

@@ -1,4 +1,4 @@
-"""The destination `wandb:`, against a server that takes W&B's own clients too."""
+"""The destination `wandb:`, against a server that W&B's own client can use too."""
 
 from __future__ import annotations
 
