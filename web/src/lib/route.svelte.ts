@@ -1,4 +1,4 @@
-// Where we are: the address bar, as state. Every view has an address, so every view can be sent to somebody.
+// The current view: the address bar as state. Every view has an address, so it can be shared as a link.
 
 export type Tab = 'system' | 'logged' | 'overview' | 'console';
 const TABS: readonly string[] = ['system', 'logged', 'overview', 'console'] satisfies Tab[];
@@ -23,7 +23,7 @@ function decode(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {
-    return part; // a lone % that somebody typed
+    return part; // a lone % in a typed address
   }
 }
 
@@ -31,7 +31,7 @@ export const projectHref = (name: string): string => `/projects/${encodeURICompo
 export const runHref = (id: string, tab: Tab = 'system'): string =>
   `/runs/${encodeURIComponent(id)}${tab === 'system' ? '' : `/${tab}`}`;
 
-/** Paths that the server answers itself. */
+/** Paths that are not views of the page. */
 const OF_THE_SERVER = /^\/(api\/|login$)/;
 
 class Location {
@@ -71,7 +71,7 @@ class Location {
     return this.path + (text && `?${text}`);
   }
 
-  /** Follow links to our own views without loading the page again; leave new tabs and other sites to the browser. */
+  /** Follow links to views of this page without reloading it; the browser handles new tabs and other sites. */
   follow = (event: MouseEvent): void => {
     if (event.defaultPrevented || event.button !== 0) return;
     if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
