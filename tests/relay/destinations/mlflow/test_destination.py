@@ -181,7 +181,7 @@ def seven_samples_of_many_gpus(far: Far) -> Batch:
 
 
 def test_rejected_values_are_reported_and_the_rest_delivered(far: Far, tracking: Tracking) -> None:
-    tracking.refused = {"bad"}
+    tracking.rejected = {"bad"}
     batch = far.batch("train")
     batch.logs.append(LogRow(1, T0, 3, {"bad": 1.0, **{f"m{i}": float(i) for i in range(9)}}))
     with pytest.raises(Rejected, match=r"^bad: INVALID_PARAMETER_VALUE"):

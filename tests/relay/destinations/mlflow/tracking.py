@@ -1,4 +1,4 @@
-"""A tracking server in memory: as much of MLflow's REST interface as a relay uses, with faults on demand."""
+"""A tracking server in memory: the part of MLflow's REST API that the relay uses, with faults on demand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ MISSING, INVALID, EXISTS = "RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE",
 _HTTP = {MISSING: 404, INVALID: 400, EXISTS: 400}
 
 
-class Refusal(Exception):
+class ErrorResponse(Exception):
     def __init__(self, code: str, text: str = "") -> None:
         super().__init__(text)
         self.code = code
@@ -24,20 +24,21 @@ class Tracking:
     """A tracking server.
 
     Attributes:
-        requests: (path without the prefix, body or question) of everything that was asked.
-        headers: of the last request.
-        faults: what the next requests to `log-batch` get instead of being heard: (status, Retry-After). 599:
-            the request is heard, and the answer lost.
-        refused: a metric whose name is in here is not taken.
-        deleted: names of experiments that are there, and deleted.
-        hidden: names of experiments that another is about to make: seen after somebody tried to.
+        requests: (path without the prefix, body or query) of every request.
+        headers: those of the last request.
+        faults: responses to the next requests to `log-batch`, (status, Retry-After). With 599 the request is
+            processed, and its response is lost.
+        rejected: names of metrics that are rejected.
+        deleted: names of deleted experiments.
+        hidden: names of experiments that another client is creating: they appear after an attempt to create
+            them.
     """
 
     def __init__(self) -> None:
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.headers: dict[str, str] = {}
         self.faults: deque[tuple[int, str]] = deque()
-        self.refused: set[str] = set()
+        self.rejected: set[str] = set()
         self.deleted: set[str] = set()
         self.hidden: set[str] = set()
         self.experiments: dict[str, str] = {"Default": "0"}
@@ -102,9 +103,9 @@ class Tracking:
         self.requests.append((path, body))
         try:
             answer = getattr(self, "_" + path.replace("/", "_").replace("-", "_"))(body)
-        except Refusal as refusal:
-            said = {"error_code": refusal.code, "message": str(refusal)}
-            self._say(handler, _HTTP[refusal.code], json.dumps(said).encode())
+        except ErrorResponse as error:
+            said = {"error_code": error.code, "message": str(error)}
+            self._say(handler, _HTTP[error.code], json.dumps(said).encode())
             return
         if fault[0] == 599:
             handler.close_connection = True
@@ -123,7 +124,7 @@ class Tracking:
 
     def _run(self, body: dict[str, Any]) -> dict[str, Any]:
         if body["run_id"] not in self.runs:
-            raise Refusal(MISSING, f"Run with id={body['run_id']} not found")
+            raise ErrorResponse(MISSING, f"Run with id={body['run_id']} not found")
         return self.runs[body["run_id"]]
 
     def _experiments_get_by_name(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -131,15 +132,15 @@ class Tracking:
         if name in self.deleted:
             return {"experiment": {"experiment_id": "9", "lifecycle_stage": "deleted"}}
         if name not in self.experiments:
-            raise Refusal(MISSING, f"Could not find experiment with name '{name}'")
+            raise ErrorResponse(MISSING, f"Could not find experiment with name '{name}'")
         return {"experiment": {"experiment_id": self.experiments[name], "lifecycle_stage": "active"}}
 
     def _experiments_create(self, body: dict[str, Any]) -> dict[str, Any]:
         if body["name"] in self.deleted:
-            raise Refusal(EXISTS, "exists, and is deleted")
+            raise ErrorResponse(EXISTS, "exists, and is deleted")
         self.experiments[body["name"]] = str(len(self.experiments))
         if body["name"] in self.hidden:
-            raise Refusal(EXISTS, "exists")
+            raise ErrorResponse(EXISTS, "exists")
         return {"experiment_id": self.experiments[body["name"]]}
 
     def _runs_create(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -170,8 +171,8 @@ class Tracking:
         metrics = body.get("metrics", [])
         assert len(metrics) <= 1000
         assert len(body.get("params", [])) <= 100
-        if any(one["key"] in self.refused for one in metrics):
-            raise Refusal(INVALID, "Invalid metric name")
+        if any(one["key"] in self.rejected for one in metrics):
+            raise ErrorResponse(INVALID, "Invalid metric name")
         run["metrics"] += metrics
         run["params"].update({one["key"]: one["value"] for one in body.get("params", [])})
         run["tags"].update({one["key"]: one["value"] for one in body.get("tags", [])})

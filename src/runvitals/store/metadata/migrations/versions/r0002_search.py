@@ -41,7 +41,7 @@ def upgrade() -> None:
         op.execute("CREATE EXTENSION IF NOT EXISTS pg_trgm")
     except ProgrammingError as error:
         raise RuntimeError(
-            "the catalogue needs PostgreSQL's extension pg_trgm, which this user may not add: "
-            "have a superuser run CREATE EXTENSION pg_trgm in this database"
+            "the metadata store requires the PostgreSQL extension pg_trgm, which this user may not create; "
+            "run CREATE EXTENSION pg_trgm in this database as a superuser"
         ) from error
     op.execute("CREATE INDEX ix_run_text_trigram ON run_text USING gin (text gin_trgm_ops)")
