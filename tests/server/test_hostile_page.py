@@ -133,7 +133,7 @@ def test_the_same_key_of_two_roles_is_two_lines(page: Browser) -> None:
         ("/runs/plain/overview", "config", "{a: undefined, b: {c: 1n && 1}}", "Events", ""),
         ("/runs/plain/overview", "machines", "{h: null}", "Events", "The machine h cannot be shown"),
         ("/runs/plain/overview", "events", "null", "runvitals", "The page cannot be shown"),
-        ("/runs/plain", "sources", "null", "a plain run", "The system cannot be shown"),
+        ("/runs/plain", "sources", "null", "a plain run", "System charts cannot be shown"),
     ],
 )
 def test_an_error_replaces_one_part_with_its_reason(
