@@ -156,10 +156,8 @@ def passwords(value: str) -> Iterator[tuple[int, int]]:
         begin = options.read(word)
         if begin >= 0:
             begin += start
-            end = _password_end(value, start, begin, start + len(word))
+            begin, end = _password(value, start, begin)
             at = max(at, end)
-            begin += value[begin] in _QUOTES
-            end -= value[end - 1] in _QUOTES
             if end > begin:
                 yield begin, end
         if value[at - 1] == ";":
@@ -177,10 +175,28 @@ def _word_end(value: str, start: int) -> int:
     return end
 
 
-def _password_end(value: str, start: int, begin: int, end: int) -> int:
-    """The end of a password that begins in a word: the closing quote if the word began with one."""
+def _password(value: str, start: int, begin: int) -> tuple[int, int]:
+    """(start, end) of the password that begins in the word at `start`, without quotes around it."""
     quote = value[start - 1] if start else ""
-    if quote not in _QUOTES:
-        return end
-    closing = value.find(quote, begin)
-    return len(value) if closing < 0 else closing
+    if quote in _QUOTES and quote:
+        closing = value.find(quote, begin)
+        return begin, len(value) if closing < 0 else closing
+    end = _shell_word_end(value, start)
+    if value[begin] in _QUOTES and value.find(value[begin], begin + 1) == end - 1:
+        return begin + 1, end - 1  # -p'secret'
+    if value[end - 1] in _QUOTES and value.find(value[end - 1], start, begin) >= 0:
+        return begin, end - 1  # --user='me:secret'
+    return begin, end
+
+
+def _shell_word_end(value: str, begin: int) -> int:
+    """The end of a word as a shell reads it, with quoted parts such as `a'b c'`."""
+    at = begin
+    while at < len(value):
+        if value[at] in _QUOTES:
+            at = value.find(value[at], at + 1) + 1 or at + 1
+        elif value[at] in _BLANKS or value[at] in "|&":
+            break
+        else:
+            at += 1
+    return at - (at > begin and value[at - 1] == ";")
