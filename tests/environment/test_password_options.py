@@ -128,3 +128,8 @@ def test_every_word_has_a_result(words: list[str]) -> None:
     assert all(-1 <= options.read(word) < max(len(word), 1) for word in words)
     assert len(command(words)) == len(words)
     assert SECRET not in shlex.join(command(["mysql", *[word for word in words if word[:2] == "-p"]]))
+
+
+def test_a_password_quoted_after_the_user_is_hidden() -> None:
+    assert "hunter2" not in text("curl -u me:'hunter2 x' host")
+    assert "hunter2" not in text('curl --user me:"hunter2 x" host')

@@ -90,16 +90,16 @@ _NAMES = (*_CLIENTS, "login")
 class PasswordOptions:
     """Reads the words of a command line one by one."""
 
-    __slots__ = ("_expects_value", "_may_log_in", "_program")
+    __slots__ = ("_may_log_in", "_program", "expects_value")
 
     def __init__(self) -> None:
         self._program: _PasswordProgram | None = None
-        self._expects_value = self._may_log_in = False
+        self.expects_value = self._may_log_in = False
 
     def end_command(self) -> None:
         """Forget the program, since another command follows."""
         self._program = None
-        self._expects_value = self._may_log_in = False
+        self.expects_value = self._may_log_in = False
 
     def read(self, word: str) -> int:
         """The start of a password in the next word; -1 if there is none.
@@ -113,12 +113,12 @@ class PasswordOptions:
             return -1
         program = self._program
         if program is not None:
-            if self._expects_value and not word.startswith("--"):
-                self._expects_value = False
+            if self.expects_value and not word.startswith("--"):
+                self.expects_value = False
                 self._program = None if program.leads else program
                 return program.password_at(word, 0)
             value_at = program.value_at(word)
-            self._expects_value = value_at == len(word) and program.separate
+            self.expects_value = value_at == len(word) and program.separate
             if 0 < value_at < len(word):
                 self._program = None if program.leads else program
                 return program.password_at(word, value_at)
@@ -128,7 +128,7 @@ class PasswordOptions:
         self._may_log_in = self._may_log_in or name in _LOGIN_PROGRAMS
         found = _LOGIN if name == "login" and self._may_log_in else _CLIENTS.get(name)
         if found is not None:
-            self._program, self._expects_value = found, False
+            self._program, self.expects_value = found, False
         return -1
 
 
@@ -149,6 +149,8 @@ def passwords(value: str) -> Iterator[tuple[int, int]]:
             at += 1
             continue
         start, end = at, _word_end(value, at)
+        if options.expects_value and (not at or value[at - 1] not in _QUOTES):
+            end = _shell_word_end(value, at)  # me:'secret'
         at = end
         word = value[start:end].rstrip(";")
         if _PUNCTUATION.issuperset(word):
