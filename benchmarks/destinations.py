@@ -123,9 +123,9 @@ def measured(case: Case, seconds: int, every_s: int) -> Cost:
             deliver(case, url, f"{folder}/first", samples(2), 2)
             came()
         cost = deliver(case, url, f"{folder}/run", samples(seconds), every_s)
-        told = came()
+        reported = came()
         files = sum(path.stat().st_size for path in Path(folder, "run", "out").rglob("*") if path.is_file())
-        return cost._replace(bytes=cost.bytes + told + files)
+        return cost._replace(bytes=cost.bytes + reported + files)
 
 
 def deliver(case: Case, url: str, folder: str, made: Iterable[dict[str, float]], every_s: int) -> Cost:

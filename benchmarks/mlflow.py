@@ -152,17 +152,17 @@ class Training:
             stderr=subprocess.DEVNULL,
             text=True,
         )
-        told = self.read()
-        self.run: str = told["run"]
-        self.start_ms: float = told["start_ms"]
+        reported = self.read()
+        self.run: str = reported["run"]
+        self.start_ms: float = reported["start_ms"]
 
     def read(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
             raise RuntimeError(f"the training ended by itself, exit code {self.process.wait()}")
-        told: dict[str, Any] = json.loads(line)
-        return told
+        reported: dict[str, Any] = json.loads(line)
+        return reported
 
     def say(self) -> None:
         assert self.process.stdin is not None

@@ -24,7 +24,7 @@ TITLES = {
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "store": "Store",
-    "catalogue": "Catalogue",
+    "metadata": "Metadata store",
     "accounts": "Accounts",
 }
 

@@ -143,7 +143,7 @@ def test_a_person_at_the_server_stops_a_training(tmp_path: Path) -> None:
 
 @pytest.fixture
 def postgresql(testrun_uid: str) -> postgres.Server:
-    """The server that the catalogue's tests of this session have, too."""
+    """The server that the metadata store's tests of this session have, too."""
     if postgres.programs() is None:
         pytest.skip("PostgreSQL is not installed")
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
@@ -174,7 +174,7 @@ def test_what_is_known_of_runs_can_be_in_postgresql(
     assert not (tmp_path / "store" / "catalogue.db").exists()
 
 
-def test_a_catalogue_that_cannot_be_reached_is_named(
+def test_a_metadata_that_cannot_be_reached_is_named(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
@@ -190,7 +190,7 @@ def test_a_catalogue_that_cannot_be_reached_is_named(
 def years(tmp_path: Path) -> list[str]:
     """Where a store has three samples of the year 2020 and three of now, as options; nobody uses it."""
     shared = StoredServer(tmp_path)
-    (who,) = shared.catalogue.writers.join(
+    (who,) = shared.metadata_store.writers.join(
         [WriterRegistration("curl-1", "curl", "digits")], time.time_ns() // 1_000_000
     )
     for seq, start_ms in enumerate((1_600_000_000_000, time.time_ns() // 1_000_000 - 60_000)):
@@ -237,24 +237,27 @@ def test_a_backup_of_a_server_that_runs_is_a_server_of_its_own(
         assert "is not empty" in capsys.readouterr().err
     assert os.stat(copy).st_mode & 0o077 == 0
     assert main(["store", "check", "--store", copy]) == 0
-    with SqliteChunks(copy) as store, open_metadata_store(f"{copy}/catalogue.db") as catalogue:
-        run = catalogue.runs.find("curl-1", 0)
+    with SqliteChunks(copy) as store, open_metadata_store(f"{copy}/catalogue.db") as metadata_store:
+        run = metadata_store.runs.find("curl-1", 0)
         assert run is not None
-        (writer,) = catalogue.writers.of_runs([run.id])[run.id]
+        (writer,) = metadata_store.writers.of_runs([run.id])[run.id]
         (series,) = store.read([writer.lane_id], None, 0, 2**42).series
-        assert (run.project, catalogue.metrics.keys([series.metric])) == ("digits", {series.metric: "cpu"})
+        assert (run.project, metadata_store.metrics.keys([series.metric])) == (
+            "digits",
+            {series.metric: "cpu"},
+        )
         assert series.values.tolist() == [0.0, 1.0, 2.0]
 
 
-def test_a_store_is_not_backed_up_with_the_catalogue_of_another(
+def test_a_store_is_not_backed_up_with_the_metadata_of_another(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("ours", "theirs"):
         with (
             SqliteChunks(str(tmp_path / name)) as store,
-            open_metadata_store(str(tmp_path / name / "catalogue.db")) as catalogue,
+            open_metadata_store(str(tmp_path / name / "catalogue.db")) as metadata_store,
         ):
-            pairing.pair(store, catalogue)
+            pairing.pair(store, metadata_store)
     ours, copy = tmp_path / "ours", tmp_path / "copy"
     os.replace(tmp_path / "theirs" / "catalogue.db", ours / "catalogue.db")
     assert main(["store", "backup", str(copy), "--store", str(ours)]) == 1

@@ -53,9 +53,9 @@ def test_run_is_delivered_once(data: Path, receiver: Receiver, capsys: pytest.Ca
     assert main(["sync", "one", "--to", receiver.url]) == 0
     assert len(receiver.requests) == sent
     assert main(["relay", "status", "--json"]) == 0
-    told = json.loads(capsys.readouterr().out.partition("\n")[2])
-    assert told["relay"] is None
-    (one,) = told["deliveries"]
+    reported = json.loads(capsys.readouterr().out.partition("\n")[2])
+    assert reported["relay"] is None
+    (one,) = reported["deliveries"]
     assert (one["run"], one["destination"], one["state"]) == ("one", receiver.url, "delivered")
     assert one["counts"]["samples"] == 1
 
@@ -68,9 +68,9 @@ def test_all_runs_of_all_hosts_are_delivered(
     assert receiver.runs() == 2
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert main(["relay", "status"]) == 0
-    told = capsys.readouterr().out
-    assert told.startswith("no relay is running\n")
-    assert told.count(" delivered ") == 3
+    reported = capsys.readouterr().out
+    assert reported.startswith("no relay is running\n")
+    assert reported.count(" delivered ") == 3
 
 
 def test_unreachable_server_is_an_error(
@@ -88,9 +88,9 @@ def test_failing_run_does_not_block_others(
 ) -> None:
     assert main(["sync", "nothing", "one", "two", "--to", receiver.url]) == 1
     assert receiver.runs() == 2
-    told = capsys.readouterr()
-    assert len(told.out.splitlines()) == 3
-    assert told.err.splitlines()[-1] == "runvitals: not delivered: nothing"
+    reported = capsys.readouterr()
+    assert len(reported.out.splitlines()) == 3
+    assert reported.err.splitlines()[-1] == "runvitals: not delivered: nothing"
 
 
 def test_unreachable_server_does_not_block_other_destinations(
@@ -104,10 +104,10 @@ def test_unreachable_server_does_not_block_other_destinations(
     monkeypatch.setenv("RUNVITALS_DESTINATIONS", receiver.url)
     assert main(["sync", "--all"]) == 1
     assert receiver.runs() == 5
-    told = capsys.readouterr().err
-    assert told.count("is not delivered: ") == 3
-    assert f"{away} is unreachable: skipping the remaining runs" in told
-    last = told.splitlines()[-1]
+    reported = capsys.readouterr().err
+    assert reported.count("is not delivered: ") == 3
+    assert f"{away} is unreachable: skipping the remaining runs" in reported
+    last = reported.splitlines()[-1]
     assert last.startswith("runvitals: not delivered: ")
     assert last.count(f" to {away}") == 5
     assert receiver.url not in last

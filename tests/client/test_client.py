@@ -69,8 +69,8 @@ def test_mlflow_names(client: Client, tmp_path: Path) -> None:
     theirs = run.metrics("gpu.0.gpu", "memory.usedMB", names="mlflow")
     assert list(theirs["system/gpu_0_utilization_percentage"].values) == list(ours["gpu.0.gpu"].values)
     assert theirs["memory.usedMB"].key == "system/system_memory_usage_megabytes"
-    (told,) = run.statistics("gpu.1.gpu", names="mlflow")
-    assert told.key == "system/gpu_1_utilization_percentage"
+    (reported,) = run.statistics("gpu.1.gpu", names="mlflow")
+    assert reported.key == "system/gpu_1_utilization_percentage"
     (of_all,) = client.aggregate("system/gpu_0_utilization_percentage", t0=T0, t1=T0 + 10_000)
     assert of_all.n.sum() == 3
 
@@ -106,7 +106,7 @@ def echo() -> object:
     server.server_close()
 
 
-def told(client: Client) -> str:
+def reported(client: Client) -> str:
     with client, pytest.raises(ServerError) as refused:
         client.latest()
     assert refused.value.status == 401
@@ -115,12 +115,12 @@ def told(client: Client) -> str:
 
 def test_order_of_tokens(echo: str, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The argument, then the environment variable, then the token stored by `runvitals login`."""
-    assert told(Client(echo)) == "token: none"
+    assert reported(Client(echo)) == "token: none"
     login.save(echo, "rvt_kept", {"XDG_CONFIG_HOME": str(home)})
-    assert told(Client(echo + "/")) == "token: Bearer rvt_kept"
+    assert reported(Client(echo + "/")) == "token: Bearer rvt_kept"
     monkeypatch.setenv("RUNVITALS_TOKEN", "rvt_variable")
-    assert told(Client(echo)) == "token: Bearer rvt_variable"
-    assert told(Client(echo, token="rvt_argument")) == "token: Bearer rvt_argument"
+    assert reported(Client(echo)) == "token: Bearer rvt_variable"
+    assert reported(Client(echo, token="rvt_argument")) == "token: Bearer rvt_argument"
 
 
 def test_dropped_connection_is_reopened(echo: str) -> None:

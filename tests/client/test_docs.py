@@ -17,9 +17,9 @@ def test_example_of_the_page_works(url: str, tmp_path: Path) -> None:
     training = Training(tmp_path, "brave-otter-1", gpus=1)
     training.advance(30)
     training.trainer.info(training.now_ms, summary={"loss": 0.1})
-    told: dict[str, Any] = {"print": lambda *words: told.setdefault("printed", []).append(words)}
-    exec(found[1].replace("http://127.0.0.1:8900", url), told)
-    told["client"].close()
-    assert told["printed"][0] == ("brave-otter-1", "running", 0.1)
-    assert told["printed"][1][:2] == ("brave-otter-1", "node1")
-    assert len(told["watts"]) == 30
+    reported: dict[str, Any] = {"print": lambda *words: reported.setdefault("printed", []).append(words)}
+    exec(found[1].replace("http://127.0.0.1:8900", url), reported)
+    reported["client"].close()
+    assert reported["printed"][0] == ("brave-otter-1", "running", 0.1)
+    assert reported["printed"][1][:2] == ("brave-otter-1", "node1")
+    assert len(reported["watts"]) == 30

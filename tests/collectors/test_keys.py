@@ -118,7 +118,7 @@ def test_written_keys_are_the_documented_ones(tmp_path: Path) -> None:
     seen: dict[str, str] = {}
     for kind, key in [*linux(tmp_path), *mac_and_windows()]:
         match = DEFINITIONS.find(key)
-        assert match is not None, f"the catalogue does not know {key}"
+        assert match is not None, f"the metadata store does not know {key}"
         assert match.key == key, f"{key} is another spelling of {match.key}"
         seen[match.metric.key] = kind
     assert seen == {template: kind for template, (kind, _) in PROMISED.items()}

@@ -115,8 +115,8 @@ def test_the_api_has_mlflow_names_too(data: Path, how: dict[str, object]) -> Non
         "factor": 1e-6,
     }
     assert ours["system.load1"] is None
-    told = {one["key"]: one["mean"] for one in client.ask("runs/abc/statistics", names="mlflow")}
-    assert told == pytest.approx(IN_MLFLOW)
+    reported = {one["key"]: one["mean"] for one in client.ask("runs/abc/statistics", names="mlflow")}
+    assert reported == pytest.approx(IN_MLFLOW)
     table = client.get("/api/v1/runs/abc/metrics", params={"names": "mlflow", "format": "csv", **how})
     (row, _) = csv.DictReader(io.StringIO(table.text))
     assert {key: float(row[key]) for key in IN_MLFLOW} == pytest.approx(IN_MLFLOW)
@@ -147,9 +147,9 @@ def test_keys_that_match_nothing_are_an_error(
     out = tmp_path / "out.csv"
     words = ["export", "abc", "--keys", "gpu.7.*", "nothing", "-o", str(out), "--dir", str(data), *more]
     assert main(words) == 1
-    told = capsys.readouterr().err
-    assert "--keys gpu.7.* nothing: no key matches; the run has " in told
-    assert "cpu.mean, gpu.0.gpu" in told or more == ["--history"]
+    reported = capsys.readouterr().err
+    assert "--keys gpu.7.* nothing: no key matches; the run has " in reported
+    assert "cpu.mean, gpu.0.gpu" in reported or more == ["--history"]
     assert not out.exists()
 
 

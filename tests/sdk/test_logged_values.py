@@ -27,8 +27,8 @@ from tests.sdk.runs import Journals, Start, finished
 
 
 def values() -> tuple[Values, list[str]]:
-    told: list[str] = []
-    return Values(told.append), told
+    reported: list[str] = []
+    return Values(reported.append), reported
 
 
 def row(data: Any) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def test_types_of_numbers() -> None:
         "n": numpy.ma.masked,
         "o": {"p": numpy.ma.masked},
     }
-    told = values()
-    kept = told[0].row(data)
+    reported = values()
+    kept = reported[0].row(data)
     assert kept == {
         "a": 1,
         "b": 0.5,
@@ -110,7 +110,7 @@ def test_types_of_numbers() -> None:
         "n": None,
         "o.p": None,
     }
-    assert not told[1]
+    assert not reported[1]
 
 
 def test_nested_mappings_become_dotted_names() -> None:
@@ -239,21 +239,21 @@ def test_invalid_names() -> None:
 
 
 def test_rows_with_too_many_names_are_truncated_and_counted() -> None:
-    kept, told = values()
+    kept, reported = values()
     assert len(kept.row({f"m{i}": i for i in range(1_000_000)})) == ROW_NAMES
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
 def test_unreadable_mapping() -> None:
     class Closed(BrokenMapping):
         __iter__ = raising(OSError())  # type: ignore[assignment]
 
-    kept, told = values()
+    kept, reported = values()
     assert kept.row(Closed()) == {"(unreadable)": "(Closed: OSError)"}
     assert kept.facts({"lr": 1, "x": Closed()})["lr"] == 1
-    config = RecordedDict(lambda changes, removed: None, told.append)
+    config = RecordedDict(lambda changes, removed: None, reported.append)
     config.update(Closed())
-    assert len(set(told)) == 1
+    assert len(set(reported)) == 1
 
 
 def test_records_of_maximum_size_are_accepted_by_readers() -> None:
@@ -268,10 +268,10 @@ def test_records_of_maximum_size_are_accepted_by_readers() -> None:
 
 
 def test_faults_are_reported_once_and_counted() -> None:
-    kept, told = values()
+    kept, reported = values()
     for _ in range(100):
         kept.row({"x": Broken()})
-    assert len(told) == 1
+    assert len(reported) == 1
     assert list(kept.faults.values()) == [100]
 
 

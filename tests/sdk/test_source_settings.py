@@ -94,19 +94,19 @@ def test_errors_reveal_no_secrets_of_invalid_values() -> None:
 
 def test_secrets_reach_the_monitor_but_not_the_journal() -> None:
     values = resolve(Settings(**SECRETS).given, {}, "/")
-    told = monitor_spec(values, "r", "/d", {"pid": 1}, ["train.py"], RunClock())
-    assert told["options"] == SECRETS
-    recorded = {key: value for key, value in told.items() if key != "options"}
-    assert told["settings"]["openmetrics_headers"] == {"X-Scope": "***"}
-    assert told["settings"]["openmetrics_endpoints"] == {"a": "http://me:***@host/m?token=***"}
+    reported = monitor_spec(values, "r", "/d", {"pid": 1}, ["train.py"], RunClock())
+    assert reported["options"] == SECRETS
+    recorded = {key: value for key, value in reported.items() if key != "options"}
+    assert reported["settings"]["openmetrics_headers"] == {"X-Scope": "***"}
+    assert reported["settings"]["openmetrics_endpoints"] == {"a": "http://me:***@host/m?token=***"}
     assert "hunter2" not in json.dumps(recorded)
     assert "tok12345" not in json.dumps(recorded)
 
 
 def test_unset_settings_are_not_recorded() -> None:
-    told = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], RunClock())
-    assert told["options"] == {}
-    assert not any(name.startswith(("openmetrics", "neuron")) for name in told["settings"])
+    reported = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], RunClock())
+    assert reported["options"] == {}
+    assert not any(name.startswith(("openmetrics", "neuron")) for name in reported["settings"])
 
 
 @pytest.mark.parametrize("form", [["settings"], ["settings", "--json"]])

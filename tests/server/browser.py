@@ -106,9 +106,9 @@ class Browser:
 
     def _address(self, profile: str) -> str:
         """Of the browser's DevTools, which it writes into a file of its profile when they are ready."""
-        told = Path(profile, "DevToolsActivePort")
+        reported = Path(profile, "DevToolsActivePort")
         until = time.monotonic() + PATIENCE_S
-        while not (told.exists() and len(lines := told.read_text().split("\n")) >= 2):
+        while not (reported.exists() and len(lines := reported.read_text().split("\n")) >= 2):
             if time.monotonic() > until or self._process.poll() is not None:
                 raise NoBrowser(f"{self._program} did not start (exit code {self._process.poll()})")
             time.sleep(0.05)

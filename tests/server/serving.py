@@ -31,14 +31,14 @@ class Served:
         self,
         address: Address,
         store: SqliteChunks,
-        catalogue: MetadataStore,
+        metadata_store: MetadataStore,
         app: SharedServer,
         http: Server,
     ) -> None:
         self.address = address
         self.url = f"http://127.0.0.1:{address[1]}"
         self.store = store
-        self.catalogue = catalogue
+        self.metadata_store = metadata_store
         self.app = app
         self.http = http
         self.refused: list[tuple[int, str]] = []
@@ -70,15 +70,18 @@ def serving(
     token_required: bool = False,
     response_limits: ResponseLimits | None = None,
 ) -> Iterator[Served]:
-    store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
-    app = SharedServer(store, catalogue, token_required, limits=limits, response_limits=response_limits)
+    store, metadata_store = (
+        SqliteChunks(str(folder / "store")),
+        open_metadata_store(str(folder / "catalogue.db")),
+    )
+    app = SharedServer(store, metadata_store, token_required, limits=limits, response_limits=response_limits)
     listener = listen(0)
     refused: list[tuple[int, str]] = []
     http = Server(app, bounds, lambda client, status, reason: refused.append((status, reason)))
     thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})
     with listener:
         thread.start()
-        served = Served(listener.getsockname(), store, catalogue, app, http)
+        served = Served(listener.getsockname(), store, metadata_store, app, http)
         served.refused = refused
         try:
             yield served
@@ -86,5 +89,5 @@ def serving(
             http.handle_exit(2, None)
             thread.join(timeout=PATIENCE_S)
             app.close()
-            catalogue.close()
+            metadata_store.close()
             store.close()

@@ -46,14 +46,14 @@ class StoredServer(Client):
         folder.mkdir(parents=True, exist_ok=True)
         self.now_ms = T0 + 3_600_000
         self.store = SqliteChunks(str(folder / "store"))
-        self.catalogue: MetadataStore = open_metadata_store(str(folder / "catalogue.db"))
+        self.metadata_store: MetadataStore = open_metadata_store(str(folder / "catalogue.db"))
         self.app = create_app(str(folder / "none"), lambda: self.now_ms)
-        self.app.state.library = StoredLibrary(self.store, self.catalogue, lambda: self.now_ms)
+        self.app.state.library = StoredLibrary(self.store, self.metadata_store, lambda: self.now_ms)
         self._seq = 0
 
     def close(self) -> None:
         self.store.close()
-        self.catalogue.close()
+        self.metadata_store.close()
 
     def take(
         self, directory: Path, run_id: str = "abc", after: dict[str, int] | None = None
@@ -75,7 +75,7 @@ class StoredServer(Client):
         joining = WriterRegistration(
             run_id, writer, started_ms=about.get("t"), **{name: about.get(name) for name in names}
         )
-        (who,) = self.catalogue.writers.join([joining], self.now_ms)
+        (who,) = self.metadata_store.writers.join([joining], self.now_ms)
         samples = WriterSamples(writer)
         calls: dict[tuple[str, ...], list[tuple[int, list[float]]]] = {}
         for record in records:
@@ -97,7 +97,7 @@ class StoredServer(Client):
         for names_of_call, made in calls.items():
             t = np.array([time_ms for time_ms, _ in made], np.int64)
             self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
-        self.catalogue.writers.record_heartbeats(
+        self.metadata_store.writers.record_heartbeats(
             [WriterHeartbeat(who.writer_id, self.now_ms, max(one.time_ms for one in records))]
         )
 
@@ -109,12 +109,12 @@ class StoredServer(Client):
             if value == value
         }
         rows = LoggedRows(who.run_id, writer, 0, record.seq, metrics)
-        self.catalogue.write(lambda connection: add_logged_rows(connection, [rows]))
+        self.metadata_store.write(lambda connection: add_logged_rows(connection, [rows]))
 
     def append(self, who: RegisteredWriter, keys: tuple[str, ...], t: Any, values: Any) -> None:
         """Samples of a writer: rows × keys."""
-        schema = self.catalogue.metrics.schema(keys)
-        self.catalogue.metrics.record_schemas([(who.writer_id, schema.id)])
+        schema = self.metadata_store.metrics.schema(keys)
+        self.metadata_store.metrics.record_schemas([(who.writer_id, schema.id)])
         self._seq += 1
         batch = SampleBatch(
             who.lane_id, who.writer_id, self._seq, schema.metric_ids, t, np.ascontiguousarray(values)
@@ -124,7 +124,7 @@ class StoredServer(Client):
     def _printed(self, who: RegisteredWriter, record: Record) -> None:
         stream, time_ms = CONSOLE_HEAD.unpack_from(record.value)
         text = record.value[CONSOLE_HEAD.size :].decode("utf-8", "replace")
-        self.catalogue.console.add(
+        self.metadata_store.console.add(
             [ConsoleLine(who.run_id, who.writer_id, record.seq, time_ms, stream, text)]
         )
 
@@ -134,13 +134,13 @@ class StoredServer(Client):
             updates = [
                 SectionUpdate(who.run_id, name, one, record.time_ms, host) for name, one in value.items()
             ]
-            self.catalogue.sections.merge(updates)
+            self.metadata_store.sections.merge(updates)
         elif record.type == frames.EVENT:
-            told = {name: value.pop(name) for name in ("name", "level", "text") if name in value}
+            reported = {name: value.pop(name) for name in ("name", "level", "text") if name in value}
             event = StoredEvent(
-                who.run_id, record.time_ms, **told, data=value, writer_id=who.writer_id, seq=record.seq
+                who.run_id, record.time_ms, **reported, data=value, writer_id=who.writer_id, seq=record.seq
             )
-            self.catalogue.events.add([event])
+            self.metadata_store.events.add([event])
         elif record.type == frames.LIFECYCLE:
             self._lifecycle(who, host, record.time_ms, value)
 
@@ -154,9 +154,9 @@ class StoredServer(Client):
             known = {name: value.get(name) for name in names[what]}
             ended_ms = time_ms if what == "exit" else None
             process = StoredProcess(who.run_id, host, value["pid"], ended_ms=ended_ms, **known)
-            self.catalogue.writers.record_processes([process])
+            self.metadata_store.writers.record_processes([process])
         elif what == "end":
             how = Ending(
                 value["state"], value.get("exit_code"), value.get("signal"), value.get("out_of_memory")
             )
-            self.catalogue.writers.record_ends([WriterEnd(who.writer_id, how, time_ms)])
+            self.metadata_store.writers.record_ends([WriterEnd(who.writer_id, how, time_ms)])

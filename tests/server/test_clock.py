@@ -43,20 +43,20 @@ def machine() -> Machine:
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[MetadataStore]:
+def metadata_store(tmp_path: Path) -> Iterator[MetadataStore]:
     with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
         yield opened
 
 
-def joined(catalogue: MetadataStore, run: str, now_ms: int) -> RegisteredWriter:
-    (who,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", started_ms=NOW)], now_ms)
+def joined(metadata_store: MetadataStore, run: str, now_ms: int) -> RegisteredWriter:
+    (who,) = metadata_store.writers.join([WriterRegistration(run, "monitor.node1.1", started_ms=NOW)], now_ms)
     return who
 
 
-def state(catalogue: MetadataStore, run: str, now_ms: int) -> str:
-    found = catalogue.runs.find(run, now_ms)
+def state(metadata_store: MetadataStore, run: str, now_ms: int) -> str:
+    found = metadata_store.runs.find(run, now_ms)
     assert found is not None
-    (host,) = hosts(catalogue.writers.of_runs([found.id])[found.id], now_ms)
+    (host,) = hosts(metadata_store.writers.of_runs([found.id])[found.id], now_ms)
     assert host.ending.state == found.state
     return found.state
 
@@ -72,26 +72,26 @@ def test_a_clock_that_is_slewed_is_followed(machine: Machine) -> None:
 
 @pytest.mark.parametrize("set_to", [YEAR_1971, NOW - DAY, NOW - 60_000, NOW + 60_000, YEAR_2037])
 def test_states_of_runs_survive_a_clock_change(
-    machine: Machine, catalogue: MetadataStore, set_to: int
+    machine: Machine, metadata_store: MetadataStore, set_to: int
 ) -> None:
     clock = machine.clock()
-    dead = joined(catalogue, "dead", clock())
-    catalogue.writers.record_heartbeats([WriterHeartbeat(dead.writer_id, clock(), clock())])
+    dead = joined(metadata_store, "dead", clock())
+    metadata_store.writers.record_heartbeats([WriterHeartbeat(dead.writer_id, clock(), clock())])
     machine.wait(3_600_000)
-    heartbeats = Heartbeats(catalogue, clock)
+    heartbeats = Heartbeats(metadata_store, clock)
     heartbeats.close()
-    alive, dying = (joined(catalogue, name, clock()) for name in ("alive", "dying"))
+    alive, dying = (joined(metadata_store, name, clock()) for name in ("alive", "dying"))
     for who in (alive, dying):
         heartbeats.record(who.run_id, who.writer_id, clock(), clock())
 
     machine.wall_ms = set_to
-    states = [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")]
+    states = [state(metadata_store, name, clock()) for name in ("dead", "alive", "dying")]
     assert states == ["lost", "running", "running"]  # before anything was done about it
     heartbeats.record(alive.run_id, alive.writer_id, clock(), clock())
     heartbeats._turn()
     assert clock() == set_to
-    assert [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")] == states
-    row = catalogue.runs.find("alive", clock())
+    assert [state(metadata_store, name, clock()) for name in ("dead", "alive", "dying")] == states
+    row = metadata_store.runs.find("alive", clock())
     assert row is not None
     assert 0 <= row.duration_ms <= 2 * 3_600_000
 
@@ -99,22 +99,22 @@ def test_states_of_runs_survive_a_clock_change(
         machine.wait(1000)
         heartbeats.record(alive.run_id, alive.writer_id, clock(), clock())
         heartbeats._turn()
-    states = [state(catalogue, name, clock()) for name in ("dead", "alive", "dying")]
+    states = [state(metadata_store, name, clock()) for name in ("dead", "alive", "dying")]
     assert states == ["lost", "running", "lost"]
     machine.wait(20_000)
-    assert state(catalogue, "alive", clock()) == "lost"
+    assert state(metadata_store, "alive", clock()) == "lost"
 
 
 def test_a_wrong_clock_of_an_earlier_server_leaves_no_run_running(
-    machine: Machine, catalogue: MetadataStore
+    machine: Machine, metadata_store: MetadataStore
 ) -> None:
-    who = joined(catalogue, "dead", YEAR_2037)
-    catalogue.writers.record_heartbeats([WriterHeartbeat(who.writer_id, YEAR_2037, YEAR_2037)])
+    who = joined(metadata_store, "dead", YEAR_2037)
+    metadata_store.writers.record_heartbeats([WriterHeartbeat(who.writer_id, YEAR_2037, YEAR_2037)])
     clock = machine.clock()
-    assert state(catalogue, "dead", clock()) == "running"
-    Heartbeats(catalogue, clock).close()
+    assert state(metadata_store, "dead", clock()) == "running"
+    Heartbeats(metadata_store, clock).close()
     machine.wait(60_000)
-    assert state(catalogue, "dead", clock()) == "lost"
+    assert state(metadata_store, "dead", clock()) == "lost"
 
 
 def test_a_clock_set_ahead_deletes_nothing_by_age(machine: Machine) -> None:

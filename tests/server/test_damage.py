@@ -30,7 +30,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredSe
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
     server = StoredServer(tmp_path / "server")
     server.now_ms = T0 + 7_000_000
-    (who,) = server.catalogue.writers.join(
+    (who,) = server.metadata_store.writers.join(
         [WriterRegistration("abc", "monitor.node1.1", "digits", started_ms=T0)], T0
     )
     values = np.random.default_rng(1).random((6000, 3)).cumsum(axis=0)
@@ -104,10 +104,12 @@ def test_tables_and_the_run_report_damage(server: StoredServer) -> None:
 
 
 def test_the_newest_of_many_events_are_returned_and_older_ones_are_paged(server: StoredServer) -> None:
-    (who,) = server.catalogue.writers.join([WriterRegistration("busy", "monitor.node1.1", started_ms=T0)], T0)
+    (who,) = server.metadata_store.writers.join(
+        [WriterRegistration("busy", "monitor.node1.1", started_ms=T0)], T0
+    )
     events = [StoredEvent(who.run_id, T0 + n, "marker", text=str(n)) for n in range(12_000)]
     lost = StoredEvent(who.run_id, T0 - 1, "records_lost", data={"count": 7})
-    server.catalogue.events.add([lost, *events])
+    server.metadata_store.events.add([lost, *events])
     run = server.ask("runs/busy")
     assert [event["text"] for event in run["events"]] == [str(n) for n in range(2000, 12_000)]
     assert run["problems"] == ["2,001 older events are left out: /events?skip=10000 returns them"]
@@ -122,7 +124,7 @@ def test_very_many_series_are_returned_in_pages(
 ) -> None:
     monkeypatch.setattr(stored_run, "_MAX_SERIES", 500)
     monkeypatch.setattr(stored_run, "_MAX_NEWEST", 100)
-    (who,) = server.catalogue.writers.join([WriterRegistration("wide", "curl", started_ms=T0)], T0)
+    (who,) = server.metadata_store.writers.join([WriterRegistration("wide", "curl", started_ms=T0)], T0)
     keys = tuple(f"name.{n:04}" for n in range(1200))
     for n, key in enumerate(keys):
         server.append(who, (key,), np.array([T0 + n]), np.ones((1, 1)))
@@ -185,13 +187,13 @@ def test_a_table_with_damage_found_later_is_cut_off_at_the_end(
 
 
 def test_a_history_table_lists_unreadable_data_in_a_header(server: StoredServer, tmp_path: Path) -> None:
-    (who,) = server.catalogue.writers.join(
+    (who,) = server.metadata_store.writers.join(
         [WriterRegistration("abc", "rank.0.node1.2", "digits", started_ms=T0)], T0
     )
     steps = np.stack([np.arange(3000.0), np.random.default_rng(2).random(3000)], axis=1)
     server.append(who, ("_step", "loss"), T0 + 1000 * np.arange(3000), steps)
     server.store.flush()
-    metric = server.catalogue.metrics.schema(("loss",)).metric_ids[0]
+    metric = server.metadata_store.metrics.schema(("loss",)).metric_ids[0]
     _damage(tmp_path, metric)
     table = server.get("/api/v1/runs/abc/history?format=csv")
     assert table.status_code == 200

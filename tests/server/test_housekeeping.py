@@ -34,12 +34,12 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredSe
 def run(server: StoredServer, name: str, days_ago: int, values: int = 1000) -> int:
     """A run of so long ago, with samples and a summary; its number."""
     start_ms = server.now_ms - days_ago * DAY_MS
-    (who,) = server.catalogue.writers.join(
+    (who,) = server.metadata_store.writers.join(
         [WriterRegistration(name, "curl", "digits", started_ms=start_ms)], start_ms
     )
     t = start_ms + 1000 * np.arange(values, dtype=np.int64)
     server.append(who, ("cpu",), t, np.random.default_rng(1).random((values, 1)))
-    server.catalogue.sections.merge([SectionUpdate(who.run_id, "summary", {"loss": 0.5}, start_ms)])
+    server.metadata_store.sections.merge([SectionUpdate(who.run_id, "summary", {"loss": 0.5}, start_ms)])
     server.store.flush()
     return who.run_id
 
@@ -60,7 +60,7 @@ class Forgotten(list[int]):
 
 def housekeeping(server: StoredServer, keeping: RetentionPolicy) -> tuple[Housekeeping, Forgotten]:
     forgotten = Forgotten()
-    found = Housekeeping(server.store, server.catalogue, keeping, forgotten, lambda: server.now_ms)
+    found = Housekeeping(server.store, server.metadata_store, keeping, forgotten, lambda: server.now_ms)
     return found, forgotten
 
 
@@ -120,7 +120,7 @@ def test_the_trash_is_emptied_after_some_days(server: StoredServer) -> None:
     assert forgotten == [number]
     assert server.request("POST", "/api/v1/runs/bad/restore", json={}).status_code == 404
     assert server.store.stats().runs == 1
-    assert server.catalogue.runs.get([number, kept], server.now_ms).keys() == {kept}
+    assert server.metadata_store.runs.get([number, kept], server.now_ms).keys() == {kept}
     assert keeper.totals.runs == 1
 
 
@@ -142,7 +142,7 @@ def test_failures_are_reported_and_retried(
     """Whatever it is that fails; the thread goes on."""
     run(server, "old", 120)
     keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
-    failing = SharedServer(server.store, server.catalogue, clock=lambda: server.now_ms)
+    failing = SharedServer(server.store, server.metadata_store, clock=lambda: server.now_ms)
     failing.threads.append(keeper.thread)
     client = Client(tmp_path)
     client.app = failing
@@ -175,7 +175,7 @@ def test_projects_are_renamed_and_deleted(server: StoredServer) -> None:
     assert server.ask("runs/a")["project"] == "team/digits"
     assert server.request("PATCH", "/api/v1/projects/nope", json={"name": "x"}).status_code == 404
     assert server.request("PATCH", "/api/v1/projects/team%2Fdigits", json={"name": ""}).status_code == 422
-    server.catalogue.writers.join([WriterRegistration("c", "curl", "other")], server.now_ms)
+    server.metadata_store.writers.join([WriterRegistration("c", "curl", "other")], server.now_ms)
     taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "team/digits"})
     assert (taken.status_code, taken.json()["error"]) == (409, "the project 'team/digits' already exists")
     gone = server.request("DELETE", "/api/v1/projects/team%2Fdigits", json={})

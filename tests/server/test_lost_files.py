@@ -1,5 +1,5 @@
-"""The catalogue's file or the log is deleted or replaced under a running server: nothing that would be lost
-is acknowledged, and `/readyz`, `/metrics` and the log say why.
+"""The metadata store's file or the log is deleted or replaced under a running server: nothing that would be
+lost is acknowledged, and `/readyz`, `/metrics` and the log say why.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def test_nothing_is_acknowledged_after_a_file_was_deleted(
     if name == "catalogue.db":
         edited = client.patch("/api/v1/runs/abc", json={"notes": "so so"})
         assert (edited.status_code, edited.headers["retry-after"]) == (503, "5")
-        told = f"thread catalogue-file failed and will retry: {path} was {how}"
+        reported = f"thread metadata-file failed and will retry: {path} was {how}"
         deadline_s = time.monotonic() + PATIENCE_S
-        while told not in caplog.text and time.monotonic() < deadline_s:
+        while reported not in caplog.text and time.monotonic() < deadline_s:
             time.sleep(0.05)
-        assert caplog.text.count(told) == 1
+        assert caplog.text.count(reported) == 1
     else:
         assert caplog.text.count("could not commit") == 1
 

@@ -36,11 +36,11 @@ def served(tmp_path: Path) -> Iterator[Served]:
 
 
 def add_run(served: Served) -> None:
-    (who,) = served.catalogue.writers.join(
+    (who,) = served.metadata_store.writers.join(
         [WriterRegistration("abc", "monitor.node1.1", "digits", started_ms=T0)], T0
     )
-    schema = served.catalogue.metrics.schema([f"key.{number}" for number in range(10)])
-    served.catalogue.metrics.record_schemas([(who.writer_id, schema.id)])
+    schema = served.metadata_store.metrics.schema([f"key.{number}" for number in range(10)])
+    served.metadata_store.metrics.record_schemas([(who.writer_id, schema.id)])
     values = np.random.default_rng(1).random((15_000, 10))
     t = T0 + 1000 * np.arange(len(values))
     served.store.append([SampleBatch(who.lane_id, who.writer_id, 0, schema.metric_ids, t, values)])

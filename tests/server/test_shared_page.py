@@ -34,7 +34,7 @@ def server(tmp_path: Path) -> Iterator[StoredServer]:
 
 @contextmanager
 def serving(shared: StoredServer, static: str, **how: bool) -> Iterator[str]:  # noqa: F811
-    app = SharedServer(shared.store, shared.catalogue, static=static, **how)
+    app = SharedServer(shared.store, shared.metadata_store, static=static, **how)
     listener = listen(0)
     running = Server(app)
     with listener:
@@ -68,7 +68,7 @@ def serve(server: StoredServer, browser: Browser, static: str) -> Iterator[Serve
 def many_runs(shared: StoredServer, count: int) -> None:
     """Runs `run-0` … that are over, the first the oldest; each tenth failed."""
     start_ms = now_ms() - count * 60_000
-    joined = shared.catalogue.writers.join(
+    joined = shared.metadata_store.writers.join(
         [
             WriterRegistration(
                 f"run-{i}", "monitor.node1.1", project=f"p{i % 3}", role="monitor", started_ms=start_ms + i
@@ -77,9 +77,11 @@ def many_runs(shared: StoredServer, count: int) -> None:
         ],
         start_ms,
     )
-    told = [SectionUpdate(who.run_id, "run", {"name": f"name {i}"}, start_ms) for i, who in enumerate(joined)]
-    shared.catalogue.sections.merge(told)
-    shared.catalogue.writers.record_ends(
+    reported = [
+        SectionUpdate(who.run_id, "run", {"name": f"name {i}"}, start_ms) for i, who in enumerate(joined)
+    ]
+    shared.metadata_store.sections.merge(reported)
+    shared.metadata_store.writers.record_ends(
         [
             WriterEnd(
                 who.writer_id, Ending("failed", 1) if i % 10 == 0 else Ending("finished", 0), start_ms + i
@@ -109,7 +111,7 @@ def shown(page: Browser, text: str, within: str = "main") -> None:
 def test_the_login_redirects_back(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
     live_run(tmp_path, 2, name="the one")
     server.take(tmp_path)
-    secret = server.catalogue.tokens.create("tests", now_ms())[0]
+    secret = server.metadata_store.tokens.create("tests", now_ms())[0]
     page = serve(token_required=True)
     page.open("/runs/abc/overview?charts=gpu%20x")
     for typed in ("rvt_wrong", secret):
@@ -277,7 +279,7 @@ def test_nothing_is_wider_than_a_phone(
 
 
 def test_every_metric_of_a_run_with_very_many_can_be_found(serve: Serve, server: StoredServer) -> None:
-    (who,) = server.catalogue.writers.join(
+    (who,) = server.metadata_store.writers.join(
         [WriterRegistration("wide", "monitor.node1.1", "digits", started_ms=now_ms())], now_ms()
     )
     keys = (*(f"layer.{n:05}" for n in range(10_050)), "needle.Sharpness")

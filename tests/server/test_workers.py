@@ -48,9 +48,13 @@ def test_work_ends_at_a_deadline_check() -> None:
 
 def test_a_database_query_ends_at_the_deadline(server: StoredServer) -> None:
     slow = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
-    with pytest.raises(TooSlow), deadline.within(0.05), server.catalogue.runs._database.read() as connection:
+    with (
+        pytest.raises(TooSlow),
+        deadline.within(0.05),
+        server.metadata_store.runs._database.read() as connection,
+    ):
         connection.exec_driver_sql(slow)
-    assert server.catalogue.runs.find("abc", server.now_ms) is not None
+    assert server.metadata_store.runs.find("abc", server.now_ms) is not None
 
 
 @pytest.mark.parametrize(
@@ -103,25 +107,25 @@ def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredSer
 def test_requests_beyond_the_limit_are_told_to_retry() -> None:
     workers = Workers(1, deadline_s=5)
     let_go = threading.Event()
-    told: list[str] = []
+    reported: list[str] = []
 
     async def one() -> None:
         try:
             await workers.run(lambda: let_go.wait(PATIENCE_S))
         except Busy as error:
-            told.append(str(error))
+            reported.append(str(error))
 
     async def many() -> None:
         async with anyio.create_task_group() as tasks:
             for _ in range(5010):
                 tasks.start_soon(one)
             until_s = time.monotonic() + PATIENCE_S
-            while not told and time.monotonic() < until_s:
+            while not reported and time.monotonic() < until_s:
                 await anyio.sleep(0.01)
             let_go.set()
 
     anyio.run(many)
-    assert set(told) == {"too many requests are waiting: try again later"}
+    assert set(reported) == {"too many requests are waiting: try again later"}
 
 
 @pytest.mark.parametrize(

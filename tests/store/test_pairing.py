@@ -22,9 +22,9 @@ from runvitals.store.samples.sqlite_chunks.check import check
 NOW = 1_790_812_800_000
 
 
-def serve(folder: Path, catalogue: Path | None = None, run: str | None = None) -> None:
+def serve(folder: Path, metadata_store: Path | None = None, run: str | None = None) -> None:
     """Open both like a server, and store ten samples of a run if one is given."""
-    address = str(catalogue or folder / "catalogue.db")
+    address = str(metadata_store or folder / "catalogue.db")
     with SqliteChunks(str(folder)) as store:
         pairing.check_metadata_store_exists(store, address)
         with open_metadata_store(address) as opened:
@@ -33,10 +33,10 @@ def serve(folder: Path, catalogue: Path | None = None, run: str | None = None) -
                 record(store, opened, run)
 
 
-def record(store: SqliteChunks, catalogue: MetadataStore, run: str) -> int:
-    (writer,) = catalogue.writers.join([WriterRegistration(run, "monitor.node1.1", "digits")], NOW)
-    schema = catalogue.metrics.schema(["cpu", f"{run}.loss"])
-    catalogue.metrics.record_schemas([(writer.writer_id, schema.id)])
+def record(store: SqliteChunks, metadata_store: MetadataStore, run: str) -> int:
+    (writer,) = metadata_store.writers.join([WriterRegistration(run, "monitor.node1.1", "digits")], NOW)
+    schema = metadata_store.metrics.schema(["cpu", f"{run}.loss"])
+    metadata_store.metrics.record_schemas([(writer.writer_id, schema.id)])
     t = NOW + 1000 * np.arange(10)
     store.append([SampleBatch(writer.lane_id, writer.writer_id, 1, schema.metric_ids, t, np.ones((10, 2)))])
     return writer.lane_id
@@ -89,14 +89,17 @@ def test_an_older_copy_of_the_metadata_store_is_rejected(store: Path, tmp_path: 
 
 
 def test_a_copy_of_the_metadata_store_from_the_same_start_is_rejected(store: Path, tmp_path: Path) -> None:
-    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
-        pairing.pair(samples, catalogue)
+    with (
+        SqliteChunks(str(store)) as samples,
+        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+    ):
+        pairing.pair(samples, metadata_store)
         source = sqlite3.connect(store / "catalogue.db")
         source.execute("VACUUM INTO ?", (str(tmp_path / "before.db"),))
         source.close()
-        record(samples, catalogue, "badger")
+        record(samples, metadata_store, "badger")
     os.replace(tmp_path / "before.db", store / "catalogue.db")
-    with pytest.raises(StoreError, match="has ids of runs or metrics that the catalogue"):
+    with pytest.raises(StoreError, match="has ids of runs or metrics that the metadata store"):
         serve(store)
 
 
@@ -111,7 +114,7 @@ def test_a_missing_log_is_reported(store: Path) -> None:
 
 def test_a_missing_log_that_contained_all_samples_is_reported(store: Path) -> None:
     (store / "log.db").unlink()
-    with pytest.raises(StoreError, match=r"the catalogue .* contains runs: .*log.db was lost"):
+    with pytest.raises(StoreError, match=r"the metadata store .* contains runs: .*log.db was lost"):
         serve(store)
 
 
@@ -122,9 +125,12 @@ def test_unpaired_stores_of_an_older_version_are_paired(store: Path) -> None:
         connection.commit()
         connection.close()
     serve(store, run="badger")
-    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
+    with (
+        SqliteChunks(str(store)) as samples,
+        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+    ):
         assert samples.pairing is not None
-        assert catalogue.issued_ids.pairing() == (samples.pairing.id, samples.pairing.starts)
+        assert metadata_store.issued_ids.pairing() == (samples.pairing.id, samples.pairing.starts)
 
 
 # Month files
@@ -205,10 +211,10 @@ def test_a_month_file_without_store_id_is_read_and_gets_one_when_written(store: 
     assert stored(store) == 40
     with (
         closing(sqlite3.connect(path)) as connection,
-        open_metadata_store(str(store / "catalogue.db")) as catalogue,
+        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
     ):
         (stamped,) = connection.execute("SELECT id FROM store").fetchone()
-        known = catalogue.issued_ids.pairing()
+        known = metadata_store.issued_ids.pairing()
         assert known is not None
         assert stamped == known[0]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.store.metadata.backup import backup as copy_catalogue
+from runvitals.store.metadata.backup import backup as copy_metadata
 from runvitals.store.metadata.database import Database
 from runvitals.store.samples.contract import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
@@ -45,7 +45,7 @@ def test_files_of_a_store_and_its_backup(tmp_path: Path, mode: int) -> None:
         assert set(modes(folder).values()) == {"0o600"}, modes(folder)
         assert {"log.db", "log.db-wal", "log.db-shm", "store.lock", "catalogue.db"} <= set(modes(folder))
         backup(str(folder), str(tmp_path / "copy"))
-        copy_catalogue(str(folder / "catalogue.db"), str(tmp_path / "copy" / "catalogue.db"))
+        copy_metadata(str(folder / "catalogue.db"), str(tmp_path / "copy" / "catalogue.db"))
         assert set(modes(tmp_path / "copy").values()) == {"0o600"}
         assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o700
     for path in folder.iterdir():

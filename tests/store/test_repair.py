@@ -30,20 +30,20 @@ def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     with (
         SqliteChunks(str(folder), SMALL) as samples,
-        open_metadata_store(str(folder / "catalogue.db")) as catalogue,
+        open_metadata_store(str(folder / "catalogue.db")) as metadata_store,
     ):
-        pairing.pair(samples, catalogue)
-        writers = catalogue.writers.join(
+        pairing.pair(samples, metadata_store)
+        writers = metadata_store.writers.join(
             [WriterRegistration(f"otter-{n}", "monitor.node1.1", "digits") for n in range(RUNS)], NOW
         )
-        catalogue.sections.merge(
+        metadata_store.sections.merge(
             [
                 SectionUpdate(writer.run_id, "config", {"lr": n / 8, "about": "x" * 500}, NOW)
                 for n, writer in enumerate(writers)
             ]
         )
-        schema = catalogue.metrics.schema(["cpu", "memory"])
-        catalogue.metrics.record_schemas([(writer.writer_id, schema.id) for writer in writers])
+        schema = metadata_store.metrics.schema(["cpu", "memory"])
+        metadata_store.metrics.record_schemas([(writer.writer_id, schema.id) for writer in writers])
         t = NOW + 1000 * np.arange(40)
         for seq in range(2):
             samples.append(
@@ -79,14 +79,17 @@ def run_repair(folder: Path) -> list[str]:
 
 def runs(folder: Path) -> dict[str, int]:
     """The runs that a server shows, and the number of their samples."""
-    with SqliteChunks(str(folder)) as samples, open_metadata_store(str(folder / "catalogue.db")) as catalogue:
-        pairing.pair(samples, catalogue)
+    with (
+        SqliteChunks(str(folder)) as samples,
+        open_metadata_store(str(folder / "catalogue.db")) as metadata_store,
+    ):
+        pairing.pair(samples, metadata_store)
         counts: dict[str, int] = {}
         after: str | None = None
         while True:
-            page = catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 1000, after)
+            page = metadata_store.runs.page(Filter(), RunSort("started_ms"), NOW, 1000, after)
             for row in page.runs:
-                lanes = [writer.lane_id for writer in catalogue.writers.of_runs([row.id])[row.id]]
+                lanes = [writer.lane_id for writer in metadata_store.writers.of_runs([row.id])[row.id]]
                 counts[row.uid] = sum(
                     len(series.t) for series in samples.read(lanes, None, 0, 2 * NOW).series
                 )
@@ -158,20 +161,23 @@ def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
     assert set(counts.values()) == {160}
     assert len(counts) == RUNS
     assert all(name.startswith("recovered-") for name in counts)
-    with open_metadata_store(str(store / "catalogue.db")) as catalogue:
-        (writer,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
+    with open_metadata_store(str(store / "catalogue.db")) as metadata_store:
+        (writer,) = metadata_store.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
         assert writer.lane_id > RUNS
-        assert catalogue.metrics.schema(["loss"]).metric_ids[0] > 2
+        assert metadata_store.metrics.schema(["loss"]).metric_ids[0] > 2
 
 
 def test_an_older_copy_of_the_metadata_store_is_paired(store: Path, tmp_path: Path) -> None:
-    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
-        pairing.pair(samples, catalogue)
+    with (
+        SqliteChunks(str(store)) as samples,
+        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+    ):
+        pairing.pair(samples, metadata_store)
         source = sqlite3.connect(store / "catalogue.db")
         source.execute("VACUUM INTO ?", (str(tmp_path / "before.db"),))
         source.close()
-        (writer,) = catalogue.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
-        schema = catalogue.metrics.schema(["loss"])
+        (writer,) = metadata_store.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
+        schema = metadata_store.metrics.schema(["loss"])
         samples.append(
             [
                 SampleBatch(
@@ -191,9 +197,9 @@ def test_an_older_copy_of_the_metadata_store_is_paired(store: Path, tmp_path: Pa
 def test_the_metadata_store_of_another_store_is_not_paired(store: Path, tmp_path: Path) -> None:
     with (
         SqliteChunks(str(tmp_path / "b")) as samples,
-        open_metadata_store(str(tmp_path / "b.db")) as catalogue,
+        open_metadata_store(str(tmp_path / "b.db")) as metadata_store,
     ):
-        pairing.pair(samples, catalogue)
+        pairing.pair(samples, metadata_store)
     with pytest.raises(StoreError, match="belongs to another store"):
         repair(str(store), str(tmp_path / "b.db"), print)
 
@@ -214,11 +220,14 @@ def test_readable_samples_of_a_damaged_month_file_are_recovered(
 
 
 def test_samples_of_deleted_runs_are_not_recovered(store: Path) -> None:
-    with SqliteChunks(str(store)) as samples, open_metadata_store(str(store / "catalogue.db")) as catalogue:
+    with (
+        SqliteChunks(str(store)) as samples,
+        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+    ):
         samples.flush()
-        deleted = [row.id for row in catalogue.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]
-        catalogue.runs.delete(deleted, NOW)
-        catalogue.runs.purge(deleted)
+        deleted = [row.id for row in metadata_store.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]
+        metadata_store.runs.delete(deleted, NOW)
+        metadata_store.runs.purge(deleted)
     os.rename(store / "samples-2026-10.db", store / "samples-2026-10.db.damaged-1")
     run_repair(store)
     assert problems(store) == []

@@ -12,7 +12,7 @@ from runvitals.cli.argument_types import size_bytes, time_ms
 from runvitals.cli.data_folder import add_dir, directory
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
-CATALOGUE = "catalogue.db"
+METADATA_FILE = "catalogue.db"
 
 
 def add(subparsers: Any) -> None:
@@ -81,7 +81,7 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     except OSError as error:
         raise OSError(f"could not create the store's folder {folder}: {error.strerror}") from None
-    return folder, arguments.catalogue or os.path.join(folder, CATALOGUE)
+    return folder, arguments.catalogue or os.path.join(folder, METADATA_FILE)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -108,22 +108,24 @@ def run(arguments: argparse.Namespace) -> int:
         store = stack.enter_context(SqliteChunks(folder))
         pairing.check_metadata_store_exists(store, address)
         try:
-            catalogue = stack.enter_context(open_metadata_store(address))
+            metadata_store = stack.enter_context(open_metadata_store(address))
         except MetadataStoreError as error:
             raise OSError(str(error)) from None
-        pairing.pair(store, catalogue)
+        pairing.pair(store, metadata_store)
         is_public = not serve.is_loopback_address(listener)
-        if is_public and not any(token.revoked_ms is None for token in catalogue.tokens.all()):
+        if is_public and not any(token.revoked_ms is None for token in metadata_store.tokens.all()):
             raise ValueError(
                 f"--listen {host}:{port} is reachable from other machines, and there is no token yet: "
                 "create one with `runvitals token create NAME`, or listen on 127.0.0.1"
             )
         configure(arguments.log_format)  # before the threads start, whose messages would be lost
         clock = Clock()
-        app = SharedServer(store, catalogue, token_required=is_public or arguments.require_token, clock=clock)
+        app = SharedServer(
+            store, metadata_store, token_required=is_public or arguments.require_token, clock=clock
+        )
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
-        housekeeping = Housekeeping(store, catalogue, retention, app.forget, clock.earliest)
+        housekeeping = Housekeeping(store, metadata_store, retention, app.forget, clock.earliest)
         app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
-from runvitals.cli.server import CATALOGUE, add_keeping
+from runvitals.cli.server import METADATA_FILE, add_keeping
 
 if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
@@ -26,10 +26,11 @@ def add(subparsers: Any) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("stats", help="statistics of each file")
     check = actions.add_parser(
-        "check", help="read and decode everything, including the catalogue; exit code 1 if there is a problem"
+        "check",
+        help="read and decode everything, including the metadata store; exit code 1 if there is a problem",
     )
     repair = actions.add_parser(
-        "repair", help="recover what can be read of damaged files, and make store and catalogue match"
+        "repair", help="recover what can be read of damaged files, and make store and metadata store match"
     )
     for action in (check, repair):
         action.add_argument(
@@ -39,7 +40,7 @@ def add(subparsers: Any) -> None:
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
     actions.add_parser(
-        "backup", help="copy samples and catalogue, also while a server uses them"
+        "backup", help="copy samples and metadata store, also while a server uses them"
     ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
     for action in actions.choices.values():
         action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
@@ -80,7 +81,7 @@ def _row(file: StoreFile) -> list[str]:
     return [name, f"{file.size_bytes / 1e6:.1f}", *counts, per_sample, *parts, f"{file.damaged:,}"]
 
 
-def _check(folder: str, catalogue: str | None) -> int:
+def _check(folder: str, metadata_store: str | None) -> int:
     from runvitals.store.check import check_metadata_store
     from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.check import check
@@ -89,10 +90,10 @@ def _check(folder: str, catalogue: str | None) -> int:
     for problem in check(folder):
         print(problem)
         found += 1
-    address = catalogue or os.path.join(folder, CATALOGUE)
+    address = metadata_store or os.path.join(folder, METADATA_FILE)
     pairing = stored_ids.pairing_of(folder)
-    if catalogue is None and pairing is not None and pairing.catalogue.startswith("postgresql"):
-        print(f"the catalogue is at {pairing.catalogue}: use --catalogue to check it too")
+    if metadata_store is None and pairing is not None and pairing.metadata_store.startswith("postgresql"):
+        print(f"the metadata store is at {pairing.metadata_store}: use --catalogue to check it too")
     else:
         for problem in check_metadata_store(folder, address):
             print(problem)
@@ -101,14 +102,14 @@ def _check(folder: str, catalogue: str | None) -> int:
     return 1 if found else 0
 
 
-def _repair(folder: str, catalogue: str | None) -> int:
+def _repair(folder: str, metadata_store: str | None) -> int:
     from runvitals.store.errors import MetadataStoreError
     from runvitals.store.repair import repair
 
     if not os.path.isdir(folder):
         raise OSError(f"there is no store in {folder}")
     try:
-        repair(folder, catalogue or os.path.join(folder, CATALOGUE), print)
+        repair(folder, metadata_store or os.path.join(folder, METADATA_FILE), print)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     return 0
@@ -151,25 +152,25 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 def _backup(folder: str, into: str) -> int:
     from runvitals.store.check import require_match
     from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata.backup import backup as copy_catalogue
+    from runvitals.store.metadata.backup import backup as copy_metadata
     from runvitals.store.samples.sqlite_chunks.backup import backup
 
-    path = os.path.join(folder, CATALOGUE)
-    has_catalogue = os.path.exists(path)
+    path = os.path.join(folder, METADATA_FILE)
+    has_metadata = os.path.exists(path)
     try:
-        if has_catalogue:
+        if has_metadata:
             require_match(folder, path)
         os.makedirs(into, mode=0o700, exist_ok=True)
         copied = backup(folder, into)
-        if has_catalogue:
-            copy_catalogue(path, os.path.join(into, CATALOGUE))
+        if has_metadata:
+            copy_metadata(path, os.path.join(into, METADATA_FILE))
             copied += 1
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")
-    if not has_catalogue:
+    if not has_metadata:
         print(
-            f"there is no {CATALOGUE} in it: if the catalogue is in PostgreSQL, copy that too now, "
+            f"there is no {METADATA_FILE} in it: if the metadata store is in PostgreSQL, copy that too now, "
             "with pg_dump",
             file=sys.stderr,
         )

@@ -48,21 +48,21 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     now_ms = time.time_ns() // 1_000_000
     try:
-        with open_metadata_store(store_locations(arguments)[1]) as catalogue:
+        with open_metadata_store(store_locations(arguments)[1]) as metadata_store:
             if arguments.action == "create":
-                print(catalogue.tokens.create(arguments.name, now_ms)[0])
+                print(metadata_store.tokens.create(arguments.name, now_ms)[0])
             elif arguments.action == "revoke":
-                catalogue.tokens.revoke(arguments.id, now_ms)
+                metadata_store.tokens.revoke(arguments.id, now_ms)
             else:
-                print(_listed(catalogue))
+                print(_listed(metadata_store))
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     return 0
 
 
-def _listed(catalogue: MetadataStore) -> str:
+def _listed(metadata_store: MetadataStore) -> str:
     rows = [["ID", "NAME", "CREATED", "LAST USED", "REVOKED"]]
-    for token in catalogue.tokens.all():
+    for token in metadata_store.tokens.all():
         times = (token.created_ms, token.last_used_ms, token.revoked_ms)
         shown = ("-" if time_ms is None else moment(time_ms) for time_ms in times)
         rows.append([str(token.id), inert(token.name), *shown])

@@ -70,13 +70,13 @@ class Housekeeping:
     def __init__(
         self,
         store: SampleStore,
-        catalogue: MetadataStore,
+        metadata_store: MetadataStore,
         policy: RetentionPolicy,
         forget: Callable[[Collection[int]], None],
         clock: Callable[[], int],
     ) -> None:
         self._store = store
-        self._catalogue = catalogue
+        self._metadata_store = metadata_store
         self._policy = policy
         self._forget = forget
         self._clock = clock
@@ -120,7 +120,7 @@ class Housekeeping:
         if max_bytes is not None and self._store.stats().size_bytes > max_bytes:
             self._drop("the oldest samples beyond the maximum size", lambda: self._store.shrink_to(max_bytes))
         if now_ms >= self._statistics_due_ms:
-            self._catalogue.refresh_statistics()
+            self._metadata_store.refresh_statistics()
             self._statistics_due_ms = now_ms + _STATISTICS_MS
 
     def _drop(self, what: str, work: Callable[[], None]) -> None:
@@ -139,12 +139,12 @@ class Housekeeping:
     def _empty_trash(self, now_ms: int) -> None:
         if self._policy.trash_ms is None:
             return
-        expired = self._catalogue.runs.trashed_before(now_ms - self._policy.trash_ms)
+        expired = self._metadata_store.runs.trashed_before(now_ms - self._policy.trash_ms)
         for first in range(0, len(expired), _RUNS_PER_BATCH):
             runs = expired[first : first + _RUNS_PER_BATCH]
-            writers = self._catalogue.writers.of_runs(runs).values()
+            writers = self._metadata_store.writers.of_runs(runs).values()
             self._store.delete(sorted({writer.lane_id for of_run in writers for writer in of_run}))
-            self._catalogue.runs.purge(runs)
+            self._metadata_store.runs.purge(runs)
             self._forget(runs)
             self.totals.runs += len(runs)
         if expired:

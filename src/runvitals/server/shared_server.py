@@ -51,7 +51,7 @@ class IngestFastPath:
 
 
 class SharedServer:
-    """An ASGI application over a sample store and a metadata store. The caller closes both, after it.
+    """An ASGI application over a sample store and a metadata_store. The caller closes both, after it.
 
     Args:
         token_required: every request must have a token. Otherwise only requests to loopback are answered.
@@ -66,14 +66,14 @@ class SharedServer:
             them.
 
     Example:
-        >>> with SqliteChunks(folder) as store, open_metadata_store(address) as catalogue:
-        ...     serve(SharedServer(store, catalogue), listener)
+        >>> with SqliteChunks(folder) as store, open_metadata_store(address) as metadata store:
+        ...     serve(SharedServer(store, metadata store), listener)
     """
 
     def __init__(
         self,
         store: SampleStore,
-        catalogue: MetadataStore,
+        metadata_store: MetadataStore,
         token_required: bool = False,
         clock: Callable[[], int] | None = None,
         limits: Limits | None = None,
@@ -84,10 +84,10 @@ class SharedServer:
         self.tally = SelfMetrics()
         self.housekeeping = HousekeepingTotals()
         self._store = store
-        self._recorder = Recorder(store, catalogue, clock, limits)
-        self._catalogue = catalogue
+        self._recorder = Recorder(store, metadata_store, clock, limits)
+        self._metadata_store = metadata_store
         self._metadata_check = SupervisedThread(
-            "catalogue-file",
+            "metadata-file",
             self._check_metadata_store,
             every_s=_CHECK_S,
             longest_pause_s=_CHECK_S,
@@ -97,18 +97,18 @@ class SharedServer:
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally)
         self._api = self._with_health(
             application(
-                StoredLibrary(store, catalogue, clock, self._recorder.version), static, response_limits
+                StoredLibrary(store, metadata_store, clock, self._recorder.version), static, response_limits
             )
         )
         describe(self._api)
         self.response_memory: ResponseMemory = self._api.state.response_memory
         self.closing = self._api.state.closing
         if token_required:
-            token_check = TokenRequired(self._ingest, catalogue.tokens, clock)
+            token_check = TokenRequired(self._ingest, metadata_store.tokens, clock)
             self._ingest_entry: ASGIApp = token_check
             self.fast_path = IngestFastPath(self._ingest, token_check.admits)
             # Behind a proxy that terminates TLS, redirects must begin with https.
-            guarded: Any = SecurityHeaders(SameOrigin(TokenRequired(self._api, catalogue.tokens, clock)))
+            guarded: Any = SecurityHeaders(SameOrigin(TokenRequired(self._api, metadata_store.tokens, clock)))
             behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn declares its own ASGI types
             self._api_entry: ASGIApp = behind_proxy
         else:
@@ -135,14 +135,14 @@ class SharedServer:
 
     def _check_metadata_store(self) -> bool:
         """Have the supervised thread log that the database file was deleted, even without requests."""
-        problem = self._catalogue.problem()
+        problem = self._metadata_store.problem()
         if problem is not None:
             raise OSError(problem)
         return not self._metadata_check.closing.is_set()
 
     def _stats(self) -> StoreStats:
         stats = self._store.stats()
-        return replace(stats, problem=stats.problem or self._catalogue.problem())
+        return replace(stats, problem=stats.problem or self._metadata_store.problem())
 
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which is mounted at `/` and answers every other path.

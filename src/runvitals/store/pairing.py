@@ -41,24 +41,32 @@ class PairingState:
     highest: HighestIds
 
 
-def mismatch(store: PairingState, catalogue: PairingState) -> str | None:
+def mismatch(store: PairingState, metadata_store: PairingState) -> str | None:
     """Why a sample store and a metadata store do not match; None if they do."""
-    if store.pairing is not None and catalogue.pairing is not None:
-        if store.pairing[0] != catalogue.pairing[0]:
-            return f"the catalogue {catalogue.name} belongs to another store than {store.name}"
-        if catalogue.pairing[1] < store.pairing[1]:
-            return f"the catalogue {catalogue.name} is older than the store in {store.name}"
+    if store.pairing is not None and metadata_store.pairing is not None:
+        if store.pairing[0] != metadata_store.pairing[0]:
+            return f"the metadata store {metadata_store.name} belongs to another store than {store.name}"
+        if metadata_store.pairing[1] < store.pairing[1]:
+            return f"the metadata store {metadata_store.name} is older than the store in {store.name}"
     elif store.pairing is not None:
-        return f"the catalogue {catalogue.name} does not belong to the store in {store.name}, or is new"
-    elif store.is_new and not catalogue.is_new:
         return (
-            f"the store in {store.name} is empty, but the catalogue {catalogue.name} contains runs: "
-            f"{os.path.join(store.name, 'log.db')} was lost, or the catalogue belongs to another store"
+            f"the metadata store {metadata_store.name} does not belong to the store in {store.name}, "
+            "or is new"
         )
-    if store.highest.writer > catalogue.highest.writer or store.highest.metric > catalogue.highest.metric:
+    elif store.is_new and not metadata_store.is_new:
         return (
-            f"the store in {store.name} has ids of runs or metrics that the catalogue {catalogue.name} has "
-            "not assigned: the catalogue belongs to another store, is new, or older than the store"
+            f"the store in {store.name} is empty, but the metadata store {metadata_store.name} contains "
+            f"runs: {os.path.join(store.name, 'log.db')} was lost, "
+            "or the metadata store belongs to another store"
+        )
+    if (
+        store.highest.writer > metadata_store.highest.writer
+        or store.highest.metric > metadata_store.highest.metric
+    ):
+        return (
+            f"the store in {store.name} has ids of runs or metrics that the metadata store "
+            f"{metadata_store.name} has not assigned: the metadata store belongs to another store, is new, "
+            "or older than the store"
         )
     return None
 
@@ -70,8 +78,8 @@ def sample_store_state(store: SqliteChunks) -> PairingState:
     )
 
 
-def metadata_store_state(catalogue: MetadataStore) -> PairingState:
-    numbers = catalogue.issued_ids
+def metadata_store_state(metadata_store: MetadataStore) -> PairingState:
+    numbers = metadata_store.issued_ids
     return PairingState(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.highest())
 
 
@@ -86,31 +94,33 @@ def check_metadata_store_exists(store: SqliteChunks, address: str) -> None:
         return
     pairing = store.pairing
     if pairing is not None:
-        where = f" at {pairing.catalogue}" if sqlite_path(pairing.catalogue) != path else ""
-        raise StoreError(f"{path} is missing: the store in {store.folder} has a catalogue{where}: {REMEDY}")
+        where = f" at {pairing.metadata_store}" if sqlite_path(pairing.metadata_store) != path else ""
+        raise StoreError(
+            f"{path} is missing: the store in {store.folder} has a metadata store{where}: {REMEDY}"
+        )
     if not store.is_new:
         raise StoreError(f"{path} is missing, and the store in {store.folder} has samples: {REMEDY}")
 
 
-def pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
+def pair(store: SqliteChunks, metadata_store: MetadataStore) -> None:
     """Pair both, or count another start if they are paired already.
 
     Raises:
         StoreError: they do not match; nothing was changed.
     """
-    ours, theirs = sample_store_state(store), metadata_store_state(catalogue)
+    ours, theirs = sample_store_state(store), metadata_store_state(metadata_store)
     reason = mismatch(ours, theirs)
     if reason is not None:
         raise StoreError(f"{reason}: {REMEDY}")
-    stamp(store, catalogue)
+    stamp(store, metadata_store)
 
 
-def stamp(store: SqliteChunks, catalogue: MetadataStore) -> None:
+def stamp(store: SqliteChunks, metadata_store: MetadataStore) -> None:
     """Write the same id to both, and count this start."""
-    ours, theirs = store.pairing, catalogue.issued_ids.pairing()
+    ours, theirs = store.pairing, metadata_store.issued_ids.pairing()
     before = max(ours.starts if ours else 0, theirs[1] if theirs else 0)
     # Month files contain it, too, in case the log is lost.
     pairing_id = store.store_id or (theirs[0] if theirs else secrets.token_hex(16))
     # Metadata store first: it may be ahead of the sample store, but never behind.
-    catalogue.issued_ids.pair(pairing_id, before + 1)
-    store.pair(Pairing(pairing_id, before + 1, catalogue.issued_ids.name))
+    metadata_store.issued_ids.pair(pairing_id, before + 1)
+    store.pair(Pairing(pairing_id, before + 1, metadata_store.issued_ids.name))

@@ -43,12 +43,14 @@ def repair(folder: str, address: str, report: Report) -> None:
     damaged = _set_metadata_aside(address, report)
     with ExitStack() as stack:
         store = stack.enter_context(SqliteChunks(folder))
-        catalogue = stack.enter_context(open_metadata_store(address))
+        metadata_store = stack.enter_context(open_metadata_store(address))
         if damaged is not None:
-            report(f"recovered {fill_from_damaged(catalogue, damaged):,} rows of {damaged} into {address}")
-        _check_pair(store, catalogue)
-        known = set(catalogue.writers.lanes())
-        issued = catalogue.issued_ids.highest()
+            report(
+                f"recovered {fill_from_damaged(metadata_store, damaged):,} rows of {damaged} into {address}"
+            )
+        _check_pair(store, metadata_store)
+        known = set(metadata_store.writers.lanes())
+        issued = metadata_store.issued_ids.highest()
 
         def is_wanted(lane: int) -> bool:
             """Whether a lane is not known to belong to a deleted run."""
@@ -59,11 +61,11 @@ def repair(folder: str, address: str, report: Report) -> None:
         for text in samples.restore(store, is_wanted):
             report(text)
         store.flush()
-        _recover_runs(store, catalogue, known, report)
+        _recover_runs(store, metadata_store, known, report)
         ours = HighestIds(*store.highest())
-        catalogue.issued_ids.skip_to(ours, SKIPPED_IDS)
-        pairing.stamp(store, catalogue)
-        report(f"{folder} and {catalogue.issued_ids.name} are paired")
+        metadata_store.issued_ids.skip_to(ours, SKIPPED_IDS)
+        pairing.stamp(store, metadata_store)
+        report(f"{folder} and {metadata_store.issued_ids.name} are paired")
 
 
 def _set_metadata_aside(address: str, report: Report) -> str | None:
@@ -79,24 +81,27 @@ def _set_metadata_aside(address: str, report: Report) -> str | None:
     return aside
 
 
-def _check_pair(store: SqliteChunks, catalogue: MetadataStore) -> None:
-    ours, theirs = store.store_id, catalogue.issued_ids.pairing()
+def _check_pair(store: SqliteChunks, metadata_store: MetadataStore) -> None:
+    ours, theirs = store.store_id, metadata_store.issued_ids.pairing()
     if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
-            f"the catalogue {catalogue.issued_ids.name} belongs to another store than {store.folder}: "
-            "specify the right one with --catalogue, or a new one to restore runs from their samples"
+            f"the metadata store {metadata_store.issued_ids.name} belongs to another store than "
+            f"{store.folder}: specify the right one with --catalogue, "
+            "or a new one to restore runs from their samples"
         )
 
 
-def _recover_runs(store: SqliteChunks, catalogue: MetadataStore, known: set[int], report: Report) -> None:
+def _recover_runs(
+    store: SqliteChunks, metadata_store: MetadataStore, known: set[int], report: Report
+) -> None:
     """Restore the runs that have samples but are missing in the metadata store."""
     runs = [
         RecoveredRun(lane, tuple(sorted(metrics)), t0, t1)
         for lane, (metrics, t0, t1) in samples.extents(store, known).items()
     ]
     if runs:
-        recover(catalogue, runs)
+        recover(metadata_store, runs)
         report(
-            f"restored {len(runs)} runs that the catalogue did not contain, as `recovered-…` in project "
+            f"restored {len(runs)} runs that the metadata store did not contain, as `recovered-…` in project "
             "`recovered`"
         )

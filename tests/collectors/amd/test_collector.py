@@ -209,6 +209,6 @@ def test_every_key_has_its_declared_kind(tmp_path: Path) -> None:
     for kind, keys in (("gauge", moment.gauges), ("counter", moment.counters)):
         for key in keys:
             match = DEFINITIONS.find(key)
-            assert match is not None, f"the catalogue does not know {key}"
+            assert match is not None, f"the metadata store does not know {key}"
             assert (match.key, match.metric.kind) == (key, kind)
     gpus.close()

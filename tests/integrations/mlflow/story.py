@@ -18,7 +18,7 @@ import runvitals
 import runvitals.mlflow as ours
 
 NAP_S = 0.45
-told: dict[str, Any] = {}
+reported: dict[str, Any] = {}
 asked: Counter[str] = Counter()
 _send = requests.Session.send
 
@@ -32,10 +32,10 @@ def run(name: str, nap_s: float = NAP_S, **options: Any) -> str:
     """A run that is idle for a while."""
     asked.clear()
     with mlflow.start_run(**options) as begun:
-        told.setdefault("threads", []).append(threading.active_count())
+        reported.setdefault("threads", []).append(threading.active_count())
         time.sleep(nap_s)
-    told[name] = begun.info.run_id
-    told[f"{name} asked for"] = dict(asked)
+    reported[name] = begun.info.run_id
+    reported[f"{name} asked for"] = dict(asked)
     return str(begun.info.run_id)
 
 
@@ -61,7 +61,7 @@ def ranks(run_id: str) -> None:
                 time.sleep(NAP_S)
             os._exit(0)
         children.append(pid)
-    told["ranks ended with"] = [os.waitpid(pid, 0)[1] for pid in children]
+    reported["ranks ended with"] = [os.waitpid(pid, 0)[1] for pid in children]
 
 
 requests.Session.send = count  # type: ignore[method-assign]
@@ -81,14 +81,14 @@ with mlflow.start_run() as parent:
         os._exit(0)
     os.waitpid(child, 0)
     time.sleep(NAP_S)
-told["parent"] = parent.info.run_id
+reported["parent"] = parent.info.run_id
 
 ours.set_system_metrics_samples_before_logging(2)
 run("two samples a point")
 ours.set_system_metrics_samples_before_logging(None)
 
 joined = mlflow.MlflowClient().create_run("0").info.run_id
-told["ranks"] = joined
+reported["ranks"] = joined
 ranks(joined)
 
 ours.disable_system_metrics_logging()
@@ -96,18 +96,20 @@ run("disabled")
 run("disabled, but for this one", log_system_metrics=True)
 with ours.start_run(log_system_metrics=True) as begun:
     pass
-told["by our start_run"] = begun.info.run_id
+reported["by our start_run"] = begun.info.run_id
 
 os.environ["MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"] = "true"
 run("by the environment")
 os.environ["MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"] = "often"
 run("with a word for an interval")
 os.environ["MLFLOW_ENABLE_SYSTEM_METRICS_LOGGING"] = "yes"
-told["yes"] = refused(lambda value: ours.start_run(), None)
-told["intervals"] = refused(ours.set_system_metrics_sampling_interval, -1, "abc", float("nan"), float("inf"))
-told["samples"] = refused(ours.set_system_metrics_samples_before_logging, -1, 2.5, "x")
-told["nodes"] = refused(ours.set_system_metrics_node_id, "bad#id", "a//b", "../x", "x" * 200)
-told["set"] = os.environ["MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"]
+reported["yes"] = refused(lambda value: ours.start_run(), None)
+reported["intervals"] = refused(
+    ours.set_system_metrics_sampling_interval, -1, "abc", float("nan"), float("inf")
+)
+reported["samples"] = refused(ours.set_system_metrics_samples_before_logging, -1, 2.5, "x")
+reported["nodes"] = refused(ours.set_system_metrics_node_id, "bad#id", "a//b", "../x", "x" * 200)
+reported["set"] = os.environ["MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL"]
 
 assert runvitals.mlflow is ours
 ours.set_system_metrics_sampling_interval(0.1)
@@ -115,9 +117,9 @@ ours.enable_system_metrics_logging()
 mlflow.sklearn.autolog(log_models=False, log_datasets=False, silent=True)
 LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0])
 mlflow.sklearn.autolog(disable=True)
-told["autolog"] = mlflow.last_active_run().info.run_id
+reported["autolog"] = mlflow.last_active_run().info.run_id
 
 left = mlflow.start_run()  # and never ended: MLflow does so when the interpreter ends
-told["left open"] = left.info.run_id
+reported["left open"] = left.info.run_id
 time.sleep(NAP_S)
-print("STORY", json.dumps(told), flush=True)
+print("STORY", json.dumps(reported), flush=True)

@@ -262,14 +262,14 @@ def test_database_uri_is_written_by_mlflow_in_the_relay(server: Server, environ:
 
 
 def test_run_is_delivered_as_an_mlflow_run(server: Server, gate: Gate, environ: dict[str, str]) -> None:
-    told = {
+    reported = {
         "RUNVITALS_DESTINATIONS": f"mlflow:{gate.url}",
         "RUNVITALS_SAMPLING_INTERVAL": "0.1",
         "MLFLOW_TRACKING_PASSWORD": "another",
     }
     command = [sys.executable, "-c", PLAIN]
     done = subprocess.run(
-        command, env={**environ, **told}, capture_output=True, text=True, timeout=100, check=True
+        command, env={**environ, **reported}, capture_output=True, text=True, timeout=100, check=True
     )
     assert f"delivered to mlflow:{gate.url}: " in done.stderr
     assert "3 log() rows" in done.stderr

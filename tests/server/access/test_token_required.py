@@ -28,7 +28,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def token(served: Served) -> str:
-    return served.catalogue.tokens.create("a person", NOW)[0]
+    return served.metadata_store.tokens.create("a person", NOW)[0]
 
 
 def bearer(token: str) -> dict[str, str]:
@@ -42,12 +42,12 @@ def send(served: Served, token: str, run: str) -> None:
 
 def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> None:
     send(served, token, "streamed")
-    other, about = served.catalogue.tokens.create("one that is revoked", NOW)
+    other, about = served.metadata_store.tokens.create("one that is revoked", NOW)
     url = f"{served.url}/api/v1/runs/streamed/live"
     with httpx.stream("GET", url, headers=bearer(other), timeout=PATIENCE_S) as stream:
         lines = stream.iter_lines()
         assert next(lines) == "retry: 1000"
-        served.catalogue.tokens.revoke(about.id, NOW)
+        served.metadata_store.tokens.revoke(about.id, NOW)
         for _ in lines:  # it ends in good order, or this would raise or time out
             pass
     assert httpx.get(url, headers=bearer(other)).status_code == 401
@@ -56,7 +56,7 @@ def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> No
 
 def test_a_revoked_token_ends_a_waiting_request(served: Served, token: str) -> None:
     send(served, token, "awaited")
-    other, about = served.catalogue.tokens.create("one that is revoked", NOW)
+    other, about = served.metadata_store.tokens.create("one that is revoked", NOW)
     url = f"{served.url}/api/v1/runs/awaited/metrics"
     cursor = httpx.get(url, headers=bearer(other)).json()["cursor"]
     url += f"?wait=30&after={cursor}"
@@ -69,15 +69,15 @@ def test_a_revoked_token_ends_a_waiting_request(served: Served, token: str) -> N
                 answers.append(await client.get(url, headers=bearer(other)))
 
             tasks.start_soon(ask)
-            await anyio.to_thread.run_sync(served.catalogue.tokens.revoke, about.id, NOW)
+            await anyio.to_thread.run_sync(served.metadata_store.tokens.revoke, about.id, NOW)
 
     anyio.run(waiting)
     assert answers[0].status_code == 401
 
 
 def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> None:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as catalogue:
-        secret, about = catalogue.tokens.create("node1", NOW)
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+        secret, about = metadata_store.tokens.create("node1", NOW)
         now_ms, now_s = NOW, 1000.0
         statuses: list[int] = []
 
@@ -92,9 +92,9 @@ def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> No
             headers = [(b"authorization", f"Bearer {secret}".encode())]
             await guard({"type": "http", "method": "POST", "path": "/", "headers": headers}, None, note)  # type: ignore[arg-type]
 
-        guard = TokenRequired(app, catalogue.tokens, lambda: now_ms, lambda: now_s)
+        guard = TokenRequired(app, metadata_store.tokens, lambda: now_ms, lambda: now_s)
         anyio.run(ask)
-        catalogue.tokens.revoke(about.id, now_ms)
+        metadata_store.tokens.revoke(about.id, now_ms)
         now_ms -= 86_400_000
         now_s += 5
         anyio.run(ask)

@@ -36,8 +36,11 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     filled = StoredServer(folder)
     filled.take(folder, "0")
     filled.close()
-    store, catalogue = SqliteChunks(str(folder / "store")), open_metadata_store(str(folder / "catalogue.db"))
-    app = SharedServer(store, catalogue, clock=lambda: T0 + 10_000)
+    store, metadata_store = (
+        SqliteChunks(str(folder / "store")),
+        open_metadata_store(str(folder / "catalogue.db")),
+    )
+    app = SharedServer(store, metadata_store, clock=lambda: T0 + 10_000)
     app.closing.set()  # event streams end after what there is
 
     async def on_loopback(scope: Scope, receive: Receive, send: Send) -> None:
@@ -48,7 +51,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     found.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     yield found
     app.close()
-    catalogue.close()
+    metadata_store.close()
     store.close()
 
 

@@ -83,23 +83,23 @@ def test_all_formats_of_both_libraries_equal_json(
     training.advance(40)
     server.take(tmp_path)
     params = {"keys": ["cpu", "disk.*", "gpu.*"], "resolution": "raw", "t1": T0 + 30_500}
-    told = {
+    reported = {
         key: dict(zip(group["t"], values, strict=True))
         for group in server.ask("runs/abc/metrics", **params)["groups"]
         for key, values in group["series"].items()
     }
-    assert {"cpu", "disk.readMBps", "gpu.0.powerWatts"} <= told.keys()
+    assert {"cpu", "disk.readMBps", "gpu.0.powerWatts"} <= reported.keys()
     for client in (local, server):
         for form in ("arrow", "parquet"):
             found = table(client, "metrics", form, **params)
             times = found["t"].cast(pa.int64()).to_pylist()
             assert times == sorted(times)
-            for key, values in told.items():
+            for key, values in reported.items():
                 column = dict(zip(times, found[key].to_pylist(), strict=True))
                 assert {t: value for t, value in column.items() if value is not None} == values
         response = client.get("/api/v1/runs/abc/metrics", params={**params, "format": "csv"})
         rows = lines(response.content)
-        assert {int(row["t"]): float(row["cpu"]) for row in rows} == told["cpu"]
+        assert {int(row["t"]): float(row["cpu"]) for row in rows} == reported["cpu"]
 
 
 def test_windows_join_without_gaps_or_repeats(
@@ -120,8 +120,8 @@ def test_bucket_tables_have_value_extremes_and_count(tmp_path: Path, server: Sto
     training = Training(tmp_path)
     training.advance(100)
     server.take(tmp_path)
-    told = server.ask("runs/abc/metrics", keys="cpu", max_points=10)
-    (group,) = told["groups"]
+    reported = server.ask("runs/abc/metrics", keys="cpu", max_points=10)
+    (group,) = reported["groups"]
     found = table(server, "metrics", keys="cpu", max_points=10)
     assert found.column_names == ["t", "host", "role", "cpu", "cpu:min", "cpu:max", "cpu:n"]
     assert found["cpu"].to_pylist() == group["series"]["cpu"]

@@ -41,14 +41,14 @@ class Server:
     def __init__(self, folder: str, limits: Limits) -> None:
         self.now_ms = NOW
         self.store = SqliteChunks(folder)
-        self.catalogue: MetadataStore = open_metadata_store(f"{folder}/catalogue.db")
-        self.recorder = Recorder(self.store, self.catalogue, lambda: self.now_ms, limits)
+        self.metadata_store: MetadataStore = open_metadata_store(f"{folder}/catalogue.db")
+        self.recorder = Recorder(self.store, self.metadata_store, lambda: self.now_ms, limits)
         self.counters = Counters()
         self.endpoint = IngestEndpoint(self.recorder, limits, self.counters)
 
     def close(self) -> None:
         self.recorder.close()
-        self.catalogue.close()
+        self.metadata_store.close()
         self.store.close()
 
     def post(self, content: bytes, kind: str = "application/json", **headers: str) -> httpx.Response:
@@ -66,11 +66,11 @@ class Server:
         """All stored samples, by key."""
         runs = self.store.active_runs(0)
         series = self.store.read(runs, None, 0, 2 * NOW).series
-        keys = self.catalogue.metrics.keys(values.metric for values in series)
+        keys = self.metadata_store.metrics.keys(values.metric for values in series)
         return {
             keys[values.metric]: list(zip(values.t.tolist(), values.values.tolist(), strict=True))
             for values in series
         }
 
     def runs(self) -> int:
-        return self.catalogue.runs.count(Filter(), NOW)
+        return self.metadata_store.runs.count(Filter(), NOW)

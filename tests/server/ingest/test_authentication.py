@@ -20,18 +20,18 @@ Post = Callable[..., httpx.Response]
 
 
 @pytest.fixture
-def catalogue(tmp_path: Any) -> Iterator[MetadataStore]:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as catalogue:
-        yield catalogue
+def metadata_store(tmp_path: Any) -> Iterator[MetadataStore]:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+        yield metadata_store
 
 
 @pytest.fixture
-def serve(tmp_path: Any, catalogue: MetadataStore) -> Iterator[Callable[[bool], Post]]:
+def serve(tmp_path: Any, metadata_store: MetadataStore) -> Iterator[Callable[[bool], Post]]:
     servers: list[SharedServer] = []
     with SqliteChunks(str(tmp_path / "store")) as store:
 
         def start(token_required: bool) -> Post:
-            servers.append(SharedServer(store, catalogue, token_required, lambda: NOW))
+            servers.append(SharedServer(store, metadata_store, token_required, lambda: NOW))
 
             def post(**headers: str) -> httpx.Response:
                 async def send() -> httpx.Response:
@@ -56,9 +56,9 @@ def test_without_tokens_only_loopback_host_names_are_accepted(serve: Callable[[b
     assert post(host="127.0.0.1:8900").json()["stored"] is True
 
 
-def test_a_token_is_required(serve: Callable[[bool], Post], catalogue: MetadataStore) -> None:
+def test_a_token_is_required(serve: Callable[[bool], Post], metadata_store: MetadataStore) -> None:
     post = serve(True)
     assert post().status_code == 401
     assert post(authorization="Bearer rvt_wrong").status_code == 401
-    secret, _ = catalogue.tokens.create("node1", NOW)
+    secret, _ = metadata_store.tokens.create("node1", NOW)
     assert post(authorization=f"Bearer {secret}", host="runs.example").json()["stored"] is True

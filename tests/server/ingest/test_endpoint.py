@@ -134,8 +134,8 @@ def test_repeated_rows_count_once_in_the_summary(server: Server) -> None:
         assert server.json([{**writer, "seq": 2, **first}, {**writer, "seq": 4, **second}]).status_code == 200
     assert server.json({**writer, "seq": 5, **sampled}).status_code == 200
     wanted = Filter(where=(Predicate.parse("summary.cpu = 3"),))
-    [run] = server.catalogue.runs.page(wanted, RunSort("summary.disk"), NOW, 10, None).runs
-    assert summary_of(server.catalogue.sections.read([run.id])[run.id]) == {"cpu": 3.0, "disk": 3.0}
+    [run] = server.metadata_store.runs.page(wanted, RunSort("summary.disk"), NOW, 10, None).runs
+    assert summary_of(server.metadata_store.sections.read([run.id])[run.id]) == {"cpu": 3.0, "disk": 3.0}
 
 
 def test_keys_are_removed_from_facts(server: Server) -> None:
@@ -146,8 +146,8 @@ def test_keys_are_removed_from_facts(server: Server) -> None:
     assert (
         server.json({"run": "abc", "writer": "train.n1.a", "seq": 1, "records": records}).status_code == 200
     )
-    [run] = server.catalogue.runs.page(Filter(), RunSort(), NOW, 10, None).runs
-    assert server.catalogue.sections.read([run.id])[run.id].shared == {"config": {"seed": 1}}
+    [run] = server.metadata_store.runs.page(Filter(), RunSort(), NOW, 10, None).runs
+    assert server.metadata_store.sections.read([run.id])[run.id].shared == {"config": {"seed": 1}}
 
 
 def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
@@ -162,19 +162,20 @@ def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
     envelope = {"run": "abc", "writer": "monitor.node1.a", "seq": 1, "records": records}
     for stored in (True, False):
         assert server.json(envelope).json()["stored"] is stored
-    run = server.catalogue.runs.find("abc", NOW + 5)
+    run = server.metadata_store.runs.find("abc", NOW + 5)
     assert run is not None
     assert (run.state, run.ending.exit_code) == ("failed", 3)
-    sections = server.catalogue.sections.read([run.id])[run.id]
+    sections = server.metadata_store.sections.read([run.id])[run.id]
     assert sections.shared == {"config": {"lr": 0.1}}
     assert sections.by_host == {"machine": {"node1": {"cpus": 4}}}
-    assert [(event.name, event.data) for event in server.catalogue.events.of_run(run.id)] == [
+    assert [(event.name, event.data) for event in server.metadata_store.events.of_run(run.id)] == [
         ("alert", {"step": 7})
     ]
     assert [
-        (process.host, process.pid, process.rank) for process in server.catalogue.writers.processes(run.id)
+        (process.host, process.pid, process.rank)
+        for process in server.metadata_store.writers.processes(run.id)
     ] == [("node1", 7, 0)]
-    assert [line.text for line in server.catalogue.console.tail(run.id).pieces] == ["epoch 1\n"]
+    assert [line.text for line in server.metadata_store.console.tail(run.id).pieces] == ["epoch 1\n"]
 
 
 @pytest.mark.parametrize(
@@ -222,9 +223,11 @@ def test_records_of_unknown_kinds_are_stored_as_events(server: Server) -> None:
         [5, "mood", {"good": True}],
     ]
     assert server.json({**ENVELOPE, "records": records}).json()["stored"]
-    run = server.catalogue.runs.find("abc", NOW)
+    run = server.metadata_store.runs.find("abc", NOW)
     assert run is not None
-    kept = [(event.name, event.time_ms - NOW, event.data) for event in server.catalogue.events.of_run(run.id)]
+    kept = [
+        (event.name, event.time_ms - NOW, event.data) for event in server.metadata_store.events.of_run(run.id)
+    ]
     assert sorted(kept) == [
         ("info", 3, {"revision": 7}),
         ("lifecycle.end", 2, {"what": "end", "state": "preempted"}),
@@ -232,7 +235,7 @@ def test_records_of_unknown_kinds_are_stored_as_events(server: Server) -> None:
         ("mood", 0, {"good": True}),
         ("poem", 0, {"lines": ["a", "b"]}),
     ]
-    assert server.catalogue.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
+    assert server.metadata_store.sections.read([run.id])[run.id].shared["config"] == {"lr": 0.1}
 
 
 def test_the_openapi_document_has_every_field() -> None:
@@ -254,15 +257,17 @@ def test_devices_are_read_from_the_machine_section(server: Server) -> None:
     envelope = {"run": "abc", "writer": "monitor.node1.a", "seq": 1, "about": about}
     answer = server.json({**envelope, "records": [[1, "info", {"t": NOW, "machine": machine}]]})
     assert answer.status_code == 200, answer.text
-    run = server.catalogue.runs.find("abc", NOW)
+    run = server.metadata_store.runs.find("abc", NOW)
     assert run is not None
-    devices = server.catalogue.devices.of_run(run.id)
+    devices = server.metadata_store.devices.of_run(run.id)
     assert [(device.identity, device.position, device.vendor, device.used) for device in devices] == [
         ("node1/0000:02:00.0", 1, "nvidia", None),
         ("GPU-1", 3, "nvidia", None),
     ]
     wanted = Filter(device="GPU-1")
-    assert [row.uid for row in server.catalogue.runs.page(wanted, RunSort("started_ms"), NOW).runs] == ["abc"]
+    assert [row.uid for row in server.metadata_store.runs.page(wanted, RunSort("started_ms"), NOW).runs] == [
+        "abc"
+    ]
 
 
 def test_a_run_is_lost_while_silent_and_running_when_it_is_heard_of_again(server: Server) -> None:
@@ -271,7 +276,7 @@ def test_a_run_is_lost_while_silent_and_running_when_it_is_heard_of_again(server
 
     def state() -> str:
         server.recorder.heartbeats.flush()
-        run = server.catalogue.runs.find("abc", server.now_ms)
+        run = server.metadata_store.runs.find("abc", server.now_ms)
         assert run is not None
         return run.state
 
@@ -308,10 +313,10 @@ def test_requests_beyond_the_memory_limit_are_rejected_with_retry_after(
 
 def test_the_ack_reports_that_a_run_is_stopped_and_deleted(server: Server) -> None:
     server.json(ENVELOPE)
-    run = server.catalogue.runs.find("abc", NOW)
+    run = server.metadata_store.runs.find("abc", NOW)
     assert run is not None
-    server.catalogue.runs.request_stop(run.id, NOW)
-    server.catalogue.runs.delete([run.id], NOW)
+    server.metadata_store.runs.request_stop(run.id, NOW)
+    server.metadata_store.runs.delete([run.id], NOW)
     server.recorder.heartbeats.flush()
     answer = server.json({**ENVELOPE, "seq": 2}).json()
     assert (answer["stop"], answer["deleted"], answer["stored"]) == (True, True, False)
@@ -330,6 +335,6 @@ def test_a_run_starts_with_its_oldest_row_unless_started_ms_is_sent(
     server: Server, sent: dict[str, Any], started_ms: int
 ) -> None:
     assert server.json({**ENVELOPE, **sent}).status_code == 200
-    row = server.catalogue.runs.find("abc", NOW)
+    row = server.metadata_store.runs.find("abc", NOW)
     assert row is not None
     assert row.started_ms == started_ms

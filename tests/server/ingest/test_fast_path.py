@@ -114,14 +114,14 @@ def test_host_names_other_than_loopback_are_rejected(served: Served) -> None:
 
 def test_a_revoked_token_is_rejected(tmp_path: Any) -> None:
     with serving(tmp_path, token_required=True) as served:
-        secret, token = served.catalogue.tokens.create("node1", now_ms())
+        secret, token = served.metadata_store.tokens.create("node1", now_ms())
         headers = {"authorization": f"Bearer {secret}"}
         url = f"{served.url}/api/v1/ingest"
         for seq in range(3):
             assert httpx.post(url, json=envelope(seq), headers=headers).json()["stored"] is True
         assert httpx.post(url, json=envelope(9), headers={"authorization": "Bearer rvt_x"}).status_code == 401
         assert httpx.post(url, json=envelope(9)).status_code == 401
-        served.catalogue.tokens.revoke(token.id, now_ms())
+        served.metadata_store.tokens.revoke(token.id, now_ms())
         deadline_s = time.monotonic() + PATIENCE_S
         while httpx.post(url, json=envelope(9), headers=headers).status_code != 401:
             assert time.monotonic() < deadline_s

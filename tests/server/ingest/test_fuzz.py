@@ -123,14 +123,14 @@ def check(server: Server, answer: httpx.Response, runs: list[str]) -> None:
     """Everything sent is stored, or nothing and the response has an error."""
     assert answer.status_code in EXPECTED_STATUSES, (answer.status_code, answer.text)
     assert (server.endpoint.admission.requests, server.endpoint.admission.bytes) == (0, 0)
-    rows = [server.catalogue.runs.find(run, NOW) for run in runs]
+    rows = [server.metadata_store.runs.find(run, NOW) for run in runs]
     if answer.status_code != 200:
         assert len(answer.json()["error"]) > 10
         assert rows == [None] * len(runs)
     else:
         acks = answer.json().get("acks", [answer.json()])
         for ack in acks:
-            assert server.catalogue.runs.find(ack["run"], NOW) is not None
+            assert server.metadata_store.runs.find(ack["run"], NOW) is not None
 
 
 @seed(1)
@@ -268,7 +268,7 @@ def test_everything_that_was_stored_can_be_read(server: Server) -> None:
         for path in (("records", 0, 2, "config", "lr"), ("records", 1, 2, "more"), ("about", "labels", "a")):
             answer = server.json(changed(whole(f"deep-{depth}"), path, nested(depth)))
             assert answer.status_code == status, answer.text
-    app = application(StoredLibrary(server.store, server.catalogue, lambda: NOW + 5))
+    app = application(StoredLibrary(server.store, server.metadata_store, lambda: NOW + 5))
     client = Reader(app)
     rows = client.ask("runs", limit=40)["runs"]
     assert rows

@@ -70,8 +70,8 @@ async def news(events: AsyncIterator[bytes]) -> dict[str, Any]:
     raise AssertionError("the stream has ended")
 
 
-def times(told: dict[str, Any]) -> list[int]:
-    return [(sample["t"] - T0) // 1000 for sample in told.get("samples", ())]
+def times(reported: dict[str, Any]) -> list[int]:
+    return [(sample["t"] - T0) // 1000 for sample in reported.get("samples", ())]
 
 
 def run(work: Callable[[], Any]) -> None:
@@ -85,8 +85,8 @@ def test_news_is_read_once_for_all_clients(tmp_path: Path, training: Training) -
         all_feeds = RunFeeds(closing)
         clients = [all_feeds.stream(opened, follower()) for _ in range(50)]
         for client in clients:
-            told = await news(client)
-            assert (times(told), told["run"]["id"]) == ([0, 1, 2], "abc")
+            reported = await news(client)
+            assert (times(reported), reported["run"]["id"]) == ([0, 1, 2], "abc")
         assert opened.looks <= 51
         training.advance(1)
         opened.heard = RunVersion(1, 0)

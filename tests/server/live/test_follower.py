@@ -40,8 +40,8 @@ class Page:
         name, position, data = event.removesuffix("\n\n").split("\n")
         assert name == "event: news"
         self.id = position.removeprefix("id: ")
-        told: dict[str, Any] = json.loads(data.removeprefix("data: "))
-        return told
+        reported: dict[str, Any] = json.loads(data.removeprefix("data: "))
+        return reported
 
 
 def test_new_samples_include_rates(tmp_path: Path) -> None:

@@ -118,9 +118,9 @@ def test_selected_series(
 
 
 def test_a_device_by_its_uuid(training: Training, server: StoredServer) -> None:
-    row = server.catalogue.runs.find("abc", T0)
+    row = server.metadata_store.runs.find("abc", T0)
     assert row is not None
-    server.catalogue.devices.record(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
+    server.metadata_store.devices.record(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
     keys = {one["key"] for one in server.ask("runs/abc/series", device="GPU-1")}
     assert keys == {
         f"gpu.1.{name}" for name in ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock")
@@ -136,9 +136,9 @@ def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: StoredSe
     for number, (run_id, gpus) in enumerate(seen.items()):
         Monitor(tmp_path, run_id, start_ms=T0 + number).info(T0 + number, machine={"gpu_nvidia": gpus})
         server.take(tmp_path, run_id)
-        row = server.catalogue.runs.find(run_id, T0)
+        row = server.metadata_store.runs.find(run_id, T0)
         assert row is not None
-        server.catalogue.devices.record(row.id, devices_of("node1", {"gpu_nvidia": gpus}), T0)
+        server.metadata_store.devices.record(row.id, devices_of("node1", {"gpu_nvidia": gpus}), T0)
     for device, runs in (("GPU-1", ["b", "a"]), ("GPU-2", ["c"]), ("node1/0000:01:00.0", ["b"]), ("x", [])):
         for client in (local, server):
             assert [one["id"] for one in client.ask("runs", device=device)["runs"]] == runs
@@ -241,7 +241,7 @@ def test_a_run_is_stopped_deleted_and_restored(tmp_path: Path, server: StoredSer
 
 def test_samples_before_the_start_of_the_run_are_found(server: StoredServer) -> None:
     """A client that does not say when it began counts from its first request, of samples of last week."""
-    (who,) = server.catalogue.writers.join([WriterRegistration("abc", "curl")], T0)
+    (who,) = server.metadata_store.writers.join([WriterRegistration("abc", "curl")], T0)
     t = np.arange(T0 - 7 * 86_400_000, T0 - 7 * 86_400_000 + 100_000, 1000)
     server.append(who, ("cpu",), t, np.arange(100.0).reshape(-1, 1))
     answer = server.ask("runs/abc/metrics")
@@ -273,9 +273,9 @@ def test_pages_are_stable_while_runs_start(
 
     def starts(number: int, started_ms: int) -> str:
         joining = WriterRegistration(f"run{number}", "curl", "digits", started_ms=started_ms)
-        (who,) = server.catalogue.writers.join([joining], server.now_ms)
+        (who,) = server.metadata_store.writers.join([joining], server.now_ms)
         loss = {"loss": float(number % 4)} if number % 3 else {}
-        server.catalogue.sections.merge([SectionUpdate(who.run_id, "summary", loss, server.now_ms)])
+        server.metadata_store.sections.merge([SectionUpdate(who.run_id, "summary", loss, server.now_ms)])
         return f"run{number}"
 
     there = {starts(number, T0 + number // 3) for number in range(20)}

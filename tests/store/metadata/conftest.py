@@ -1,4 +1,4 @@
-"""Catalogues for tests, each empty, on SQLite and on PostgreSQL."""
+"""Metadata stores for tests, each empty, on SQLite and on PostgreSQL."""
 
 from __future__ import annotations
 
@@ -87,6 +87,6 @@ def _empty(connection: Connection) -> None:
 
 
 @pytest.fixture
-def catalogue(address: str) -> Iterator[MetadataStore]:
+def metadata_store(address: str) -> Iterator[MetadataStore]:
     with open_metadata_store(address) as opened:
         yield opened

@@ -1,4 +1,4 @@
-"""Runs for tests of the catalogue, in a line each."""
+"""Runs for tests of the metadata store, in a line each."""
 
 from __future__ import annotations
 
@@ -18,18 +18,20 @@ EVERYTHING = Filter()
 T0 = 1_760_000_000_000  # 2025-10-09 08:53:20 UTC
 
 
-def joined(catalogue: MetadataStore, uid: str, *, now_ms: int = T0, **writer: Any) -> RegisteredWriter:
+def joined(metadata_store: MetadataStore, uid: str, *, now_ms: int = T0, **writer: Any) -> RegisteredWriter:
     """A run with one monitor."""
     writer = {"writer": "monitor.node1.a", "project": "digits", **writer}
-    return catalogue.writers.join([WriterRegistration(uid, **writer)], now_ms)[0]
+    return metadata_store.writers.join([WriterRegistration(uid, **writer)], now_ms)[0]
 
 
 def made(
-    catalogue: MetadataStore, uid: str, *, started_ms: int = T0, project: str = "digits", **sections: Any
+    metadata_store: MetadataStore, uid: str, *, started_ms: int = T0, project: str = "digits", **sections: Any
 ) -> int:
     """A run with sections: its number."""
-    run_id = joined(catalogue, uid, now_ms=T0, started_ms=started_ms, project=project).run_id
-    catalogue.sections.merge([SectionUpdate(run_id, name, values, T0) for name, values in sections.items()])
+    run_id = joined(metadata_store, uid, now_ms=T0, started_ms=started_ms, project=project).run_id
+    metadata_store.sections.merge(
+        [SectionUpdate(run_id, name, values, T0) for name, values in sections.items()]
+    )
     return run_id
 
 
@@ -38,7 +40,7 @@ def where(*predicates: str) -> Filter:
 
 
 def uids(
-    catalogue: MetadataStore,
+    metadata_store: MetadataStore,
     wanted: Filter = EVERYTHING,
     by: str = "started_ms",
     descending: bool = True,
@@ -48,7 +50,7 @@ def uids(
     """The ids of all runs of a filter in order, through as many pages as it takes."""
     sort, after, found = RunSort(by, descending), None, []
     while True:
-        page = catalogue.runs.page(wanted, sort, now_ms, limit, after)
+        page = metadata_store.runs.page(wanted, sort, now_ms, limit, after)
         found += [run.uid for run in page.runs]
         after = page.next
         if after is None:

@@ -11,11 +11,11 @@ from runvitals.store.metadata import Filter, MetadataStore
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n"
 
 
-def test_query_is_interrupted_at_its_deadline(catalogue: MetadataStore) -> None:
+def test_query_is_interrupted_at_its_deadline(metadata_store: MetadataStore) -> None:
     with (
         pytest.raises(TooSlow),
         deadline.within(0.05),
-        catalogue.runs._database.read() as connection,
+        metadata_store.runs._database.read() as connection,
     ):
         connection.exec_driver_sql(ENDLESS)
-    assert catalogue.runs.count(Filter(), 0) == 0
+    assert metadata_store.runs.count(Filter(), 0) == 0

@@ -14,23 +14,23 @@ from runvitals.store.metadata.tables import project
 from tests.store.metadata.runs import joined
 
 
-def test_a_failed_write_changes_nothing(catalogue: MetadataStore) -> None:
+def test_a_failed_write_changes_nothing(metadata_store: MetadataStore) -> None:
     def twice(connection: Connection) -> None:
         for _ in range(2):
             connection.execute(insert(project).values(name="digits", created_ms=0))
 
     with pytest.raises(QueryFailed) as raised:
-        catalogue.write(twice)
+        metadata_store.write(twice)
     assert not isinstance(raised.value, MetadataStoreUnavailable)
     assert "UNIQUE" in str(raised.value).upper()
-    joined(catalogue, "abc", project="digits")
+    joined(metadata_store, "abc", project="digits")
 
 
-def test_a_taken_project_name_is_no_failure(catalogue: MetadataStore) -> None:
+def test_a_taken_project_name_is_no_failure(metadata_store: MetadataStore) -> None:
     for name in ("digits", "letters"):
-        joined(catalogue, name, project=name)
+        joined(metadata_store, name, project=name)
     with pytest.raises(ValueError, match="the project 'letters' already exists"):
-        catalogue.projects.rename(catalogue.projects.id("digits"), "letters")
+        metadata_store.projects.rename(metadata_store.projects.id("digits"), "letters")
 
 
 def test_a_deleted_file_is_unavailable(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from tests.store.metadata.runs import T0, joined, uids, where
 
 
 def log(
-    catalogue: MetadataStore, run_id: int, seq: int, *rows: dict[str, float], writer: str = "train.n1"
+    metadata_store: MetadataStore, run_id: int, seq: int, *rows: dict[str, float], writer: str = "train.n1"
 ) -> None:
     metrics = {}
     for name in {name for row in rows for name in row}:
@@ -24,91 +24,91 @@ def log(
         last = LoggedValues(len(values), sum(values), min(values), max(values), values[-1], T0 + seq)
         metrics[name] = last
     said = LoggedRows(run_id, writer, len(metrics), seq, metrics)
-    catalogue.write(lambda connection: add_logged_rows(connection, [said]))
+    metadata_store.write(lambda connection: add_logged_rows(connection, [said]))
 
 
-def summary(catalogue: MetadataStore, run_id: int) -> dict[str, Any]:
-    return summary_of(catalogue.sections.read([run_id])[run_id])
+def summary(metadata_store: MetadataStore, run_id: int) -> dict[str, Any]:
+    return summary_of(metadata_store.sections.read([run_id])[run_id])
 
 
-def define(catalogue: MetadataStore, run_id: int, **kinds: str) -> None:
+def define(metadata_store: MetadataStore, run_id: int, **kinds: str) -> None:
     metrics = {name: {"summary": kind} for name, kind in kinds.items()}
-    catalogue.sections.merge([SectionUpdate(run_id, "metrics", metrics, T0)])
+    metadata_store.sections.merge([SectionUpdate(run_id, "metrics", metrics, T0)])
 
 
-def test_summaries_follow_their_definitions(catalogue: MetadataStore) -> None:
-    run_id = joined(catalogue, "abc").run_id
-    define(catalogue, run_id, loss="min", acc="max", speed="mean", debug="none")
+def test_summaries_follow_their_definitions(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    define(metadata_store, run_id, loss="min", acc="max", speed="mean", debug="none")
     log(
-        catalogue,
+        metadata_store,
         run_id,
         1,
         *({"loss": n, "acc": n, "speed": n, "debug": n, "lr": n} for n in (2.0, 1.0, 3.0)),
     )
-    log(catalogue, run_id, 9, {"loss": 4.0, "acc": 0.0, "speed": 6.0, "lr": 0.5})
-    assert summary(catalogue, run_id) == {"loss": 1.0, "acc": 3.0, "speed": 3.0, "lr": 0.5}
+    log(metadata_store, run_id, 9, {"loss": 4.0, "acc": 0.0, "speed": 6.0, "lr": 0.5})
+    assert summary(metadata_store, run_id) == {"loss": 1.0, "acc": 3.0, "speed": 3.0, "lr": 0.5}
 
 
-def test_repeated_rows_are_counted_once(catalogue: MetadataStore) -> None:
-    run_id = joined(catalogue, "abc").run_id
-    define(catalogue, run_id, speed="mean")
+def test_repeated_rows_are_counted_once(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    define(metadata_store, run_id, speed="mean")
     for seq in (1, 5, 1, 5):
-        log(catalogue, run_id, seq, {"speed": float(seq)})
-    assert summary(catalogue, run_id) == {"speed": 3.0}
-    log(catalogue, run_id, 1, {"speed": 9.0}, writer="train.n2")
-    assert summary(catalogue, run_id) == {"speed": 5.0}, "another writer's first row"
+        log(metadata_store, run_id, seq, {"speed": float(seq)})
+    assert summary(metadata_store, run_id) == {"speed": 3.0}
+    log(metadata_store, run_id, 1, {"speed": 9.0}, writer="train.n2")
+    assert summary(metadata_store, run_id) == {"speed": 5.0}, "another writer's first row"
 
 
-def test_last_value_by_time_over_all_writers(catalogue: MetadataStore) -> None:
-    run_id = joined(catalogue, "abc").run_id
-    log(catalogue, run_id, 7, {"loss": 7.0})
-    log(catalogue, run_id, 3, {"loss": 3.0}, writer="train.n2")
-    assert summary(catalogue, run_id) == {"loss": 7.0}
+def test_last_value_by_time_over_all_writers(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    log(metadata_store, run_id, 7, {"loss": 7.0})
+    log(metadata_store, run_id, 3, {"loss": 3.0}, writer="train.n2")
+    assert summary(metadata_store, run_id) == {"loss": 7.0}
 
 
-def test_runs_are_filtered_and_sorted_by_summary(catalogue: MetadataStore) -> None:
-    runs = {uid: joined(catalogue, uid).run_id for uid in ("a", "b", "c", "d")}
+def test_runs_are_filtered_and_sorted_by_summary(metadata_store: MetadataStore) -> None:
+    runs = {uid: joined(metadata_store, uid).run_id for uid in ("a", "b", "c", "d")}
     for uid, loss in (("a", 0.5), ("b", 0.1), ("c", 0.3)):
-        log(catalogue, runs[uid], 1, {"loss": loss})
-    assert uids(catalogue, by="summary.loss", descending=False) == ["b", "c", "a", "d"]
-    catalogue.sections.merge([SectionUpdate(runs["b"], "summary", {"loss": 9.0}, T0)])
-    log(catalogue, runs["b"], 2, {"loss": 0.0})
-    assert uids(catalogue, by="summary.loss", descending=False) == ["c", "a", "b", "d"]
-    assert uids(catalogue, where("summary.loss < 0.4")) == ["c"]
-    catalogue.sections.merge([SectionUpdate(runs["b"], "summary", {}, T0 + 1, removed=("loss",))])
-    assert uids(catalogue, by="summary.loss", descending=False) == ["b", "c", "a", "d"]
-    assert summary(catalogue, runs["b"]) == {"loss": 0.0}
+        log(metadata_store, runs[uid], 1, {"loss": loss})
+    assert uids(metadata_store, by="summary.loss", descending=False) == ["b", "c", "a", "d"]
+    metadata_store.sections.merge([SectionUpdate(runs["b"], "summary", {"loss": 9.0}, T0)])
+    log(metadata_store, runs["b"], 2, {"loss": 0.0})
+    assert uids(metadata_store, by="summary.loss", descending=False) == ["c", "a", "b", "d"]
+    assert uids(metadata_store, where("summary.loss < 0.4")) == ["c"]
+    metadata_store.sections.merge([SectionUpdate(runs["b"], "summary", {}, T0 + 1, removed=("loss",))])
+    assert uids(metadata_store, by="summary.loss", descending=False) == ["b", "c", "a", "d"]
+    assert summary(metadata_store, runs["b"]) == {"loss": 0.0}
 
 
-def test_limits_on_metrics_and_writers(catalogue: MetadataStore) -> None:
-    run_id = joined(catalogue, "abc").run_id
-    log(catalogue, run_id, 1, {f"m{n}": float(n) for n in range(MAX_FIELDS + 500)})
-    log(catalogue, run_id, 2, {"another": 1.0, "m1": 5.0})
-    found = summary(catalogue, run_id)
+def test_limits_on_metrics_and_writers(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    log(metadata_store, run_id, 1, {f"m{n}": float(n) for n in range(MAX_FIELDS + 500)})
+    log(metadata_store, run_id, 2, {"another": 1.0, "m1": 5.0})
+    found = summary(metadata_store, run_id)
     assert len(found) == MAX_FIELDS
     assert "another" not in found
 
 
-def test_unknown_run_raises(catalogue: MetadataStore) -> None:
+def test_unknown_run_raises(metadata_store: MetadataStore) -> None:
     with pytest.raises(UnknownRun):
-        log(catalogue, 4711, 1, {"loss": 1.0})
+        log(metadata_store, 4711, 1, {"loss": 1.0})
 
 
-def test_removed_keys_do_not_reappear(catalogue: MetadataStore) -> None:
-    run_id = joined(catalogue, "abc").run_id
-    catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.1, "seed": 1}, T0)])
-    catalogue.sections.merge([SectionUpdate(run_id, "config", {"new": 1}, T0 + 5, removed=("lr",))])
-    catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.2}, T0 + 3)])
-    assert catalogue.sections.read([run_id])[run_id].shared["config"] == {"seed": 1, "new": 1}
-    assert uids(catalogue, where("config.lr > 0")) == []
-    catalogue.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.3}, T0 + 7)])
-    assert uids(catalogue, where("config.lr > 0")) == ["abc"]
+def test_removed_keys_do_not_reappear(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    metadata_store.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.1, "seed": 1}, T0)])
+    metadata_store.sections.merge([SectionUpdate(run_id, "config", {"new": 1}, T0 + 5, removed=("lr",))])
+    metadata_store.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.2}, T0 + 3)])
+    assert metadata_store.sections.read([run_id])[run_id].shared["config"] == {"seed": 1, "new": 1}
+    assert uids(metadata_store, where("config.lr > 0")) == []
+    metadata_store.sections.merge([SectionUpdate(run_id, "config", {"lr": 0.3}, T0 + 7)])
+    assert uids(metadata_store, where("config.lr > 0")) == ["abc"]
 
 
-def test_same_summary_as_journal_readers(catalogue: MetadataStore) -> None:
+def test_same_summary_as_journal_readers(metadata_store: MetadataStore) -> None:
     for seed in range(30):
         chance, merged = random.Random(seed), MergedSection()
-        run_id = joined(catalogue, f"run-{seed}").run_id
+        run_id = joined(metadata_store, f"run-{seed}").run_id
         for _ in range(8):
             time_ms, key, value = chance.randrange(4), chance.choice("ab"), chance.randrange(99)
             if chance.random() < 0.5:
@@ -117,6 +117,6 @@ def test_same_summary_as_journal_readers(catalogue: MetadataStore) -> None:
             else:
                 merged.update({key: value}, time_ms)
                 update = SectionUpdate(run_id, "config", {key: value}, time_ms)
-            catalogue.sections.merge([update])
-        found = catalogue.sections.read([run_id])[run_id].shared.get("config", {})
+            metadata_store.sections.merge([update])
+        found = metadata_store.sections.read([run_id])[run_id].shared.get("config", {})
         assert found == merged.values, f"seed {seed}"

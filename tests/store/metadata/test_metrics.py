@@ -13,64 +13,66 @@ from runvitals.store.metadata import MetadataStore, open_metadata_store
 from tests.store.metadata.runs import joined
 
 
-def test_key_has_one_permanent_id(catalogue: MetadataStore, address: str) -> None:
-    first = catalogue.metrics.ids(["cpu", "gpu.0.powerWatts"])
+def test_key_has_one_permanent_id(metadata_store: MetadataStore, address: str) -> None:
+    first = metadata_store.metrics.ids(["cpu", "gpu.0.powerWatts"])
     assert len(set(first.values())) == 2
-    assert catalogue.metrics.ids(["gpu.0.powerWatts", "new", "cpu"]).items() >= first.items()
+    assert metadata_store.metrics.ids(["gpu.0.powerWatts", "new", "cpu"]).items() >= first.items()
     with open_metadata_store(address) as other:
         assert other.metrics.ids(["cpu"]) == {"cpu": first["cpu"]}
         assert other.metrics.keys(first.values()) == {number: key for key, number in first.items()}
 
 
-def test_find_creates_no_ids(catalogue: MetadataStore) -> None:
-    number = catalogue.metrics.ids(["cpu"])["cpu"]
-    assert catalogue.metrics.find(["cpu", "unheard.of"]) == {"cpu": number}
-    assert catalogue.metrics.keys([number, 4711]) == {number: "cpu"}
-    assert catalogue.metrics.with_prefix() == {"cpu": number}
+def test_find_creates_no_ids(metadata_store: MetadataStore) -> None:
+    number = metadata_store.metrics.ids(["cpu"])["cpu"]
+    assert metadata_store.metrics.find(["cpu", "unheard.of"]) == {"cpu": number}
+    assert metadata_store.metrics.keys([number, 4711]) == {number: "cpu"}
+    assert metadata_store.metrics.with_prefix() == {"cpu": number}
 
 
-def test_keys_with_a_prefix(catalogue: MetadataStore) -> None:
-    ids = catalogue.metrics.ids(["gpu.0.temp", "gpu.1.temp", "gpu", "gpuX", "cpu", "gpu.é", "gpu._"])
-    assert set(catalogue.metrics.with_prefix("gpu.")) == {"gpu.0.temp", "gpu.1.temp", "gpu.é", "gpu._"}
-    assert catalogue.metrics.with_prefix("") == ids
+def test_keys_with_a_prefix(metadata_store: MetadataStore) -> None:
+    ids = metadata_store.metrics.ids(["gpu.0.temp", "gpu.1.temp", "gpu", "gpuX", "cpu", "gpu.é", "gpu._"])
+    assert set(metadata_store.metrics.with_prefix("gpu.")) == {"gpu.0.temp", "gpu.1.temp", "gpu.é", "gpu._"}
+    assert metadata_store.metrics.with_prefix("") == ids
 
 
-def test_keys_may_be_any_text_but_empty_or_too_long(catalogue: MetadataStore) -> None:
+def test_keys_may_be_any_text_but_empty_or_too_long(metadata_store: MetadataStore) -> None:
     keys = ["loss 📉", "a'b\"c", "a\0b", "half \ud83d", "%_\\", "x" * 512]
-    ids = catalogue.metrics.ids(keys)
+    ids = metadata_store.metrics.ids(keys)
     assert list(ids) == keys
-    assert set(catalogue.metrics.keys(ids.values()).values()) == {*keys[:2], "a␀b", "half �", *keys[4:]}
+    assert set(metadata_store.metrics.keys(ids.values()).values()) == {*keys[:2], "a␀b", "half �", *keys[4:]}
     for key in ("", "x" * 513):
         with pytest.raises(ValueError, match="1 to 512 characters"):
-            catalogue.metrics.ids(["cpu", key])
+            metadata_store.metrics.ids(["cpu", key])
 
 
-def test_key_lists_have_ids(catalogue: MetadataStore, address: str) -> None:
-    schema = catalogue.metrics.schema(["cpu", "memory"])
-    assert catalogue.metrics.keys(schema.metric_ids) == dict(
+def test_key_lists_have_ids(metadata_store: MetadataStore, address: str) -> None:
+    schema = metadata_store.metrics.schema(["cpu", "memory"])
+    assert metadata_store.metrics.keys(schema.metric_ids) == dict(
         zip(schema.metric_ids, ["cpu", "memory"], strict=True)
     )
-    assert catalogue.metrics.schema(["cpu", "memory"]) == schema
-    assert catalogue.metrics.schema(["memory", "cpu"]).id != schema.id
-    assert catalogue.metrics.schema([]).metric_ids == ()
+    assert metadata_store.metrics.schema(["cpu", "memory"]) == schema
+    assert metadata_store.metrics.schema(["memory", "cpu"]).id != schema.id
+    assert metadata_store.metrics.schema([]).metric_ids == ()
     with open_metadata_store(address) as other:
         assert other.metrics.schema_of(schema.id) == schema
         assert other.metrics.schema_of(schema.id) == schema  # from memory
     with pytest.raises(LookupError, match="unknown schema 4711"):
-        catalogue.metrics.schema_of(4711)
+        metadata_store.metrics.schema_of(4711)
     with pytest.raises(ValueError, match="duplicate metric 'cpu'"):
-        catalogue.metrics.schema(["cpu", "memory", "cpu"])
+        metadata_store.metrics.schema(["cpu", "memory", "cpu"])
 
 
-def test_metrics_of_a_run_by_writer(catalogue: MetadataStore) -> None:
-    monitor = joined(catalogue, "abc")
-    trainer = joined(catalogue, "abc", writer="train.node1.7.a")
-    other = joined(catalogue, "other")
-    host, more, loss = (catalogue.metrics.schema(keys) for keys in (["cpu"], ["cpu", "gpu.0.temp"], ["loss"]))
+def test_metrics_of_a_run_by_writer(metadata_store: MetadataStore) -> None:
+    monitor = joined(metadata_store, "abc")
+    trainer = joined(metadata_store, "abc", writer="train.node1.7.a")
+    other = joined(metadata_store, "other")
+    host, more, loss = (
+        metadata_store.metrics.schema(keys) for keys in (["cpu"], ["cpu", "gpu.0.temp"], ["loss"])
+    )
     used = [(monitor.writer_id, host.id), (monitor.writer_id, more.id), (trainer.writer_id, loss.id)]
-    catalogue.metrics.record_schemas([*used, (other.writer_id, host.id)])
-    catalogue.metrics.record_schemas(used)
-    assert catalogue.metrics.of_run(monitor.run_id) == {
+    metadata_store.metrics.record_schemas([*used, (other.writer_id, host.id)])
+    metadata_store.metrics.record_schemas(used)
+    assert metadata_store.metrics.of_run(monitor.run_id) == {
         monitor.writer_id: set(more.metric_ids),
         trainer.writer_id: set(loss.metric_ids),
     }
@@ -82,13 +84,13 @@ KEYS = [f"key.{number}" for number in range(12)]
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=8), min_size=2, max_size=6))
-def test_concurrent_requests_get_the_same_ids(catalogue: MetadataStore, asked: list[list[str]]) -> None:
+def test_concurrent_requests_get_the_same_ids(metadata_store: MetadataStore, asked: list[list[str]]) -> None:
     """Each asks in an order of its own, and through a memory of its own."""
     example = f"{next(EXAMPLES)}."
     others = [[example + key for key in keys] for keys in asked]
     with ThreadPoolExecutor(len(others)) as threads:
         answers = list(
-            threads.map(lambda keys: type(catalogue.metrics)(catalogue._database).ids(keys), others)
+            threads.map(lambda keys: type(metadata_store.metrics)(metadata_store._database).ids(keys), others)
         )
     together: dict[str, int] = {}
     for keys, answer in zip(others, answers, strict=True):
@@ -96,4 +98,4 @@ def test_concurrent_requests_get_the_same_ids(catalogue: MetadataStore, asked: l
         for key, number in answer.items():
             assert together.setdefault(key, number) == number
     assert len(set(together.values())) == len(together)
-    assert catalogue.metrics.with_prefix(example) == together
+    assert metadata_store.metrics.with_prefix(example) == together

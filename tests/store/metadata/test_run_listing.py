@@ -40,11 +40,11 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 @pytest.fixture
-def five(catalogue: MetadataStore) -> MetadataStore:
+def five(metadata_store: MetadataStore) -> MetadataStore:
     """Runs with the configurations above, each started a second after the one before."""
     for place, (uid, config) in enumerate(CONFIGS.items()):
-        made(catalogue, uid, started_ms=T0 + 1000 * place, config=config)
-    return catalogue
+        made(metadata_store, uid, started_ms=T0 + 1000 * place, config=config)
+    return metadata_store
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,18 @@ def test_orders(five: MetadataStore, by: str, ascending: str, descending: str, l
     assert "".join(uids(five, where("id != c"), by, False, limit)) == ascending.replace("c", "")
 
 
-def test_searches(catalogue: MetadataStore, few: None) -> None:
-    made(catalogue, "brave-otter-1", run={"name": "Größe 100%", "notes": 'it\'s the "best_run" so far 📉'})
+def test_searches(metadata_store: MetadataStore, few: None) -> None:
     made(
-        catalogue,
+        metadata_store, "brave-otter-1", run={"name": "Größe 100%", "notes": 'it\'s the "best_run" so far 📉'}
+    )
+    made(
+        metadata_store,
         "calm-heron-2",
         run={"tags": ["Paper"], "group": "sweep-7"},
         config={"opt": {"name": "AdamW"}},
     )
-    made(catalogue, "x", config={"batch": 64, "lr": 1e-5, "data": "/data/sets/imagenet", "flag": True})
-    found: Callable[[str], str] = lambda text: " ".join(sorted(uids(catalogue, Filter(text=text))))  # noqa: E731
+    made(metadata_store, "x", config={"batch": 64, "lr": 1e-5, "data": "/data/sets/imagenet", "flag": True})
+    found: Callable[[str], str] = lambda text: " ".join(sorted(uids(metadata_store, Filter(text=text))))  # noqa: E731
     everything = "brave-otter-1 calm-heron-2 x"
     for text, expected in {
         "": everything,
@@ -155,18 +157,20 @@ def test_searches(catalogue: MetadataStore, few: None) -> None:
         "z" * 5000: "",
     }.items():
         assert found(text) == expected, text
-        assert catalogue.runs.count(Filter(text=text), T0) == len(expected.split())
+        assert metadata_store.runs.count(Filter(text=text), T0) == len(expected.split())
 
 
-def test_search_follows_the_newest_values(catalogue: MetadataStore) -> None:
-    run_id = made(catalogue, "abc", config={"opt": "adam", "note": "old"}, run={"notes": "first thoughts"})
-    catalogue.sections.merge([SectionUpdate(run_id, "config", {"opt": "lion"}, T0 + 1)])
-    assert uids(catalogue, Filter(text="lion first old")) == ["abc"]
-    assert uids(catalogue, Filter(text="adam")) == []
-    assert uids(catalogue, where("config.opt = adam")) == []
-    catalogue.sections.merge([SectionUpdate(run_id, "config", {"opt": {"name": "sgd"}}, T0 + 2)])
-    assert catalogue.runs.fields(EVERYTHING, T0) == ["config.note", "config.opt.name"]
-    assert uids(catalogue, where("config.opt.name = sgd")) == ["abc"]
+def test_search_follows_the_newest_values(metadata_store: MetadataStore) -> None:
+    run_id = made(
+        metadata_store, "abc", config={"opt": "adam", "note": "old"}, run={"notes": "first thoughts"}
+    )
+    metadata_store.sections.merge([SectionUpdate(run_id, "config", {"opt": "lion"}, T0 + 1)])
+    assert uids(metadata_store, Filter(text="lion first old")) == ["abc"]
+    assert uids(metadata_store, Filter(text="adam")) == []
+    assert uids(metadata_store, where("config.opt = adam")) == []
+    metadata_store.sections.merge([SectionUpdate(run_id, "config", {"opt": {"name": "sgd"}}, T0 + 2)])
+    assert metadata_store.runs.fields(EVERYTHING, T0) == ["config.note", "config.opt.name"]
+    assert uids(metadata_store, where("config.opt.name = sgd")) == ["abc"]
 
 
 def test_new_runs_do_not_shift_pages(five: MetadataStore) -> None:
@@ -216,7 +220,7 @@ def test_cursor_of_another_order_raises(five: MetadataStore) -> None:
         five.runs.page(EVERYTHING, RunSort("name"), T0, after=after)
 
 
-def test_invalid_queries(catalogue: MetadataStore) -> None:
+def test_invalid_queries(metadata_store: MetadataStore) -> None:
     with pytest.raises(
         ValueError, match=r"by 'colour'; expected one of id, name, .* config\.… or summary\.…"
     ):
@@ -227,11 +231,11 @@ def test_invalid_queries(catalogue: MetadataStore) -> None:
         Filter(states=("dead",))
     for limit in (0, 1001):
         with pytest.raises(ValueError, match=f"invalid limit {limit}; expected 1 to 1000"):
-            catalogue.runs.page(EVERYTHING, RunSort(), T0, limit=limit)
+            metadata_store.runs.page(EVERYTHING, RunSort(), T0, limit=limit)
     with pytest.raises(
         ValueError, match="cannot count runs by 'colour'; expected one of project, state, tag"
     ):
-        catalogue.runs.counts(EVERYTHING, "colour", T0)
+        metadata_store.runs.counts(EVERYTHING, "colour", T0)
 
 
 COMPARE = {"=": operator.eq, "!=": operator.ne, "<": operator.lt, ">": operator.gt}
@@ -313,16 +317,16 @@ EXAMPLES = itertools.count()
     asked=st.lists(st.tuples(ASKED, SORTS, st.integers(1, 5)), min_size=8, max_size=8),
 )
 def test_filters_match_a_naive_implementation(
-    catalogue: MetadataStore,
+    metadata_store: MetadataStore,
     few: None,
     drawn: list[tuple[Any, ...]],
     asked: list[tuple[Filter, RunSort, int]],
 ) -> None:
-    catalogue.runs.delete(catalogue.runs.ids(EVERYTHING, T0), T0)
+    metadata_store.runs.delete(metadata_store.runs.ids(EVERYTHING, T0), T0)
     names = [f"{next(EXAMPLES)}" for _ in drawn]
     starts = zip(names, drawn, strict=True)
     joining = [WriterRegistration(uid, "w", run[0], started_ms=T0 + run[3]) for uid, run in starts]
-    numbers = catalogue.writers.join(joining, T0)
+    numbers = metadata_store.writers.join(joining, T0)
     models, updates, ends = [], [], []
     for uid, one, (project, state, tags, start, values) in zip(names, numbers, drawn, strict=True):
         models.append(Model(uid, one.run_id, project, state, tags, T0 + start, values))
@@ -330,14 +334,14 @@ def test_filters_match_a_naive_implementation(
         updates.append(SectionUpdate(one.run_id, "run", {"tags": tags}, T0))
         if state != "running":
             ends.append(WriterEnd(one.writer_id, Ending(state), T0))
-    catalogue.sections.merge(updates)
-    catalogue.writers.record_ends(ends)
+    metadata_store.sections.merge(updates)
+    metadata_store.writers.record_ends(ends)
     for wanted, sort, limit in asked:
         meeting = [model for model in models if model.meets(wanted)]
         expected = [model.uid for model in sorted(meeting, key=lambda model: model.place(sort))]
-        assert uids(catalogue, wanted, sort.by, sort.descending, limit) == expected
-        assert catalogue.runs.count(wanted, T0) == len(expected)
-        assert catalogue.runs.count(wanted, T0, up_to=2) == min(2, len(expected))
+        assert uids(metadata_store, wanted, sort.by, sort.descending, limit) == expected
+        assert metadata_store.runs.count(wanted, T0) == len(expected)
+        assert metadata_store.runs.count(wanted, T0, up_to=2) == min(2, len(expected))
 
 
 @pytest.mark.parametrize("by", SORTED_COLUMNS)

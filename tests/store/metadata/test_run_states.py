@@ -24,70 +24,72 @@ from runvitals.store.metadata import (
 from tests.store.metadata.runs import T0, joined, uids
 
 
-def state(catalogue: MetadataStore, uid: str, now_ms: int) -> str:
-    run = catalogue.runs.find(uid, now_ms)
+def state(metadata_store: MetadataStore, uid: str, now_ms: int) -> str:
+    run = metadata_store.runs.find(uid, now_ms)
     assert run is not None
-    assert uids(catalogue, Filter(states=(run.state,)), now_ms=now_ms) == [uid]
-    assert sum(catalogue.runs.counts(Filter(), "state", now_ms).values()) == 1
+    assert uids(metadata_store, Filter(states=(run.state,)), now_ms=now_ms) == [uid]
+    assert sum(metadata_store.runs.counts(Filter(), "state", now_ms).values()) == 1
     return run.state
 
 
-def test_a_run_is_lost_only_while_the_network_is_down(catalogue: MetadataStore) -> None:
-    writer = joined(catalogue, "abc", interval_s=5.0).writer_id
-    assert state(catalogue, "abc", T0 + 25_000) == "running"
-    assert state(catalogue, "abc", T0 + 25_001) == "lost"
-    catalogue.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 60_000, T0 + 59_000)])
-    assert state(catalogue, "abc", T0 + 61_000) == "running"
+def test_a_run_is_lost_only_while_the_network_is_down(metadata_store: MetadataStore) -> None:
+    writer = joined(metadata_store, "abc", interval_s=5.0).writer_id
+    assert state(metadata_store, "abc", T0 + 25_000) == "running"
+    assert state(metadata_store, "abc", T0 + 25_001) == "lost"
+    metadata_store.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 60_000, T0 + 59_000)])
+    assert state(metadata_store, "abc", T0 + 61_000) == "running"
 
 
-def test_the_writers_clock_does_not_matter(catalogue: MetadataStore) -> None:
-    writer = joined(catalogue, "abc", started_ms=T0 - 3_600_000).writer_id
-    catalogue.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
-    assert state(catalogue, "abc", T0 + 21_000) == "running"
-    [run] = catalogue.runs.page(Filter(), RunSort(), T0 + 21_000).runs
+def test_the_writers_clock_does_not_matter(metadata_store: MetadataStore) -> None:
+    writer = joined(metadata_store, "abc", started_ms=T0 - 3_600_000).writer_id
+    metadata_store.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])
+    assert state(metadata_store, "abc", T0 + 21_000) == "running"
+    [run] = metadata_store.runs.page(Filter(), RunSort(), T0 + 21_000).runs
     assert (run.started_ms, run.last_ms, run.ended_ms) == (T0 - 3_600_000, T0 - 3_580_000, None)
 
 
-def test_the_ending_of_a_run(catalogue: MetadataStore) -> None:
-    writer = joined(catalogue, "abc").writer_id
-    catalogue.writers.record_ends(
+def test_the_ending_of_a_run(metadata_store: MetadataStore) -> None:
+    writer = joined(metadata_store, "abc").writer_id
+    metadata_store.writers.record_ends(
         [WriterEnd(writer, Ending("crashed", signal=9, out_of_memory=True), T0 + 4000)]
     )
-    run = catalogue.runs.find("abc", T0 + 5000)
+    run = metadata_store.runs.find("abc", T0 + 5000)
     assert run is not None
     assert run.ending == Ending("crashed", None, 9, True)
     assert (run.ended_ms, run.duration_ms) == (T0 + 4000, 4000)
-    assert state(catalogue, "abc", T0 + 10**9) == "crashed"
+    assert state(metadata_store, "abc", T0 + 10**9) == "crashed"
 
 
-def test_a_late_heartbeat_changes_nothing(catalogue: MetadataStore) -> None:
-    who = joined(catalogue, "abc")
+def test_a_late_heartbeat_changes_nothing(metadata_store: MetadataStore) -> None:
+    who = joined(metadata_store, "abc")
     run_id, writer = who.run_id, who.writer_id
-    catalogue.writers.record_heartbeats(
+    metadata_store.writers.record_heartbeats(
         [WriterHeartbeat(writer, T0 + 60_000, T0 + 60_000), WriterHeartbeat(writer, T0 + 5000, T0 + 5000)]
     )
-    [only] = catalogue.writers.of_runs([run_id])[run_id]
+    [only] = metadata_store.writers.of_runs([run_id])[run_id]
     assert (only.heard_ms, only.last_ms) == (T0 + 60_000, T0 + 60_000)
-    catalogue.writers.record_heartbeats(
+    metadata_store.writers.record_heartbeats(
         [WriterHeartbeat(writer + 1, T0, T0)]
     )  # of a run that was deleted for good
-    catalogue.writers.record_heartbeats([])
+    metadata_store.writers.record_heartbeats([])
 
 
-def test_the_newest_monitor_decides(catalogue: MetadataStore) -> None:
-    first = joined(catalogue, "abc", writer="monitor.node1.a", started_ms=T0)
-    catalogue.writers.record_ends([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
-    second = joined(catalogue, "abc", writer="monitor.node1.b", started_ms=T0 + 2000, now_ms=T0 + 2000)
-    assert state(catalogue, "abc", T0 + 3000) == "running"
-    catalogue.writers.record_ends([WriterEnd(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)])
-    [host] = hosts(catalogue.writers.of_runs([first.run_id])[first.run_id], T0 + 5000)
+def test_the_newest_monitor_decides(metadata_store: MetadataStore) -> None:
+    first = joined(metadata_store, "abc", writer="monitor.node1.a", started_ms=T0)
+    metadata_store.writers.record_ends([WriterEnd(first.writer_id, Ending("failed", exit_code=1), T0 + 1000)])
+    second = joined(metadata_store, "abc", writer="monitor.node1.b", started_ms=T0 + 2000, now_ms=T0 + 2000)
+    assert state(metadata_store, "abc", T0 + 3000) == "running"
+    metadata_store.writers.record_ends(
+        [WriterEnd(second.writer_id, Ending("finished", exit_code=0), T0 + 4000)]
+    )
+    [host] = hosts(metadata_store.writers.of_runs([first.run_id])[first.run_id], T0 + 5000)
     assert (host.name, host.ending.state, host.monitors, host.last_ms) == ("node1", "finished", 2, T0 + 4000)
 
 
-def test_a_client_of_the_api_has_a_state(catalogue: MetadataStore) -> None:
-    joined(catalogue, "abc", writer="my-script")
-    assert state(catalogue, "abc", T0) == "running"
-    assert state(catalogue, "abc", T0 + 10_001) == "lost"
+def test_a_client_of_the_api_has_a_state(metadata_store: MetadataStore) -> None:
+    joined(metadata_store, "abc", writer="my-script")
+    assert state(metadata_store, "abc", T0) == "running"
+    assert state(metadata_store, "abc", T0 + 10_001) == "lost"
 
 
 WRITER = st.tuples(
@@ -105,7 +107,7 @@ EXAMPLES = itertools.count()
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(runs=st.lists(RUN, min_size=4, max_size=12), now=st.integers(0, 12))
 def test_the_states_are_those_of_journal_readers(
-    catalogue: MetadataStore, runs: list[list[tuple[Any, ...]]], now: int
+    metadata_store: MetadataStore, runs: list[list[tuple[Any, ...]]], now: int
 ) -> None:
     """If clocks agree, and records arrive as they are written."""
     now_ms = T0 + 7000 * now
@@ -125,11 +127,11 @@ def test_the_states_are_those_of_journal_readers(
             joining.append(WriterRegistration(uid, name, pid=7, interval_s=interval_s, started_ms=started_ms))
             signs.append(last_ms)
             ends.append(end)
-    writers = [writer.writer_id for writer in catalogue.writers.join(joining, T0)]
-    catalogue.writers.record_heartbeats(
+    writers = [writer.writer_id for writer in metadata_store.writers.join(joining, T0)]
+    metadata_store.writers.record_heartbeats(
         [WriterHeartbeat(writer, ms, ms) for writer, ms in zip(writers, signs, strict=True)]
     )
-    catalogue.writers.record_ends(
+    metadata_store.writers.record_ends(
         [
             WriterEnd(w, Ending(end, signal=9), ms)
             for w, ms, end in zip(writers, signs, ends, strict=True)
@@ -137,11 +139,11 @@ def test_the_states_are_those_of_journal_readers(
         ]
     )
     for uid, facts in by_uid.items():
-        expected, run_row = facts.run(now_ms), catalogue.runs.find(uid, now_ms)
+        expected, run_row = facts.run(now_ms), metadata_store.runs.find(uid, now_ms)
         assert run_row is not None
         assert run_row.ending == expected.ending
         assert run_row.last_ms == max(writer.last_ms for writer in facts.writers.values())
         for name in ("started_ms", "ended_ms", "duration_ms"):
             assert getattr(run_row, name) == getattr(expected, name)
-        seen = hosts(catalogue.writers.of_runs([run_row.id])[run_row.id], now_ms)
+        seen = hosts(metadata_store.writers.of_runs([run_row.id])[run_row.id], now_ms)
         assert seen == expected.hosts

@@ -27,29 +27,29 @@ from runvitals.store.metadata import (
 from tests.store.metadata.runs import T0, joined
 
 
-def project_of(catalogue: MetadataStore, uid: str) -> str:
-    run = catalogue.runs.find(uid, T0)
+def project_of(metadata_store: MetadataStore, uid: str) -> str:
+    run = metadata_store.runs.find(uid, T0)
     assert run is not None
     return run.project
 
 
-def test_registration_is_idempotent(catalogue: MetadataStore) -> None:
+def test_registration_is_idempotent(metadata_store: MetadataStore) -> None:
     wanted = [
         WriterRegistration("a", "monitor.n.1", "p"),
         WriterRegistration("b", "monitor.n.1", "p"),
         WriterRegistration("a", "train.n.7.1", "p"),
     ]
-    first = catalogue.writers.join(wanted, T0)
+    first = metadata_store.writers.join(wanted, T0)
     assert first[0].run_id == first[2].run_id != first[1].run_id
     assert len({one.writer_id for one in first}) == 3
-    assert catalogue.writers.join([*wanted, *reversed(wanted)], T0 + 1) == [*first, *reversed(first)]
-    assert catalogue.writers.join([], T0) == []
+    assert metadata_store.writers.join([*wanted, *reversed(wanted)], T0 + 1) == [*first, *reversed(first)]
+    assert metadata_store.writers.join([], T0) == []
 
 
-def test_role_and_host_from_the_name_or_given(catalogue: MetadataStore) -> None:
-    by_name = joined(catalogue, "abc", writer="train.node1.example.org.4711.19f3a")
+def test_role_and_host_from_the_name_or_given(metadata_store: MetadataStore) -> None:
+    by_name = joined(metadata_store, "abc", writer="train.node1.example.org.4711.19f3a")
     joined(
-        catalogue,
+        metadata_store,
         "abc",
         writer="curl",
         role="client",
@@ -60,21 +60,21 @@ def test_role_and_host_from_the_name_or_given(catalogue: MetadataStore) -> None:
         started_ms=5,
     )
     one, two = sorted(
-        catalogue.writers.of_runs([by_name.run_id])[by_name.run_id], key=lambda writer: writer.id
+        metadata_store.writers.of_runs([by_name.run_id])[by_name.run_id], key=lambda writer: writer.id
     )
     assert (one.role, one.host, one.pid, one.started_ms) == ("train", "node1.example.org", None, T0)
     assert (two.role, two.host, two.pid, two.rank, two.interval_s) == ("client", "laptop", 1, 2, 60.0)
     assert (two.started_ms, two.last_ms, two.heard_ms, two.ending) == (5, 5, T0, None)
 
 
-def test_monitors_of_a_host_share_a_lane_and_ranks_do_not(catalogue: MetadataStore) -> None:
-    first = joined(catalogue, "abc", writer="monitor.node1.a")
-    again = joined(catalogue, "abc", writer="monitor.node1.b")
+def test_monitors_of_a_host_share_a_lane_and_ranks_do_not(metadata_store: MetadataStore) -> None:
+    first = joined(metadata_store, "abc", writer="monitor.node1.a")
+    again = joined(metadata_store, "abc", writer="monitor.node1.b")
     others = [
-        joined(catalogue, "abc", writer=name)
+        joined(metadata_store, "abc", writer=name)
         for name in ("monitor.node2.a", "train.node1.7.a", "train.node1.8.a")
     ]
-    elsewhere = joined(catalogue, "other", writer="monitor.node1.a")
+    elsewhere = joined(metadata_store, "other", writer="monitor.node1.a")
     assert first.lane_id == again.lane_id == first.writer_id
     assert [one.lane_id for one in (*others, elsewhere)] == [one.writer_id for one in (*others, elsewhere)]
 
@@ -92,37 +92,37 @@ def test_monitors_of_a_host_share_a_lane_and_ranks_do_not(catalogue: MetadataSto
         (WriterRegistration("ok", "w", pid=True), "pid True"),
     ],
 )
-def test_invalid_names(catalogue: MetadataStore, wrong: WriterRegistration, message: str) -> None:
+def test_invalid_names(metadata_store: MetadataStore, wrong: WriterRegistration, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        catalogue.writers.join([WriterRegistration("fine", "w"), wrong], T0)
-    assert catalogue.runs.find("fine", T0) is None
+        metadata_store.writers.join([WriterRegistration("fine", "w"), wrong], T0)
+    assert metadata_store.runs.find("fine", T0) is None
 
 
-def test_first_writer_determines_the_project(catalogue: MetadataStore) -> None:
-    joined(catalogue, "abc", project="digits")
-    joined(catalogue, "abc", writer="w2", project="another")
-    assert project_of(catalogue, "abc") == "digits"
+def test_first_writer_determines_the_project(metadata_store: MetadataStore) -> None:
+    joined(metadata_store, "abc", project="digits")
+    joined(metadata_store, "abc", writer="w2", project="another")
+    assert project_of(metadata_store, "abc") == "digits"
 
 
-def test_run_moves_from_the_default_project_to_a_named_one(catalogue: MetadataStore) -> None:
-    joined(catalogue, "abc", project=None)
-    assert project_of(catalogue, "abc") == "default"
-    joined(catalogue, "abc", writer="w2", project="digits")
-    assert project_of(catalogue, "abc") == "digits"
+def test_run_moves_from_the_default_project_to_a_named_one(metadata_store: MetadataStore) -> None:
+    joined(metadata_store, "abc", project=None)
+    assert project_of(metadata_store, "abc") == "default"
+    joined(metadata_store, "abc", writer="w2", project="digits")
+    assert project_of(metadata_store, "abc") == "digits"
 
 
-def test_run_moved_to_the_default_project_by_a_user_stays(catalogue: MetadataStore) -> None:
-    one = joined(catalogue, "abc", project=None)
-    catalogue.sections.merge([SectionUpdate(one.run_id, "run", {"project": "default"}, T0)])
-    joined(catalogue, "abc", writer="w2", project="digits")
-    assert project_of(catalogue, "abc") == "default"
+def test_run_moved_to_the_default_project_by_a_user_stays(metadata_store: MetadataStore) -> None:
+    one = joined(metadata_store, "abc", project=None)
+    metadata_store.sections.merge([SectionUpdate(one.run_id, "run", {"project": "default"}, T0)])
+    joined(metadata_store, "abc", writer="w2", project="digits")
+    assert project_of(metadata_store, "abc") == "default"
 
 
-def test_project_names(catalogue: MetadataStore) -> None:
+def test_project_names(metadata_store: MetadataStore) -> None:
     names = ["ünï 📉", "a\0b", "x" * 300, "'; drop table run; --", "half \udc00"]
     for place, name in enumerate(names):
-        joined(catalogue, f"run-{place}", project=name)
-    assert [project_of(catalogue, f"run-{place}") for place in range(5)] == [
+        joined(metadata_store, f"run-{place}", project=name)
+    assert [project_of(metadata_store, f"run-{place}") for place in range(5)] == [
         "ünï 📉",
         "a␀b",
         "x" * 256,
@@ -131,45 +131,45 @@ def test_project_names(catalogue: MetadataStore) -> None:
     ]
 
 
-def test_registration_reports_a_run_in_the_trash(catalogue: MetadataStore) -> None:
-    one = joined(catalogue, "abc")
-    catalogue.runs.delete([one.run_id], T0)
-    assert joined(catalogue, "abc") == replace(one, deleted=True)
-    assert joined(catalogue, "abc", writer="w2").deleted
+def test_registration_reports_a_run_in_the_trash(metadata_store: MetadataStore) -> None:
+    one = joined(metadata_store, "abc")
+    metadata_store.runs.delete([one.run_id], T0)
+    assert joined(metadata_store, "abc") == replace(one, deleted=True)
+    assert joined(metadata_store, "abc", writer="w2").deleted
 
 
-def test_invalid_ends(catalogue: MetadataStore) -> None:
-    one = joined(catalogue, "abc")
+def test_invalid_ends(metadata_store: MetadataStore) -> None:
+    one = joined(metadata_store, "abc")
     with pytest.raises(ValueError, match="invalid ending 'lost'; expected one of"):
-        catalogue.writers.record_ends([WriterEnd(one.writer_id, Ending("lost"), T0)])
+        metadata_store.writers.record_ends([WriterEnd(one.writer_id, Ending("lost"), T0)])
     with pytest.raises(ValueError, match="exit_code"):
-        catalogue.writers.record_ends([WriterEnd(one.writer_id, Ending("failed", exit_code=2**70), T0)])
-    catalogue.writers.record_ends(
+        metadata_store.writers.record_ends([WriterEnd(one.writer_id, Ending("failed", exit_code=2**70), T0)])
+    metadata_store.writers.record_ends(
         [WriterEnd(4711, Ending("failed"), T0), WriterEnd(one.writer_id, Ending("failed", 3), T0)]
     )
-    run = catalogue.runs.find("abc", T0)
+    run = metadata_store.runs.find("abc", T0)
     assert run is not None
     assert run.ending == Ending("failed", 3)
 
 
-def test_facts_about_a_process_accumulate(catalogue: MetadataStore) -> None:
-    run_id = joined(catalogue, "abc").run_id
-    catalogue.writers.record_processes(
+def test_facts_about_a_process_accumulate(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "abc").run_id
+    metadata_store.writers.record_processes(
         [StoredProcess(run_id, "node1", 8, rank=1), StoredProcess(run_id, "node1", 7, rank=0)]
     )
-    catalogue.writers.record_processes([StoredProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
-    catalogue.writers.record_processes(
+    metadata_store.writers.record_processes([StoredProcess(run_id, "node1", 8, ended_ms=T0, exit_code=1)])
+    metadata_store.writers.record_processes(
         [StoredProcess(run_id, "node1", 8, out_of_memory=False), StoredProcess(run_id, "n2", 8)]
     )
-    assert catalogue.writers.processes(run_id) == [
+    assert metadata_store.writers.processes(run_id) == [
         StoredProcess(run_id, "node1", 7, rank=0),
         StoredProcess(run_id, "node1", 8, rank=1, ended_ms=T0, exit_code=1, out_of_memory=False),
         StoredProcess(run_id, "n2", 8),
     ]
     with pytest.raises(UnknownRun, match="no run with id 4711"):
-        catalogue.writers.record_processes([StoredProcess(4711, "node1", 7)])
+        metadata_store.writers.record_processes([StoredProcess(4711, "node1", 7)])
     with pytest.raises(ValueError, match="signal"):
-        catalogue.writers.record_processes([StoredProcess(run_id, "node1", 7, signal=2**64)])
+        metadata_store.writers.record_processes([StoredProcess(run_id, "node1", 7, signal=2**64)])
 
 
 EXAMPLES = itertools.count()
@@ -178,7 +178,7 @@ NAMES = st.tuples(st.sampled_from("abc"), st.sampled_from(["monitor.n.1", "monit
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(st.lists(NAMES, min_size=1, max_size=5), min_size=2, max_size=6))
-def test_concurrent_registration(catalogue: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
+def test_concurrent_registration(metadata_store: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
     """Whatever the order in which they name whom, there is one of each."""
     example = next(EXAMPLES)
     joining = [
@@ -189,7 +189,7 @@ def test_concurrent_registration(catalogue: MetadataStore, asked: list[list[tupl
         for names in asked
     ]
     with ThreadPoolExecutor(len(joining)) as threads:
-        answers = list(threads.map(lambda some: catalogue.writers.join(some, T0), joining))
+        answers = list(threads.map(lambda some: metadata_store.writers.join(some, T0), joining))
     known: dict[tuple[str, str], RegisteredWriter] = {}
     for some, answer in zip(joining, answers, strict=True):
         for one, got in zip(some, answer, strict=True):
@@ -197,7 +197,7 @@ def test_concurrent_registration(catalogue: MetadataStore, asked: list[list[tupl
     assert len({one.writer_id for one in known.values()}) == len(known)
     by_run = {run: {one.run_id for (name, _), one in known.items() if name == run} for run, _ in known}
     assert all(len(ids) == 1 for ids in by_run.values())
-    assert all(catalogue.runs.count(Filter(project=run), T0) == 1 for run in by_run)
+    assert all(metadata_store.runs.count(Filter(project=run), T0) == 1 for run in by_run)
     lanes = {(run, one.lane_id) for (run, writer), one in known.items() if writer.startswith("monitor")}
     assert len(lanes) == len({run for run, writer in known if writer.startswith("monitor")})
 
@@ -205,12 +205,12 @@ def test_concurrent_registration(catalogue: MetadataStore, asked: list[list[tupl
 PROCESS = """
 import sys
 from runvitals.store.metadata import *
-with open_metadata_store(sys.argv[1]) as catalogue:
+with open_metadata_store(sys.argv[1]) as metadata_store:
     for place in range(20):
-        joined = catalogue.writers.join(
+        joined = metadata_store.writers.join(
             [WriterRegistration(f"run-{place}", f"monitor.{sys.argv[2]}.1", "shared")], 1000
         )
-        print(joined[0].run_id, catalogue.metrics.ids([f"key.{place}"])[f"key.{place}"])
+        print(joined[0].run_id, metadata_store.metrics.ids([f"key.{place}"])[f"key.{place}"])
 """
 
 
@@ -224,26 +224,28 @@ def test_two_servers_share_a_metadata_store(address: str) -> None:
     assert len(said[0].splitlines()) == 20
 
 
-def test_concurrent_writers_of_one_run_keep_each_others_changes(catalogue: MetadataStore) -> None:
+def test_concurrent_writers_of_one_run_keep_each_others_changes(metadata_store: MetadataStore) -> None:
     """Hosts of one run are heard from and end in threads of their own; the run's row knows of all."""
-    writers = catalogue.writers.join([WriterRegistration("abc", f"monitor.node{n}.1") for n in range(6)], T0)
+    writers = metadata_store.writers.join(
+        [WriterRegistration("abc", f"monitor.node{n}.1") for n in range(6)], T0
+    )
 
     def live(place: int) -> None:
         writer_id = writers[place].writer_id
         for beat in range(4):
-            catalogue.writers.record_heartbeats(
+            metadata_store.writers.record_heartbeats(
                 [WriterHeartbeat(writer_id, T0 + 1000 * beat, T0 + 1000 * beat + place)]
             )
         if place:
-            catalogue.writers.record_ends(
+            metadata_store.writers.record_ends(
                 [WriterEnd(writer_id, Ending("crashed" if place == 3 else "finished"), T0)]
             )
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(live, range(6)))
-    run = catalogue.runs.find("abc", T0 + 4000)
+    run = metadata_store.runs.find("abc", T0 + 4000)
     assert run is not None
     assert (run.state, run.last_ms) == ("running", T0 + 3005)
-    later = catalogue.runs.find("abc", T0 + 14_000)
+    later = metadata_store.runs.find("abc", T0 + 14_000)
     assert later is not None
     assert later.state == "crashed"

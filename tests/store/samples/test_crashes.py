@@ -164,17 +164,17 @@ from runvitals.store import pairing
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.store.samples.writer_process import batch
-store, catalogue = SqliteChunks({str(folder)!r}), open_metadata_store({str(folder / "catalogue.db")!r})
-pairing.pair(store, catalogue)
-catalogue.writers.join([WriterRegistration("otter", "monitor.node1.1")], 0)
-catalogue.metrics.schema([f"key{{n}}" for n in range(9)])
+store, metadata_store = SqliteChunks({str(folder)!r}), open_metadata_store({str(folder / "catalogue.db")!r})
+pairing.pair(store, metadata_store)
+metadata_store.writers.join([WriterRegistration("otter", "monitor.node1.1")], 0)
+metadata_store.metrics.schema([f"key{{n}}" for n in range(9)])
 store.append([batch(1, seq) for seq in range(50)])
 store.flush()
 store.append([batch(1, 50)])
 if {left == "killed"}:
     os._exit(0)
 store.close()
-catalogue.close()
+metadata_store.close()
 """
     done = in_namespace('exec "$0" -c "$1"', sys.executable, writing)
     assert done.returncode == 0, done.stderr

@@ -12,12 +12,12 @@ from runvitals.server.api import models
 router = APIRouter()
 
 
-@router.get("/catalogue", response_model=list[models.CatalogueRow])
-async def catalogue() -> Any:
+@router.get("/catalogue", response_model=list[models.MetadataRow])
+async def metadata_store() -> Any:
     """Every defined metric: key, unit, kind, chart and meaning."""
     return [
         {
-            **{name: getattr(metric, name) for name in models.CatalogueRow.model_fields if name != "subject"},
+            **{name: getattr(metric, name) for name in models.MetadataRow.model_fields if name != "subject"},
             "subject": subject,
         }
         for subject, metrics in SUBJECTS.items()

@@ -312,7 +312,7 @@ class ConsoleAnswer(BaseModel):
     pieces: list[PrintedPiece]
 
 
-class CatalogueRow(BaseModel):
+class MetadataRow(BaseModel):
     key: str
     unit: str
     kind: Literal["gauge", "counter", "rate"]

@@ -52,33 +52,36 @@ class Lane:
 
 
 def lanes(
-    catalogue: MetadataStore, run_id: int, writers: Sequence[StoredWriter], before: Sequence[Lane] = ()
+    metadata_store: MetadataStore, run_id: int, writers: Sequence[StoredWriter], before: Sequence[Lane] = ()
 ) -> list[Lane]:
     """The lanes of a run: those of monitors first, then by start time.
 
     Args:
         before: the lanes of the previous refresh, from which unchanged key lists are reused.
     """
-    lists = catalogue.metrics.lists_of_run(run_id)
+    lists = metadata_store.metrics.lists_of_run(run_id)
     of_lane: dict[int, list[StoredWriter]] = {}
     for one in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
         of_lane.setdefault(one.lane_id, []).append(one)
     known = {lane.id: lane for lane in before}
     return [
-        _lane(catalogue, some, [one for w in some for one in lists.get(w.id, ())], known.get(number))
+        _lane(metadata_store, some, [one for w in some for one in lists.get(w.id, ())], known.get(number))
         for number, some in of_lane.items()
     ]
 
 
 def _lane(
-    catalogue: MetadataStore, writers: Sequence[StoredWriter], lists: Sequence[KeyList], before: Lane | None
+    metadata_store: MetadataStore,
+    writers: Sequence[StoredWriter],
+    lists: Sequence[KeyList],
+    before: Lane | None,
 ) -> Lane:
     first = writers[0]
     numbers = tuple(one.id for one in lists)
     if before is not None and before.lists == numbers:
         sampled, logged = before.sampled, before.logged
     else:
-        sampled, logged = _keys(catalogue, lists, first.role)
+        sampled, logged = _keys(metadata_store, lists, first.role)
     return Lane(
         id=first.lane_id,
         host=first.host,
@@ -92,10 +95,10 @@ def _lane(
 
 
 def _keys(
-    catalogue: MetadataStore, lists: Sequence[KeyList], role: str
+    metadata_store: MetadataStore, lists: Sequence[KeyList], role: str
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The sampled keys and the logged names, with their numbers."""
-    keys = catalogue.metrics.keys({number for one in lists for number in one.metric_ids})
+    keys = metadata_store.metrics.keys({number for one in lists for number in one.metric_ids})
     sampled: dict[str, int] = {}
     logged: dict[str, int] = {}
     for one in lists:

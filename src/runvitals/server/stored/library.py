@@ -80,10 +80,10 @@ class StoredLibrary:
 
     Args:
         clock: the time now, ms UTC; the states of runs depend on it.
-        versions: returns the version of a run, by its number in the metadata store.
+        versions: returns the version of a run, by its number in the metadata_store.
 
     Example:
-        >>> app.state.library = StoredLibrary(store, catalogue, now_ms)
+        >>> app.state.library = StoredLibrary(store, metadata store, now_ms)
     """
 
     kind: Literal["local", "server"] = "server"
@@ -91,7 +91,7 @@ class StoredLibrary:
     def __init__(
         self,
         store: SampleStore,
-        catalogue: MetadataStore,
+        metadata_store: MetadataStore,
         clock: Callable[[], int],
         versions: Callable[[int], RunVersion | None] = lambda number: None,
     ) -> None:
@@ -99,14 +99,14 @@ class StoredLibrary:
         self._versions = versions
         self._changes = 0
         self._store = store
-        self._catalogue = catalogue
-        self._selection = MetricSelection(catalogue)
+        self._metadata_store = metadata_store
+        self._selection = MetricSelection(metadata_store)
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     async def projects(self) -> list[dict[str, Any]]:
         """The fields of `models.Project` for each project with runs, the one with the newest run first."""
-        projects = await self._quick.run(lambda: self._catalogue.projects.all(self.clock()))
+        projects = await self._quick.run(lambda: self._metadata_store.projects.all(self.clock()))
         return [asdict(project) for project in projects]
 
     async def page(
@@ -123,15 +123,17 @@ class StoredLibrary:
         self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
     ) -> RunsPage:
         now_ms = self.clock()
-        page = self._catalogue.runs.page(wanted, sort, now_ms, limit, after)
-        runs = listed_runs(page.runs, self._catalogue, self._store, self._selection.numbers(last), now_ms)
+        page = self._metadata_store.runs.page(wanted, sort, now_ms, limit, after)
+        runs = listed_runs(
+            page.runs, self._metadata_store, self._store, self._selection.numbers(last), now_ms
+        )
         complete = after is None and page.next is None
-        total = len(runs) if complete else self._catalogue.runs.count(wanted, now_ms)
+        total = len(runs) if complete else self._metadata_store.runs.count(wanted, now_ms)
         return RunsPage(runs, total, page.next)
 
     async def fields(self, wanted: Filter) -> list[str]:
         """The configuration and summary fields of the runs that match a filter."""
-        return await self._quick.run(lambda: self._catalogue.runs.fields(wanted, self.clock()))
+        return await self._quick.run(lambda: self._metadata_store.runs.fields(wanted, self.clock()))
 
     async def open(self, run_id: str) -> OpenedStoredRun:
         """A run by its full id.
@@ -142,7 +144,7 @@ class StoredLibrary:
         row = await self._quick.run(lambda: self._row(run_id))
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
-            make = partial(StoredRun, row.uid, row.id, self._store, self._catalogue)
+            make = partial(StoredRun, row.uid, row.id, self._store, self._metadata_store)
             opened = OpenedStoredRun(make, partial(self._version, row.id), self._quick, self._thorough)
         self._opened[f"{row.id}"] = opened
         if len(self._opened) > _KEPT_RUNS:
@@ -150,7 +152,7 @@ class StoredLibrary:
         return opened
 
     def _row(self, run_id: str, deleted: bool = False) -> RunRow:
-        row = self._catalogue.runs.find(run_id, self.clock())
+        row = self._metadata_store.runs.find(run_id, self.clock())
         if row is None:
             raise UnknownRun(f"no run {run_id!r} on this server: the API expects a full run id")
         if row.deleted_ms is not None and not deleted:
@@ -165,10 +167,12 @@ class StoredLibrary:
 
     def _latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         now_ms = self.clock()
-        ids = self._catalogue.runs.ids(replace(wanted, states=(RUNNING,)), now_ms)
-        rows = self._catalogue.runs.get(ids, now_ms)
-        writers = [writer for of_run in self._catalogue.writers.of_runs(ids).values() for writer in of_run]
-        last = last_values(writers, self._catalogue, self._store, self._selection.numbers(keys))
+        ids = self._metadata_store.runs.ids(replace(wanted, states=(RUNNING,)), now_ms)
+        rows = self._metadata_store.runs.get(ids, now_ms)
+        writers = [
+            writer for of_run in self._metadata_store.writers.of_runs(ids).values() for writer in of_run
+        ]
+        last = last_values(writers, self._metadata_store, self._store, self._selection.numbers(keys))
         return [
             LatestValues(
                 row.uid,
@@ -196,15 +200,17 @@ class StoredLibrary:
     ) -> list[FleetSeries]:
         now_ms = self.clock()
         started = replace(wanted, where=(*wanted.where, Predicate("started_ms", "<=", float(t1))))
-        ids = self._catalogue.runs.ids(started, now_ms)
+        ids = self._metadata_store.runs.ids(started, now_ms)
         if len(ids) > MAX_FLEET:
             raise ValueError(
                 f"{len(ids):,} runs match; at most {MAX_FLEET:,} are allowed: "
                 "narrow it by project, state, tag, text or `where=last_ms > …`"
             )
-        writers = [writer for of_run in self._catalogue.writers.of_runs(ids).values() for writer in of_run]
+        writers = [
+            writer for of_run in self._metadata_store.writers.of_runs(ids).values() for writer in of_run
+        ]
         labels = {writer.lane_id: (writer.run_id, writer.host) for writer in writers}
-        rows = self._catalogue.runs.get(ids, now_ms) if by not in (None, "host") else {}
+        rows = self._metadata_store.runs.get(ids, now_ms) if by not in (None, "host") else {}
         groups = {lane: _group(rows.get(run_id), host, by) for lane, (run_id, host) in labels.items()}
         numbers = {
             name: number for number, name in enumerate(sorted(set(groups.values()), key=lambda n: n or ""))
@@ -231,10 +237,10 @@ class StoredLibrary:
         """
         wanted = KeyFilter([metric])
         prefix = metric[: min((metric.find(one) for one in _WILDCARDS if one in metric), default=len(metric))]
-        found = self._catalogue.metrics.with_prefix(prefix) if prefix != metric else {}
-        found |= self._catalogue.metrics.find({metric, canonical(metric)})
+        found = self._metadata_store.metrics.with_prefix(prefix) if prefix != metric else {}
+        found |= self._metadata_store.metrics.find({metric, canonical(metric)})
         if (match := mlflow.from_mlflow(metric)) is not None:  # a name without an index means all GPUs
-            found |= self._catalogue.metrics.with_prefix(match.key.partition(".")[0] + ".")
+            found |= self._metadata_store.metrics.with_prefix(match.key.partition(".")[0] + ".")
         numbers = sorted(number for key, number in found.items() if wanted(key))
         if len(numbers) > MAX_FLEET_METRICS:
             raise ValueError(
@@ -256,7 +262,7 @@ class StoredLibrary:
             row = self._row(run_id)
             if row.state != RUNNING:
                 raise ValueError(f"run {run_id!r} is {row.state}; only a running run can be stopped")
-            self._catalogue.runs.request_stop(row.id, self.clock())
+            self._metadata_store.runs.request_stop(row.id, self.clock())
 
         await self._change(work)
 
@@ -266,7 +272,7 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(lambda: self._catalogue.runs.delete([self._row(run_id).id], self.clock()))
+        await self._change(lambda: self._metadata_store.runs.delete([self._row(run_id).id], self.clock()))
 
     async def restore(self, run_id: str) -> None:
         """Restore a run from the trash.
@@ -274,7 +280,7 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(lambda: self._catalogue.runs.restore([self._row(run_id, deleted=True).id]))
+        await self._change(lambda: self._metadata_store.runs.restore([self._row(run_id, deleted=True).id]))
 
     async def edit(self, run_id: str, values: dict[str, Any]) -> None:
         """Set fields of a run's `run` section.
@@ -283,7 +289,9 @@ class StoredLibrary:
             UnknownRun: there is no such run.
             ValueError: a value that cannot be stored.
         """
-        await self._change(lambda: self._catalogue.runs.set_about(self._row(run_id).id, values, self.clock()))
+        await self._change(
+            lambda: self._metadata_store.runs.set_about(self._row(run_id).id, values, self.clock())
+        )
 
     async def rename_project(self, name: str, new_name: str) -> None:
         """Rename a project.
@@ -292,7 +300,7 @@ class StoredLibrary:
             UnknownProject: no run was ever in it.
             ValueError: there is a project of the new name.
         """
-        projects = self._catalogue.projects
+        projects = self._metadata_store.projects
         await self._change(lambda: projects.rename(projects.id(name), new_name))
 
     async def delete_project(self, name: str) -> int:
@@ -301,7 +309,7 @@ class StoredLibrary:
         Raises:
             UnknownProject: no run was ever in it.
         """
-        projects = self._catalogue.projects
+        projects = self._metadata_store.projects
         deleted = await run_in_threadpool(lambda: projects.delete(projects.id(name), self.clock()))
         self._invalidate_all()
         return deleted

@@ -29,8 +29,8 @@ class MetricSelection:
     a hundred thousand names.
     """
 
-    def __init__(self, catalogue: MetadataStore) -> None:
-        self._catalogue = catalogue
+    def __init__(self, metadata_store: MetadataStore) -> None:
+        self._metadata_store = metadata_store
         self._cached: dict[tuple[str, ...], _MatchedMetrics] = {}
 
     def numbers(self, wanted: Callable[[str], bool]) -> frozenset[int] | None:
@@ -49,7 +49,7 @@ class MetricSelection:
     def _update(self, matched: _MatchedMetrics, wanted: Callable[[str], bool]) -> frozenset[int]:
         upto = max(matched.recent)
         # In PostgreSQL a number may become visible shortly after a higher one.
-        newest = self._catalogue.metrics.added_after(max(0, upto - _NEAR))
+        newest = self._metadata_store.metrics.added_after(max(0, upto - _NEAR))
         new = {number: key for number, key in newest.items() if number not in matched.recent}
         if new:
             matched.numbers |= {number for number, key in new.items() if wanted(key)}

@@ -48,11 +48,11 @@ _MAX_RATE_VALUES = 2_000_000
 class StoredRun:
     """A `RunView` of a run in the store. A position is the time of the newest value in each lane."""
 
-    def __init__(self, run_id: str, number: int, store: SampleStore, catalogue: MetadataStore) -> None:
+    def __init__(self, run_id: str, number: int, store: SampleStore, metadata_store: MetadataStore) -> None:
         self._run_id = run_id
         self._number = number
         self._store = store
-        self._catalogue = catalogue
+        self._metadata_store = metadata_store
         self._series = StoredSeries(store)
         self._lanes: list[Lane] = []
         self._started_ms = 0
@@ -64,8 +64,8 @@ class StoredRun:
 
     def refresh(self) -> None:
         """Load the writers of the run and their keys."""
-        writers = self._catalogue.writers.of_runs([self._number])[self._number]
-        self._lanes = lanes(self._catalogue, self._number, writers, self._lanes)
+        writers = self._metadata_store.writers.of_runs([self._number])[self._number]
+        self._lanes = lanes(self._metadata_store, self._number, writers, self._lanes)
         self._started_ms = min((one.started_ms for one in writers), default=0)
         self._series.refresh(self._lanes)
         self._run = None
@@ -84,10 +84,10 @@ class StoredRun:
             read_s, read_ms, run = self._run
             if read_ms == now_ms or time.monotonic() - read_s < cached_read.FRESH_S:
                 return run
-        row = self._catalogue.runs.find(self._run_id, now_ms)
+        row = self._metadata_store.runs.find(self._run_id, now_ms)
         if row is None or row.deleted_ms is not None:
             raise UnknownRun(f"run {self._run_id!r} is in the trash")
-        run = detailed_run(row, self._catalogue, self._store, now_ms, self._newest_metrics())
+        run = detailed_run(row, self._metadata_store, self._store, now_ms, self._newest_metrics())
         run.problems.extend(self._series.damaged)
         self._run = (time.monotonic(), now_ms, run)
         return run
@@ -98,15 +98,15 @@ class StoredRun:
         return None if len(numbers) <= _MAX_NEWEST else frozenset(sorted(numbers)[:_MAX_NEWEST])
 
     def events(self, now_ms: int, skip: int, limit: int) -> list[Event]:
-        writers = self._catalogue.writers.of_runs([self._number])[self._number]
-        return events_of(self._number, writers, self._catalogue, skip, limit)
+        writers = self._metadata_store.writers.of_runs([self._number])[self._number]
+        return events_of(self._number, writers, self._metadata_store, skip, limit)
 
     # Series
 
     def _requested(self, selection: SeriesSelection) -> list[RequestedSeries]:
         hosts: frozenset[str] = frozenset()
         if selection.rank is not None:
-            ranks = self._catalogue.writers.processes(self._number)
+            ranks = self._metadata_store.writers.processes(self._number)
             hosts = frozenset(one.host for one in ranks if one.rank == selection.rank)
         devices = None if selection.device is None else self._devices(selection.device)
         matches_key = selection.matches_key
@@ -123,7 +123,7 @@ class StoredRun:
             return {(lane.host, name) for lane in self._lanes}
         return {
             (one.host, str(one.position))
-            for one in self._catalogue.devices.of_run(self._number)
+            for one in self._metadata_store.devices.of_run(self._number)
             if name in (one.uuid, one.pci_address) and one.position is not None
         }
 
@@ -252,8 +252,8 @@ class StoredRun:
         return found
 
     def console(self) -> tuple[bool, list[ConsolePiece]]:
-        output = self._catalogue.console.tail(self._number, KEPT_BYTES)
-        writers = {one.id: one for one in self._catalogue.writers.of_runs([self._number])[self._number]}
+        output = self._metadata_store.console.tail(self._number, KEPT_BYTES)
+        writers = {one.id: one for one in self._metadata_store.writers.of_runs([self._number])[self._number]}
         pieces = [
             ConsolePiece(
                 one.time_ms,

@@ -23,25 +23,25 @@ LastValues = dict[str, dict[str, tuple[int, float]]]
 
 
 def events_of(
-    run_id: int, writers: Sequence[StoredWriter], catalogue: MetadataStore, skip: int, limit: int
+    run_id: int, writers: Sequence[StoredWriter], metadata_store: MetadataStore, skip: int, limit: int
 ) -> list[Event]:
     """The newest `limit` events after leaving out the newest `skip`, in order of time."""
     by_id = {one.id: one for one in writers}
-    return [_event(one, by_id) for one in catalogue.events.of_run(run_id, skip, limit)]
+    return [_event(one, by_id) for one in metadata_store.events.of_run(run_id, skip, limit)]
 
 
 def listed_runs(
     rows: Sequence[RunRow],
-    catalogue: MetadataStore,
+    metadata_store: MetadataStore,
     store: SampleStore,
     wanted: Collection[int] | None,
     now_ms: int,
 ) -> list[Run]:
     """Runs for lists. Fields that lists do not have are empty."""
     ids = [row.id for row in rows]
-    writers = catalogue.writers.of_runs(ids)
-    sections = catalogue.sections.read(ids, _SHOWN_IN_LISTS)
-    last = last_values([one for some in writers.values() for one in some], catalogue, store, wanted)
+    writers = metadata_store.writers.of_runs(ids)
+    sections = metadata_store.sections.read(ids, _SHOWN_IN_LISTS)
+    last = last_values([one for some in writers.values() for one in some], metadata_store, store, wanted)
     return [
         _run(row, writers[row.id], sections[row.id], _values(last.get(row.id, {})), now_ms) for row in rows
     ]
@@ -49,7 +49,7 @@ def listed_runs(
 
 def detailed_run(
     row: RunRow,
-    catalogue: MetadataStore,
+    metadata_store: MetadataStore,
     store: SampleStore,
     now_ms: int,
     shown: Collection[int] | None = None,
@@ -59,21 +59,23 @@ def detailed_run(
     Args:
         shown: the metrics whose newest values are returned; None means all.
     """
-    writers = catalogue.writers.of_runs([row.id])[row.id]
+    writers = metadata_store.writers.of_runs([row.id])[row.id]
     by_id = {one.id: one for one in writers}
-    newest = catalogue.events.of_run(row.id)
-    left_out = max(0, catalogue.events.count(row.id) - len(newest)) if len(newest) >= _MAX_EVENTS else 0
+    newest = metadata_store.events.of_run(row.id)
+    left_out = max(0, metadata_store.events.count(row.id) - len(newest)) if len(newest) >= _MAX_EVENTS else 0
     events = [_event(one, by_id) for one in newest]
-    last = last_values(writers, catalogue, store, shown)
-    run = _run(row, writers, catalogue.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms)
+    last = last_values(writers, metadata_store, store, shown)
+    run = _run(
+        row, writers, metadata_store.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms
+    )
     run.events[:] = events
     if left_out:
         run.problems.append(
             f"{left_out:,} older events are left out: /events?skip={len(newest)} returns them"
         )
-    run.ranks[:] = _ranks(catalogue.writers.processes(row.id), writers)
+    run.ranks[:] = _ranks(metadata_store.writers.processes(row.id), writers)
     events_of_loss = (
-        catalogue.events.of_run(row.id, limit=_MAX_LOST_EVENTS, name=LOST) if left_out else newest
+        metadata_store.events.of_run(row.id, limit=_MAX_LOST_EVENTS, name=LOST) if left_out else newest
     )
     lost = sum(lost_records(event.data) for event in events_of_loss if event.name == LOST)
     return Run(**{**_fields(run), "lost_records": lost})
@@ -152,7 +154,7 @@ def _ranks(processes: Sequence[stored.StoredProcess], writers: Sequence[StoredWr
 
 def last_values(
     writers: Iterable[StoredWriter],
-    catalogue: MetadataStore,
+    metadata_store: MetadataStore,
     store: SampleStore,
     wanted: Collection[int] | None,
 ) -> dict[int, LastValues]:
@@ -161,7 +163,7 @@ def last_values(
     found: dict[int, LastValues] = {}
     answers = store.latest(sorted(sampled), wanted)
     numbers = {number for one in answers for number in one.metrics.tolist()}
-    keys = catalogue.metrics.keys(numbers)
+    keys = metadata_store.metrics.keys(numbers)
     for one in answers:
         writer = sampled[one.run]
         values = found.setdefault(writer.run_id, {}).setdefault(writer.host, {})

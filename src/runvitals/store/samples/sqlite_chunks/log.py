@@ -69,12 +69,12 @@ class Pairing(NamedTuple):
     Args:
         id: random id of the pair.
         starts: number of server starts with the two; never larger in the sample store.
-        catalogue: address of the metadata store, without a password.
+        metadata store: address of the metadata store, without a password.
     """
 
     id: str
     starts: int
-    catalogue: str
+    metadata_store: str
 
 
 def read_pairing(connection: sqlite3.Connection) -> Pairing | None:

@@ -1,6 +1,6 @@
 """How fast the metadata store finds and sorts runs: p50 and p95 of queries, on both databases.
 
-    scripts/bench catalogue [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
+    scripts/bench metadata [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
 
 The runs are generated and written through the store's methods: half of them in one project, the others in
 199, with 20 configuration values, 10 summary values, tags and notes each, from the words of this repository.
@@ -49,13 +49,13 @@ def main() -> None:
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         for name, address in addresses(arguments.database, arguments.keep or f"{folder}/catalogue.db"):
-            with open_metadata_store(address) as catalogue:
+            with open_metadata_store(address) as metadata_store:
                 print(f"\n{name}")
-                if not catalogue.runs.count(Filter(), T0, up_to=1):
-                    build(catalogue, arguments.runs)
+                if not metadata_store.runs.count(Filter(), T0, up_to=1):
+                    build(metadata_store, arguments.runs)
                 if name == "sqlite":
                     print(f"  on disk {os.path.getsize(address) / arguments.runs / 1024:31.1f} KiB a run")
-                measure(catalogue, arguments.runs)
+                measure(metadata_store, arguments.runs)
 
 
 def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
@@ -67,7 +67,7 @@ def addresses(only: str | None, file: str) -> Iterator[tuple[str, str]]:
         yield "postgresql", temporary_server(durable=True).make("catalogue")
 
 
-def build(catalogue: MetadataStore, runs: int) -> None:
+def build(metadata_store: MetadataStore, runs: int) -> None:
     """Write runs like a server does: writers register, facts arrive, most runs end."""
     chance = random.Random(55)
     words = sorted({word for path in glob.glob("src/**/*.py", recursive=True) for word in _words(path)})
@@ -75,7 +75,7 @@ def build(catalogue: MetadataStore, runs: int) -> None:
     for first in range(0, runs, AT_ONCE):
         joining = [_joining(chance, words, number) for number in range(first, min(first + AT_ONCE, runs))]
         with spending(spent, "join"):
-            joined = catalogue.writers.join(joining, T0 + first * 1000)
+            joined = metadata_store.writers.join(joining, T0 + first * 1000)
         updates = []
         for one, numbers in zip(joining, joined, strict=True):
             started_ms = one.started_ms or 0
@@ -83,7 +83,7 @@ def build(catalogue: MetadataStore, runs: int) -> None:
             updates.append(SectionUpdate(numbers.run_id, "config", _config(chance, words), started_ms))
             updates.append(SectionUpdate(numbers.run_id, "summary", _summary(chance), started_ms + 60_000))
         with spending(spent, "facts"):
-            catalogue.sections.merge(updates)
+            metadata_store.sections.merge(updates)
         with spending(spent, "end"):
             now_ms = T0 + first * 1000
             lasting = [chance.randrange(10**8) for _ in joined]
@@ -91,17 +91,17 @@ def build(catalogue: MetadataStore, runs: int) -> None:
                 WriterHeartbeat(w.writer_id, now_ms, now_ms + ms)
                 for w, ms in zip(joined, lasting, strict=True)
             ]
-            catalogue.writers.record_heartbeats(signs)
+            metadata_store.writers.record_heartbeats(signs)
             ended: tuple[State, ...] = ("finished", "failed", "crashed", "stopped")
             states = chance.choices(ended, (80, 10, 8, 1), k=len(joined))
             ends = [
                 WriterEnd(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
             ]
-            catalogue.writers.record_ends([one for one in ends if chance.random() < 0.97])
+            metadata_store.writers.record_ends([one for one in ends if chance.random() < 0.97])
     for what, seconds in spent.items():
         print(f"  {what:8} {seconds / runs * 1e6:31,.0f} µs a run")
     began = time.perf_counter()
-    catalogue.refresh_statistics()
+    metadata_store.refresh_statistics()
     print(f"  refresh statistics {time.perf_counter() - began:21.1f} s")
 
 
@@ -165,11 +165,11 @@ def _summary(chance: random.Random) -> dict[str, object]:
     return {"loss": loss, "accuracy": chance.random(), **others}
 
 
-def measure(catalogue: MetadataStore, runs: int) -> None:
+def measure(metadata_store: MetadataStore, runs: int) -> None:
     """Run each query several times, with different values if it has any."""
     now_ms = T0 + runs * 1000
     chance = random.Random(7)
-    rare = catalogue.runs.page(Filter(), RunSort("name"), now_ms, limit=1000).runs
+    rare = metadata_store.runs.page(Filter(), RunSort("name"), now_ms, limit=1000).runs
     whole = Filter()
     small, big = Filter(project="project-7"), Filter(project="main")
     newest, by_loss = RunSort(), RunSort("summary.loss", descending=False)
@@ -199,30 +199,35 @@ def measure(catalogue: MetadataStore, runs: int) -> None:
     }
     print(f"  {'a page of 100':42} {'p50':>8} {'p95':>8} ms")
     for name, ask in pages.items():
-        report(name, partial(_page, catalogue, ask, now_ms))
-    after = _deep(catalogue, by_loss, now_ms)
-    report("by summary, page 50", lambda: catalogue.runs.page(whole, by_loss, now_ms, after=after))
+        report(name, partial(_page, metadata_store, ask, now_ms))
+    after = _deep(metadata_store, by_loss, now_ms)
+    report("by summary, page 50", lambda: metadata_store.runs.page(whole, by_loss, now_ms, after=after))
     print("  counts")
-    report("all", lambda: catalogue.runs.count(whole, now_ms))
-    report("config.lr > 1e-4 (75 %)", lambda: catalogue.runs.count(_where("config.lr > 1e-4"), now_ms))
-    report("the same, up to 10,000", lambda: catalogue.runs.count(_where("config.lr > 1e-4"), now_ms, 10_000))
-    report("text: optimizer (25 %)", lambda: catalogue.runs.count(Filter(text="adamw"), now_ms))
-    report("projects", lambda: catalogue.projects.all(now_ms))
-    report("by state", lambda: catalogue.runs.counts(whole, "state", now_ms))
-    report("fields of a project", lambda: catalogue.runs.fields(big, now_ms))
-    numbers = [row.id for row in catalogue.runs.page(whole, newest, now_ms).runs]
+    report("all", lambda: metadata_store.runs.count(whole, now_ms))
+    report("config.lr > 1e-4 (75 %)", lambda: metadata_store.runs.count(_where("config.lr > 1e-4"), now_ms))
+    report(
+        "the same, up to 10,000",
+        lambda: metadata_store.runs.count(_where("config.lr > 1e-4"), now_ms, 10_000),
+    )
+    report("text: optimizer (25 %)", lambda: metadata_store.runs.count(Filter(text="adamw"), now_ms))
+    report("projects", lambda: metadata_store.projects.all(now_ms))
+    report("by state", lambda: metadata_store.runs.counts(whole, "state", now_ms))
+    report("fields of a project", lambda: metadata_store.runs.fields(big, now_ms))
+    numbers = [row.id for row in metadata_store.runs.page(whole, newest, now_ms).runs]
     print("  one run and many")
-    report("sections of 100 runs", lambda: catalogue.sections.read(numbers, ["summary", "config"]))
-    report("find by id", lambda: catalogue.runs.find(chance.choice(rare).uid, now_ms))
+    report("sections of 100 runs", lambda: metadata_store.sections.read(numbers, ["summary", "config"]))
+    report("find by id", lambda: metadata_store.runs.find(chance.choice(rare).uid, now_ms))
     known = [WriterRegistration(row.uid, "monitor.x.1") for row in rare[:100]]
-    writers = [one.writer_id for one in catalogue.writers.join(known, now_ms)]
-    report("100 writers join again", lambda: catalogue.writers.join(known, now_ms))
+    writers = [one.writer_id for one in metadata_store.writers.join(known, now_ms)]
+    report("100 writers join again", lambda: metadata_store.writers.join(known, now_ms))
     report(
         "100 signs of life",
-        lambda: catalogue.writers.record_heartbeats([WriterHeartbeat(w, now_ms, now_ms) for w in writers]),
+        lambda: metadata_store.writers.record_heartbeats(
+            [WriterHeartbeat(w, now_ms, now_ms) for w in writers]
+        ),
     )
-    report("a summary of 10 numbers, durable", lambda: _merge(catalogue, chance, [numbers[0]]))
-    report("100 summaries of 10 numbers, durable", lambda: _merge(catalogue, chance, numbers))
+    report("a summary of 10 numbers, durable", lambda: _merge(metadata_store, chance, [numbers[0]]))
+    report("100 summaries of 10 numbers, durable", lambda: _merge(metadata_store, chance, numbers))
 
 
 def _where(*predicates: str) -> Filter:
@@ -234,21 +239,21 @@ def _three(chance: random.Random) -> Filter:
     return _where(f"config.model.name = {model}", f"config.optimizer.name = {optimizer}", "config.lr > 1e-3")
 
 
-def _page(catalogue: MetadataStore, ask: Callable[[], tuple[Filter, RunSort]], now_ms: int) -> None:
+def _page(metadata_store: MetadataStore, ask: Callable[[], tuple[Filter, RunSort]], now_ms: int) -> None:
     wanted, sort = ask()
-    catalogue.runs.page(wanted, sort, now_ms)
+    metadata_store.runs.page(wanted, sort, now_ms)
 
 
-def _deep(catalogue: MetadataStore, sort: RunSort, now_ms: int) -> str | None:
+def _deep(metadata_store: MetadataStore, sort: RunSort, now_ms: int) -> str | None:
     after = None
     for _ in range(5):
-        after = catalogue.runs.page(Filter(), sort, now_ms, limit=1000, after=after).next
+        after = metadata_store.runs.page(Filter(), sort, now_ms, limit=1000, after=after).next
     return after
 
 
-def _merge(catalogue: MetadataStore, chance: random.Random, run_ids: list[int]) -> None:
+def _merge(metadata_store: MetadataStore, chance: random.Random, run_ids: list[int]) -> None:
     now_ms = T0 + chance.randrange(10**9, 10**10)
-    catalogue.sections.merge(
+    metadata_store.sections.merge(
         [SectionUpdate(run_id, "summary", _summary(chance), now_ms) for run_id in run_ids]
     )
 
