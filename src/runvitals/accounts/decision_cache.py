@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable
 from typing import Any, Final, TypeVar, cast
 
 CHECK_S: Final = 0.5
-MAX_ENTRIES: Final = 100_000
+MAX_ENTRIES: Final = 20_000
 
 T = TypeVar("T")
 _MISSING: Final = object()

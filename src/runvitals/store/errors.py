@@ -13,3 +13,19 @@ class QueryFailed(MetadataStoreError):
 
 class MetadataStoreUnavailable(QueryFailed):
     """A read or write failed for a reason that may pass: a full disk, a locked file, a lost connection."""
+
+
+class NameTaken(ValueError):
+    """A name that another user, team, role, service account or key has, or had."""
+
+
+class LastAdministrator(ValueError):
+    """A change that would leave the organisation or a team without an administrator."""
+
+
+class NoLongerValid(ValueError):
+    """An invitation or one-time link that was used, ended or revoked. The text names no team and no user."""
+
+
+class UnknownAccount(LookupError):
+    """There is no such user, team, role, service account, key, session or invitation."""

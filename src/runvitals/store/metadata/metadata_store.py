@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
@@ -20,6 +21,9 @@ from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
 from runvitals.store.metadata.tokens import TokenTable
 from runvitals.store.metadata.writers import WriterTable
+
+if TYPE_CHECKING:
+    from runvitals.store.metadata.accounts.account_store import AccountStore
 
 T = TypeVar("T")
 RECOVERY_HINT = "restore a backup, or recover what is readable with `runvitals store repair`"
@@ -45,6 +49,13 @@ class MetadataStore:
         self.devices = DeviceTable(database)
         self.tokens = TokenTable(database)
         self.issued_ids = IssuedIds(database)
+
+    @cached_property
+    def accounts(self) -> AccountStore:
+        """Users, teams, keys and all else that decides who may do what. Loaded at first use."""
+        from runvitals.store.metadata.accounts.account_store import AccountStore
+
+        return AccountStore(self._database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; returns its result."""

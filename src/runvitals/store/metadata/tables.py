@@ -17,32 +17,16 @@ from sqlalchemy import (
     Index,
     Integer,
     LargeBinary,
-    MetaData,
     SmallInteger,
     Table,
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects import postgresql
-from sqlalchemy.types import TypeEngine
 
-metadata = MetaData(
-    naming_convention={
-        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
-        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
-        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
-        "pk": "pk_%(table_name)s",
-    }
-)
+from runvitals.store.metadata.accounts import tables as account_tables
+from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
-
-def _ordered_text() -> TypeEngine[str]:
-    """Text that both databases sort by code points, whatever PostgreSQL's locale is."""
-    return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
-
-
-def _id() -> Column[int]:
-    return Column("id", Integer, Identity(), primary_key=True)
+__all__ = ["account_tables", "metadata"]  # foreign keys name tables of accounts
 
 
 def _of_run(primary_key: bool = False) -> Column[int]:
@@ -59,27 +43,33 @@ def _ending() -> list[Column[int] | Column[bool]]:
     ]
 
 
+# `entity_id`: the team or user that the project belongs to; null in a store without accounts. `visibility`
+# null: the team's.
 project = Table(
     "project",
     metadata,
-    _id(),
-    Column("name", _ordered_text(), nullable=False, unique=True),
+    id_column(),
+    Column("name", ordered_text(), nullable=False, unique=True),
     Column("created_ms", BigInteger, nullable=False),
+    Column("entity_id", Integer, ForeignKey("entity.id")),
+    Column("owner_id", Integer, ForeignKey("user_account.id")),
+    Column("visibility", Text),
     sqlite_autoincrement=True,
 )
 
 # `uid` is the run id users see. A run is running until `alive_until_ms`, afterwards it is in `settled_state`;
 # `alive_until_ms` is null once all hosts have ended. The indexes end in `deleted_ms` so that runs can be
-# counted, and those in the trash skipped, without reading their rows.
+# counted, and those in the trash skipped, without reading their rows. `author_id`: the user whose run it is;
+# null for runs of before accounts and those of a service account that named nobody.
 run = Table(
     "run",
     metadata,
-    _id(),
-    Column("uid", _ordered_text(), nullable=False, unique=True),
+    id_column(),
+    Column("uid", ordered_text(), nullable=False, unique=True),
     Column("project_id", Integer, ForeignKey("project.id"), nullable=False),
-    Column("name", _ordered_text(), nullable=False),
-    Column("group_name", _ordered_text(), nullable=False),
-    Column("job_type", _ordered_text(), nullable=False),
+    Column("name", ordered_text(), nullable=False),
+    Column("group_name", ordered_text(), nullable=False),
+    Column("job_type", ordered_text(), nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("started_ms", BigInteger, nullable=False),
     Column("last_ms", BigInteger, nullable=False),
@@ -88,6 +78,8 @@ run = Table(
     *_ending(),
     Column("stop_requested_ms", BigInteger),
     Column("deleted_ms", BigInteger),
+    Column("author_id", Integer, ForeignKey("user_account.id")),
+    Column("service_account_id", Integer, ForeignKey("service_account.id", ondelete="SET NULL")),
     Index("ix_run_started", "started_ms", "id", "deleted_ms"),
     Index("ix_run_project", "project_id", "started_ms", "id", "deleted_ms"),
     Index("ix_run_name", "name", "id", "deleted_ms"),
@@ -99,12 +91,12 @@ run = Table(
 writer = Table(
     "writer",
     metadata,
-    _id(),
+    id_column(),
     _of_run(),
-    Column("name", _ordered_text(), nullable=False),
+    Column("name", ordered_text(), nullable=False),
     Column("lane_id", Integer, nullable=False, index=True),
-    Column("role", _ordered_text(), nullable=False),
-    Column("host", _ordered_text(), nullable=False),
+    Column("role", ordered_text(), nullable=False),
+    Column("host", ordered_text(), nullable=False),
     Column("pid", BigInteger),
     Column("rank", BigInteger),
     Column("interval_s", Double),
@@ -121,7 +113,7 @@ process = Table(
     "process",
     metadata,
     _of_run(primary_key=True),
-    Column("host", _ordered_text(), primary_key=True),
+    Column("host", ordered_text(), primary_key=True),
     Column("pid", BigInteger, primary_key=True, autoincrement=False),
     Column("rank", BigInteger),
     Column("local_rank", BigInteger),
@@ -134,8 +126,8 @@ process = Table(
 metric = Table(
     "metric",
     metadata,
-    _id(),
-    Column("key", _ordered_text(), nullable=False, unique=True),
+    id_column(),
+    Column("key", ordered_text(), nullable=False, unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -143,7 +135,7 @@ metric = Table(
 schema = Table(
     "schema",
     metadata,
-    _id(),
+    id_column(),
     Column("digest", LargeBinary, nullable=False, unique=True),
     Column("metric_ids", LargeBinary, nullable=False),
     sqlite_autoincrement=True,
@@ -163,8 +155,8 @@ section = Table(
     "section",
     metadata,
     _of_run(primary_key=True),
-    Column("name", _ordered_text(), primary_key=True),
-    Column("host", _ordered_text(), primary_key=True),
+    Column("name", ordered_text(), primary_key=True),
+    Column("host", ordered_text(), primary_key=True),
     Column("body", Text, nullable=False),
     Column("set_ms", BigInteger, nullable=False),
     Column("older", Text, nullable=False),
@@ -174,7 +166,7 @@ run_tag = Table(
     "run_tag",
     metadata,
     _of_run(primary_key=True),
-    Column("tag", _ordered_text(), primary_key=True),
+    Column("tag", ordered_text(), primary_key=True),
     Index(None, "tag", "run_id"),
     sqlite_with_rowid=False,
 )
@@ -183,8 +175,8 @@ run_tag = Table(
 field = Table(
     "field",
     metadata,
-    _id(),
-    Column("name", _ordered_text(), nullable=False, unique=True),
+    id_column(),
+    Column("name", ordered_text(), nullable=False, unique=True),
     sqlite_autoincrement=True,
 )
 
@@ -196,7 +188,7 @@ run_field = Table(
     Column("field_id", Integer, ForeignKey("field.id"), primary_key=True),
     Column("kind", SmallInteger, nullable=False),
     Column("number", Double, nullable=False),
-    Column("text", _ordered_text(), nullable=False),
+    Column("text", ordered_text(), nullable=False),
     Index(None, "field_id", "kind", "number", "text", "run_id"),
     sqlite_with_rowid=False,
 )
@@ -214,8 +206,8 @@ event = Table(
     Column("writer_id", Integer, ForeignKey("writer.id", ondelete="CASCADE")),
     Column("seq", BigInteger),
     Column("time_ms", BigInteger, nullable=False),
-    Column("level", _ordered_text(), nullable=False),
-    Column("name", _ordered_text(), nullable=False),
+    Column("level", ordered_text(), nullable=False),
+    Column("name", ordered_text(), nullable=False),
     Column("body", Text, nullable=False),
     UniqueConstraint("writer_id", "seq"),
     Index(None, "run_id", "time_ms", "id"),
@@ -252,13 +244,13 @@ console_kept = Table(
 device = Table(
     "device",
     metadata,
-    _id(),
-    Column("identity", _ordered_text(), nullable=False, unique=True),
-    Column("uuid", _ordered_text()),
-    Column("pci_address", _ordered_text()),
-    Column("host", _ordered_text(), nullable=False),
-    Column("vendor", _ordered_text()),
-    Column("model", _ordered_text()),
+    id_column(),
+    Column("identity", ordered_text(), nullable=False, unique=True),
+    Column("uuid", ordered_text()),
+    Column("pci_address", ordered_text()),
+    Column("host", ordered_text(), nullable=False),
+    Column("vendor", ordered_text()),
+    Column("model", ordered_text()),
     Column("memory_bytes", BigInteger),
     Column("body", Text, nullable=False),
     Column("first_ms", BigInteger, nullable=False),
@@ -271,7 +263,7 @@ run_device = Table(
     "run_device",
     metadata,
     _of_run(primary_key=True),
-    Column("host", _ordered_text(), primary_key=True),
+    Column("host", ordered_text(), primary_key=True),
     Column("device_id", Integer, ForeignKey("device.id"), primary_key=True),
     Column("position", BigInteger),
     Column("used", Boolean),
@@ -284,8 +276,8 @@ run_device = Table(
 token = Table(
     "token",
     metadata,
-    _id(),
-    Column("name", _ordered_text(), nullable=False),
+    id_column(),
+    Column("name", ordered_text(), nullable=False),
     Column("digest", LargeBinary, nullable=False, unique=True),
     Column("created_ms", BigInteger, nullable=False),
     Column("last_used_ms", BigInteger),

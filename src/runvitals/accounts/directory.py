@@ -1,0 +1,182 @@
+"""Principals and policies, as the metadata store has them, from a cache that a change of rights empties.
+
+Example:
+    >>> directory = Directory(catalogue, now_ms, time.monotonic)
+    >>> principal = directory.of_key(secret)
+    >>> directory.decide(principal, Action.RUN_CREATE, directory.project(project_id))
+    <Decision.ALLOWED: 'allowed'>
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Final
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.decision import Decision, decide
+from runvitals.accounts.decision_cache import DecisionCache
+from runvitals.accounts.matrix import Role
+from runvitals.accounts.policies import OrganisationPolicies
+from runvitals.accounts.principals import (
+    Access,
+    KeyLimits,
+    KeyScope,
+    Membership,
+    Principal,
+    ServiceAccount,
+    User,
+)
+from runvitals.accounts.resources import Entity, Project, Resource, Visibility
+from runvitals.store.errors import UnknownAccount
+
+if TYPE_CHECKING:
+    from runvitals.store.metadata import MetadataStore
+    from runvitals.store.metadata.accounts.grants import RoleGrant
+    from runvitals.store.metadata.accounts.keys import KeyRow
+
+KEY_LIFE_MS: Final = 5000
+"""How long a key is taken as valid without a look-up, unless rights change: expiry is noticed this late."""
+_POLICIES: Final = tuple(field.name for field in fields(OrganisationPolicies))
+_ACTIONS: Final = {action.value: action for action in Action}
+
+
+class Directory:
+    """Loads principals and resources for decisions. Thread-safe.
+
+    Args:
+        now_ms: the time in ms UTC.
+        monotonic: seconds that only grow.
+    """
+
+    def __init__(
+        self, catalogue: MetadataStore, now_ms: Callable[[], int], monotonic: Callable[[], float]
+    ) -> None:
+        self._catalogue = catalogue
+        self._accounts = catalogue.accounts
+        self._now_ms = now_ms
+        self._cache = DecisionCache(self._accounts.generation, monotonic)
+
+    def rights_changed(self) -> None:
+        """Forget at once what this process changed; other processes do within half a second."""
+        self._cache.check()
+
+    def policies(self) -> OrganisationPolicies:
+        """The organisation's settings that change who may do what."""
+        return self._cache.get("policies", self._policies)
+
+    def user(self, user_id: int) -> User | None:
+        """A user who is signed in, with all rights; None if there is no such user."""
+        return self._cache.get(("user", user_id, self._period()), lambda: self._user(user_id, None))
+
+    def of_key(self, secret: str) -> User | ServiceAccount | None:
+        """The owner of a key, limited to what the key allows; None if the key is not valid.
+
+        Tokens from before accounts act as the service account of the team that adopted them.
+        """
+        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        return self._cache.get(("key", digest, self._period()), lambda: self._of_key(secret))
+
+    def entity(self, entity_id: int) -> Entity:
+        """A team, or a user's own space.
+
+        Raises:
+            UnknownAccount: there is none with this id.
+        """
+        return self._cache.get(("entity", entity_id), lambda: self._entity(entity_id))
+
+    def project(self, project_id: int) -> Project:
+        """A project with what decides who may see it.
+
+        Raises:
+            UnknownProject: there is no project with this id.
+            UnknownAccount: no team has adopted it.
+        """
+        return self._cache.get(("project", project_id), lambda: self._project(project_id))
+
+    def decide(self, principal: Principal, action: Action, resource: Resource) -> Decision:
+        """`decide` with the organisation's present settings."""
+        return decide(principal, action, resource, self.policies())
+
+    def _period(self) -> int:
+        """Part of the keys of what ends by itself: keys and memberships have a time of expiry."""
+        return self._now_ms() // KEY_LIFE_MS
+
+    def _policies(self) -> OrganisationPolicies:
+        stored = self._accounts.settings.all()
+        return OrganisationPolicies(**{name: bool(stored[name]) for name in _POLICIES if name in stored})
+
+    def _of_key(self, secret: str) -> User | ServiceAccount | None:
+        now_ms = self._now_ms()
+        key = self._accounts.keys.check(secret, now_ms)
+        if key is None:
+            return self._of_token(secret, now_ms)
+        limits = _limits(key)
+        if key.user_id is not None:
+            return self._user(key.user_id, limits)
+        return None if key.service_account_id is None else self._service(key.service_account_id, limits)
+
+    def _of_token(self, secret: str, now_ms: int) -> ServiceAccount | None:
+        legacy = self._accounts.service_accounts.legacy()
+        if legacy is None or self._catalogue.tokens.check(secret, now_ms) is None:
+            return None
+        return self._service(legacy.id, KeyLimits(KeyScope.WRITE))
+
+    def _user(self, user_id: int, key: KeyLimits | None) -> User | None:
+        grants = self._accounts.user_grants(user_id, self._now_ms())
+        if grants is None or grants.state == "deleted":
+            return None
+        teams = {team: _membership(grant) for team, grant in grants.teams.items()}
+        billing: Any = grants.billing_role
+        state: Any = grants.state
+        return User(
+            grants.id,
+            state=state,
+            org_admin=grants.org_role == "admin",
+            access=Access(grants.access),
+            billing=billing,
+            teams={team: membership for team, membership in teams.items() if membership is not None},
+            projects={project: _membership(grant) for project, grant in grants.projects.items()},
+            key=key,
+        )
+
+    def _service(self, account_id: int, key: KeyLimits) -> ServiceAccount | None:
+        grants = self._accounts.service_grants(account_id)
+        if grants is None:
+            return None
+        legacy = grants.kind == "legacy"
+        return ServiceAccount(grants.id, grants.team_id, grants.projects, grants.reads_only, legacy, key)
+
+    def _entity(self, entity_id: int) -> Entity:
+        row = self._accounts.entity(entity_id)
+        if row is None:
+            raise UnknownAccount(f"there is no user or team with id {entity_id}")
+        return Entity(
+            row.id,
+            row.owner_id,
+            hidden=row.hidden,
+            members_invite=row.members_invite,
+            public_projects=row.public_projects,
+            public_links=row.public_links,
+            deleted=row.deleted,
+        )
+
+    def _project(self, project_id: int) -> Project:
+        row = self._accounts.project_members.get(project_id)
+        if row.entity_id is None:
+            raise UnknownAccount(f"the project {row.name!r} belongs to no team yet")
+        entity = self.entity(row.entity_id)
+        return Project(row.id, entity, Visibility(row.visibility), row.owner_id)
+
+
+def _limits(key: KeyRow) -> KeyLimits:
+    return KeyLimits(KeyScope(key.scope), key.entities or None)
+
+
+def _membership(grant: RoleGrant) -> Membership | None:
+    if grant.role is None:
+        return None
+    # An action of a later version is unknown here and grants nothing.
+    added = frozenset(_ACTIONS[name] for name in grant.actions if name in _ACTIONS)
+    return Membership(Role(grant.role), added)

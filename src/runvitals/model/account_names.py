@@ -1,0 +1,89 @@
+"""Names of users and teams, and e-mail addresses: which are valid, and how they are compared."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+MAX_ENTITY_NAME = 64
+MAX_ADDRESS = 254
+MAX_DISPLAY_NAME = 64
+_ENTITY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9])){0,63}")
+_FORBIDDEN = frozenset(
+    ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
+)  # controls, and what reverses the direction of text
+_JOINERS = frozenset("\u200c\u200d")  # part of letters in some scripts, and of emoji
+
+_RESERVED = (
+    "about account accounts admin admins all anonymous api app artifacts assets auth billing blog default "
+    "deleted docs everyone explore favicon files ghost graphql guest health healthz help home invitation "
+    "invitations invite latest local login logout me metrics mlflow new none null oauth oidc org "
+    "organisation organization postmaster profile project projects public readyz registry report reports "
+    "reset robots root run runs runvitals scim search security self server service settings setup signin "
+    "signup sitemap sso static storage support sweep sweeps system team teams token tokens true false "
+    "undefined usage user users verify wandb webhook webhooks well-known "
+)
+RESERVED_NAMES = frozenset(_RESERVED.split())
+"""Names that addresses of the server use or may come to use."""
+
+
+def entity_name(text: str) -> str:
+    """The name of a user or a team; both share one set of names.
+
+    Raises:
+        ValueError: an invalid or reserved name.
+
+    Example:
+        >>> entity_name("Vision-Lab")
+        'vision-lab'
+    """
+    name = text.lower()
+    if not name.isascii() or not _ENTITY_NAME.fullmatch(name):
+        raise ValueError(
+            f"invalid name {text[:60]!r}; expected 1 to {MAX_ENTITY_NAME} characters: letters a to z, digits "
+            "and single - or _ between them"
+        )
+    if name in RESERVED_NAMES:
+        raise ValueError(f"the name {name!r} is reserved")
+    return name
+
+
+def display_name(text: str) -> str:
+    """A name to show: any letters, without characters that are invisible or reverse text.
+
+    Raises:
+        ValueError: it is empty, too long or contains such characters.
+    """
+    name = unicodedata.normalize("NFC", text).strip()
+    if not 1 <= len(name) <= MAX_DISPLAY_NAME:
+        raise ValueError(f"invalid display name; expected 1 to {MAX_DISPLAY_NAME} characters")
+    if any(unicodedata.category(letter) in _FORBIDDEN and letter not in _JOINERS for letter in name):
+        raise ValueError("invalid display name; it contains a control or invisible character")
+    return name
+
+
+def address_key(address: str) -> str:
+    """The form in which e-mail addresses are compared: lower case, the domain in ASCII.
+
+    Dots and `+tags` are kept: what they mean is the receiving server's decision.
+
+    Raises:
+        ValueError: not an e-mail address.
+
+    Example:
+        >>> address_key("Ada@Bücher.example")
+        'ada@xn--bcher-kva.example'
+    """
+    text = unicodedata.normalize("NFC", address.strip())
+    local, at, domain = text.rpartition("@")
+    if not (at and local and "." in domain and len(text) <= MAX_ADDRESS and len(local) <= 64):
+        raise ValueError(f"invalid e-mail address {address[:60]!r}")
+    if any(letter.isspace() or not letter.isprintable() or letter in '@<>,;:"()[]\\' for letter in local):
+        raise ValueError(f"invalid e-mail address {address[:60]!r}")
+    try:
+        ascii_domain = domain.encode("idna").decode("ascii").lower()
+    except UnicodeError:
+        raise ValueError(f"invalid e-mail address {address[:60]!r}: invalid domain") from None
+    if not re.fullmatch(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*", ascii_domain):
+        raise ValueError(f"invalid e-mail address {address[:60]!r}: invalid domain")
+    return f"{local.lower()}@{ascii_domain}"

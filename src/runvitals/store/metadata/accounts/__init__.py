@@ -1,0 +1,1 @@
+"""Users, teams, keys, sessions, invitations, settings and the audit log. See `account_store`."""

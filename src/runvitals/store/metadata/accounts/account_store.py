@@ -1,0 +1,70 @@
+"""`AccountStore`: the tables of accounts, as `MetadataStore.accounts`."""
+
+from __future__ import annotations
+
+from runvitals.store.metadata.accounts.audit import AuditTable
+from runvitals.store.metadata.accounts.credentials import CredentialTable
+from runvitals.store.metadata.accounts.emails import EmailTable
+from runvitals.store.metadata.accounts.generation import current_generation
+from runvitals.store.metadata.accounts.grants import (
+    EntityFacts,
+    ServiceGrants,
+    UserGrants,
+    entity_facts,
+    service_grants,
+    user_grants,
+)
+from runvitals.store.metadata.accounts.invitations import InvitationTable
+from runvitals.store.metadata.accounts.keys import KeyTable
+from runvitals.store.metadata.accounts.members import MemberTable
+from runvitals.store.metadata.accounts.one_time_tokens import OneTimeTokenTable
+from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
+from runvitals.store.metadata.accounts.roles import RoleTable
+from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
+from runvitals.store.metadata.accounts.sessions import SessionTable
+from runvitals.store.metadata.accounts.settings import SettingTable
+from runvitals.store.metadata.accounts.teams import TeamTable
+from runvitals.store.metadata.accounts.users import UserTable
+from runvitals.store.metadata.database import Database
+
+
+class AccountStore:
+    """Everything about users and teams. All methods are thread-safe.
+
+    Attributes:
+        users, emails, credentials, sessions, one_time_tokens, teams, members, roles, service_accounts, keys,
+        invitations, project_members, settings, audit: the tables, by what they hold.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self.users = UserTable(database)
+        self.emails = EmailTable(database)
+        self.credentials = CredentialTable(database)
+        self.sessions = SessionTable(database)
+        self.one_time_tokens = OneTimeTokenTable(database)
+        self.teams = TeamTable(database)
+        self.members = MemberTable(database)
+        self.roles = RoleTable(database)
+        self.service_accounts = ServiceAccountTable(database)
+        self.keys = KeyTable(database)
+        self.invitations = InvitationTable(database)
+        self.project_members = ProjectMemberTable(database)
+        self.settings = SettingTable(database)
+        self.audit = AuditTable(database)
+
+    def generation(self) -> int:
+        """A number that every change of rights raises."""
+        return current_generation(self._database)
+
+    def user_grants(self, user_id: int, now_ms: int) -> UserGrants | None:
+        """The rights of a user; None if there is no such user."""
+        return user_grants(self._database, user_id, now_ms)
+
+    def service_grants(self, account_id: int) -> ServiceGrants | None:
+        """The rights of a service account; None if it is disabled or deleted."""
+        return service_grants(self._database, account_id)
+
+    def entity(self, entity_id: int) -> EntityFacts | None:
+        """A team or a user's own space; None if there is none with this id."""
+        return entity_facts(self._database, entity_id)

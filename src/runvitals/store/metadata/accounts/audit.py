@@ -1,0 +1,167 @@
+"""The audit log: who did what to whom, from where and by which key. Rows are only added.
+
+Each row is written in the transaction of the change, so there is no change without its row. It never holds
+secrets, hashes or what users wrote.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select
+
+from runvitals.store.metadata.accounts.tables import audit_event
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.text import LAST_CHARACTER
+
+MAX_ROWS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Actor:
+    """Who made a change, for the audit log.
+
+    Attributes:
+        via: session, key, link, provider or cli.
+        key_public_id: the shown part of the key, if one was used.
+    """
+
+    kind: Literal["user", "service_account", "anonymous", "system", "cli"]
+    name: str
+    id: int | None = None
+    via: str = ""
+    key_public_id: str | None = None
+    ip: str | None = None
+    agent: str | None = None
+
+    @property
+    def user_id(self) -> int | None:
+        """The id of the user; None if it was none."""
+        return self.id if self.kind == "user" else None
+
+
+CLI = Actor("cli", "cli", via="cli")
+SYSTEM = Actor("system", "system")
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEvent:
+    """One row of the audit log. `before` and `after`: what was changed, by name."""
+
+    id: int
+    time_ms: int
+    action: str
+    outcome: str
+    actor_kind: str
+    actor_id: int | None
+    actor_name: str
+    via: str
+    key_public_id: str | None
+    ip: str | None
+    agent: str | None
+    entity_id: int | None
+    entity: str | None
+    target: str | None
+    before: Mapping[str, Any] | None
+    after: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which events to list. `action` may end in `*`; times are ms UTC, `until_ms` exclusive."""
+
+    action: str | None = None
+    actor_id: int | None = None
+    entity_id: int | None = None
+    from_ms: int | None = None
+    until_ms: int | None = None
+    outcome: str | None = None
+    before_id: int | None = None
+
+
+def record(
+    connection: Connection,
+    now_ms: int,
+    actor: Actor,
+    action: str,
+    *,
+    entity: tuple[int, str] | None = None,
+    target: str | None = None,
+    before: Mapping[str, Any] | None = None,
+    after: Mapping[str, Any] | None = None,
+    outcome: Literal["ok", "denied"] = "ok",
+) -> None:
+    """Add an event in the transaction of what it reports. `entity`: id and name of the team or user."""
+    row = {
+        "time_ms": now_ms,
+        "action": action,
+        "outcome": outcome,
+        "actor_kind": actor.kind,
+        "actor_id": actor.id,
+        "actor_name": actor.name,
+        "via": actor.via,
+        "key_public_id": actor.key_public_id,
+        "ip": actor.ip,
+        "agent": actor.agent,
+        "entity_id": entity and entity[0],
+        "entity": entity and entity[1],
+        "target": target,
+        "before": None if before is None else json.dumps(before),
+        "after": None if after is None else json.dumps(after),
+    }
+    connection.execute(insert(audit_event).values(row))
+
+
+class AuditTable:
+    """The audit log."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, now_ms: int, actor: Actor, action: str, **about: Any) -> None:
+        """Add an event that belongs to no change, such as a failed sign-in. Arguments as of `record`."""
+        self._database.write(lambda connection: record(connection, now_ms, actor, action, **about))
+
+    def page(self, wanted: AuditFilter, limit: int = 100) -> list[AuditEvent]:
+        """The newest events that fit, at most `limit` (of 1000); continue with `before_id`."""
+        statement = select(audit_event).where(*_conditions(wanted)).order_by(audit_event.c.id.desc())
+        with self._database.read() as connection:
+            rows = connection.execute(statement.limit(min(limit, MAX_ROWS)))
+            return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
+
+    def purge(self, before_ms: int) -> int:
+        """Remove events older than the retention; returns how many."""
+        old = delete(audit_event).where(audit_event.c.time_ms < before_ms)
+        return self._database.write(lambda connection: connection.execute(old).rowcount)
+
+
+def _bodies(row: Any) -> dict[str, Any]:
+    return {name: json.loads(body) if (body := getattr(row, name)) else None for name in ("before", "after")}
+
+
+def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
+    column = audit_event.c
+    conditions = [
+        column[name] == value
+        for name, value in (
+            ("actor_id", wanted.actor_id),
+            ("entity_id", wanted.entity_id),
+            ("outcome", wanted.outcome),
+        )
+        if value is not None
+    ]
+    if wanted.action is not None and wanted.action.endswith("*"):
+        first = wanted.action[:-1]
+        conditions += [column.action >= first, column.action <= first + LAST_CHARACTER]
+    elif wanted.action is not None:
+        conditions.append(column.action == wanted.action)
+    if wanted.from_ms is not None:
+        conditions.append(column.time_ms >= wanted.from_ms)
+    if wanted.until_ms is not None:
+        conditions.append(column.time_ms < wanted.until_ms)
+    if wanted.before_id is not None:
+        conditions.append(column.id < wanted.before_id)
+    return conditions

@@ -1,0 +1,36 @@
+"""Names of users and teams: one namespace, never renamed, never given twice."""
+
+from __future__ import annotations
+
+from sqlalchemy import Connection, insert, select
+
+from runvitals.model.account_names import entity_name
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.tables import entity
+
+
+def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tuple[int, str]:
+    """Create the entity with this name; returns its id and name.
+
+    Raises:
+        ValueError: an invalid or reserved name.
+        NameTaken: it is in use, or was.
+    """
+    name = entity_name(text)
+    if connection.execute(select(entity.c.id).where(entity.c.name == name)).first() is not None:
+        raise NameTaken(f"the name {name!r} is taken")
+    connection.execute(insert(entity).values(kind=kind, name=name, created_ms=now_ms))
+    number = connection.execute(select(entity.c.id).where(entity.c.name == name)).scalar_one()
+    return int(number), name
+
+
+def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
+    """Id and name of an entity.
+
+    Raises:
+        UnknownAccount: there is none.
+    """
+    name = connection.execute(select(entity.c.name).where(entity.c.id == entity_id)).scalar()
+    if name is None:
+        raise UnknownAccount(f"there is no user or team with id {entity_id}")
+    return entity_id, str(name)

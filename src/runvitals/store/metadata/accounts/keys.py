@@ -1,0 +1,228 @@
+"""API keys of users and service accounts."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
+
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.key_format import new_key, public_id
+from runvitals.store.metadata.accounts.random_secrets import digest_of
+from runvitals.store.metadata.accounts.tables import api_key, api_key_entity
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.text import checked_name
+
+MAX_NAME = 64
+MAX_KEYS = 50
+SCOPES = ("ingest", "read", "write", "full")
+MAX_OVERLAP_MS = 168 * 3_600_000
+_NOTED_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """A key without its secret. Exactly one of `user_id` and `service_account_id` is set.
+
+    `last_used_ms` has a resolution of a minute. `entities`: ids of those it works in; empty: all.
+    """
+
+    id: int
+    public_id: str
+    name: str
+    user_id: int | None
+    service_account_id: int | None
+    scope: str
+    created_ms: int
+    expires_ms: int | None
+    last_used_ms: int | None
+    revoked_ms: int | None
+    entities: frozenset[int] = frozenset()
+
+
+_KEYS = select(*[api_key.c[name] for name in KeyRow.__dataclass_fields__ if name != "entities"])
+
+
+class KeyTable:
+    """The table of API keys, including revoked ones.
+
+    Example:
+        >>> secret, key = catalogue.accounts.keys.create("laptop", CLI, now_ms, user_id=1)
+        >>> catalogue.accounts.keys.check(secret, now_ms).user_id
+        1
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        name: str,
+        by: Actor,
+        now_ms: int,
+        *,
+        user_id: int | None = None,
+        service_account_id: int | None = None,
+        scope: str = "write",
+        entities: Iterable[int] = (),
+        expires_ms: int | None = None,
+    ) -> tuple[str, KeyRow]:
+        """Create a key; returns its secret and its record. The secret cannot be retrieved again.
+
+        Raises:
+            ValueError: an invalid name, scope or time of expiry, or too many keys.
+        """
+        name = checked_name("key", name.strip(), MAX_NAME)
+        if scope not in SCOPES:
+            raise ValueError(f"invalid scope {scope!r}; expected one of {', '.join(SCOPES)}")
+        if expires_ms is not None and expires_ms <= now_ms:
+            raise ValueError("the key would have expired already")
+        limits = frozenset(entities)
+        values: dict[str, object] = {
+            "name": name,
+            "user_id": user_id,
+            "service_account_id": service_account_id,
+            "scope": scope,
+            "created_ms": now_ms,
+            "expires_ms": expires_ms,
+        }
+
+        def work(connection: Connection) -> tuple[str, KeyRow]:
+            _check_count(connection, values, now_ms)
+            created = _insert(connection, values, limits)
+            record(connection, now_ms, by, "key.create", target=name, after={"key": created[1].public_id})
+            return created
+
+        return self._database.write(work)
+
+    def check(self, secret: str, now_ms: int) -> KeyRow | None:
+        """The valid key with this secret; None if there is none, or it was revoked or has expired."""
+        shown = public_id(secret)
+        if shown is None:
+            return None
+        statement = select(api_key.c.id, api_key.c.digest).where(
+            api_key.c.public_id == shown, *_valid(now_ms)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+            if row is None or not hmac.compare_digest(row.digest, digest_of(secret)):
+                return None
+            key = _key(connection, row.id)
+        if key.last_used_ms is None or now_ms - key.last_used_ms >= _NOTED_MS:
+            used = update(api_key).where(api_key.c.id == key.id).values(last_used_ms=now_ms)
+            self._database.write(lambda connection: connection.execute(used), durable=False)
+        return key
+
+    def all(
+        self, *, user_id: int | None = None, service_account_id: int | None = None, revoked: bool = False
+    ) -> list[KeyRow]:
+        """Keys in the order of their creation, of one owner or of all; revoked ones where wanted."""
+        conditions: list[ColumnElement[bool]] = [] if revoked else [api_key.c.revoked_ms.is_(None)]
+        if user_id is not None:
+            conditions.append(api_key.c.user_id == user_id)
+        if service_account_id is not None:
+            conditions.append(api_key.c.service_account_id == service_account_id)
+        with self._database.read() as connection:
+            ids = connection.execute(select(api_key.c.id).where(*conditions).order_by(api_key.c.id)).scalars()
+            return [_key(connection, number) for number in ids.all()]
+
+    def by_public_id(self, shown: str) -> KeyRow:
+        """
+        Raises:
+            UnknownAccount: there is no such key.
+        """
+        with self._database.read() as connection:
+            number = connection.execute(select(api_key.c.id).where(api_key.c.public_id == shown)).scalar()
+            if number is None:
+                raise UnknownAccount(f"there is no key {shown!r}")
+            return _key(connection, number)
+
+    def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = 86_400_000) -> tuple[str, KeyRow]:
+        """A new key with the same rights; the old one ends after the overlap (at most a week).
+
+        Raises:
+            ValueError: an invalid overlap.
+            UnknownAccount: there is no such valid key.
+        """
+        if not 0 <= overlap_ms <= MAX_OVERLAP_MS:
+            raise ValueError(f"invalid overlap; expected 0 to {MAX_OVERLAP_MS // 3_600_000} hours")
+
+        def work(connection: Connection) -> tuple[str, KeyRow]:
+            valid = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms)).with_for_update()
+            if connection.execute(valid).first() is None:
+                raise UnknownAccount("there is no such valid key")
+            old = _key(connection, key_id)
+            values: dict[str, object] = {
+                "name": old.name,
+                "user_id": old.user_id,
+                "service_account_id": old.service_account_id,
+                "scope": old.scope,
+                "created_ms": now_ms,
+                "expires_ms": old.expires_ms,
+                "rotated_from_id": old.id,
+            }
+            created = _insert(connection, values, old.entities)
+            end = now_ms + overlap_ms if old.expires_ms is None else min(old.expires_ms, now_ms + overlap_ms)
+            connection.execute(update(api_key).where(api_key.c.id == old.id).values(expires_ms=end))
+            keys = {"old": old.public_id, "new": created[1].public_id}
+            record(connection, now_ms, by, "key.rotate", target=old.name, after=keys)
+            rights_changed(connection)
+            return created
+
+        return self._database.write(work)
+
+    def revoke(self, key_id: int, by: Actor, now_ms: int) -> None:
+        """Revoke a key. Revoking it twice has no effect.
+
+        Raises:
+            UnknownAccount: there is no such key.
+        """
+
+        def work(connection: Connection) -> None:
+            key = _key(connection, key_id)
+            if key.revoked_ms is None:
+                mine = update(api_key).where(api_key.c.id == key_id)
+                connection.execute(mine.values(revoked_ms=now_ms))
+                record(connection, now_ms, by, "key.revoke", target=key.name, after={"key": key.public_id})
+                rights_changed(connection)
+
+        self._database.write(work)
+
+
+def _valid(now_ms: int) -> tuple[Any, ...]:
+    return (
+        api_key.c.revoked_ms.is_(None),
+        or_(api_key.c.expires_ms.is_(None), api_key.c.expires_ms > now_ms),
+    )
+
+
+def _check_count(connection: Connection, owner: dict[str, object], now_ms: int) -> None:
+    field = "user_id" if owner["user_id"] is not None else "service_account_id"
+    count = select(func.count()).where(api_key.c[field] == owner[field], *_valid(now_ms))
+    if connection.execute(count).scalar_one() >= MAX_KEYS:
+        raise ValueError(f"too many keys; at most {MAX_KEYS} are allowed: revoke one first")
+
+
+def _insert(
+    connection: Connection, values: dict[str, object], entities: frozenset[int]
+) -> tuple[str, KeyRow]:
+    secret, shown = new_key()
+    connection.execute(insert(api_key).values(**values, public_id=shown, digest=digest_of(secret)))
+    number = connection.execute(select(api_key.c.id).where(api_key.c.public_id == shown)).scalar_one()
+    if entities:
+        rows = [{"key_id": number, "entity_id": entity_id} for entity_id in sorted(entities)]
+        connection.execute(insert(api_key_entity), rows)
+    return secret, _key(connection, number)
+
+
+def _key(connection: Connection, key_id: int) -> KeyRow:
+    row = connection.execute(_KEYS.where(api_key.c.id == key_id)).first()
+    if row is None:
+        raise UnknownAccount(f"there is no key with id {key_id}")
+    limits = select(api_key_entity.c.entity_id).where(api_key_entity.c.key_id == key_id)
+    return KeyRow(**row._asdict(), entities=frozenset(connection.execute(limits).scalars()))

@@ -1,0 +1,222 @@
+"""Members of teams, and the roles they have there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.roles import role_by_name
+from runvitals.store.metadata.accounts.tables import (
+    custom_role,
+    email,
+    entity,
+    membership,
+    project_member,
+    user_account,
+)
+from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
+from runvitals.store.metadata.accounts.teams import living_team
+from runvitals.store.metadata.accounts.users import user_by_name
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import project
+
+ROLES = ("viewer", "member", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRow:
+    """A member of a team. `address`: the primary one, if it is verified."""
+
+    user_id: int
+    name: str
+    display_name: str
+    address: str | None
+    role: str
+    custom_role: str | None
+    access: str
+    created_ms: int
+    expires_ms: int | None
+
+
+class MemberTable:
+    """The table of memberships."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_team(self, team_name: str) -> list[MemberRow]:
+        """The members of a team by name."""
+        primary = (email.c.user_id == user_account.c.id, email.c.is_primary, email.c.verified_ms.is_not(None))
+        with self._database.read() as connection:
+            found = living_team(connection, team_name)
+            statement = (
+                select(
+                    membership.c.user_id,
+                    entity.c.name,
+                    user_account.c.display_name,
+                    email.c.address,
+                    membership.c.role,
+                    custom_role.c.name.label("custom_role"),
+                    user_account.c.access,
+                    membership.c.created_ms,
+                    membership.c.expires_ms,
+                )
+                .join(user_account, user_account.c.id == membership.c.user_id)
+                .join(entity, entity.c.id == user_account.c.entity_id)
+                .outerjoin(custom_role, custom_role.c.id == membership.c.custom_role_id)
+                .outerjoin(email, primary[0] & primary[1] & primary[2])
+                .where(membership.c.team_id == found.id)
+                .order_by(entity.c.name)
+            )
+            return [MemberRow(**row._asdict()) for row in connection.execute(statement)]
+
+    def add(
+        self, team_name: str, user_name: str, role: str, by: Actor, now_ms: int, expires_ms: int | None = None
+    ) -> None:
+        """Add a user to a team. `role`: viewer, member, admin, or the name of a custom role.
+
+        Raises:
+            UnknownAccount: there is no such team, user or role.
+            NameTaken: the user is in the team already.
+        """
+
+        def work(connection: Connection) -> None:
+            found = living_team(connection, team_name)
+            user = user_by_name(connection, user_name)
+            base, role_id = resolve_role(connection, role)
+            add_member(connection, found.id, user.id, base, role_id, by, now_ms, expires_ms)
+            about = {"role": role}
+            owner = (found.id, found.name)
+            record(connection, now_ms, by, "team.member_add", entity=owner, target=user.name, after=about)
+
+        self._database.write(work)
+
+    def set_role(self, team_name: str, user_name: str, role: str, by: Actor, now_ms: int) -> None:
+        """Change a member's role.
+
+        Raises:
+            LastAdministrator: the team would be left without an administrator.
+            UnknownAccount: there is no such team, member or role.
+        """
+
+        def work(connection: Connection) -> None:
+            found = living_team(connection, team_name)
+            user = user_by_name(connection, user_name)
+            mine = (membership.c.team_id == found.id, membership.c.user_id == user.id)
+            before = connection.execute(select(membership.c.role).where(*mine)).scalar()
+            if before is None:
+                raise UnknownAccount(f"{user_name} is not a member of {team_name}")
+            base, role_id = resolve_role(connection, role)
+            connection.execute(update(membership).where(*mine).values(role=base, custom_role_id=role_id))
+            check_team_administrators(connection, found.id)
+            record(
+                connection,
+                now_ms,
+                by,
+                "team.member_role",
+                entity=(found.id, found.name),
+                target=user.name,
+                before={"role": before},
+                after={"role": role},
+            )
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def remove(self, team_name: str, user_name: str, by: Actor, now_ms: int) -> None:
+        """Remove a member, or leave. Runs stay with the team; roles in its projects go.
+
+        Raises:
+            LastAdministrator: members would be left without an administrator.
+            UnknownAccount: there is no such team or member.
+        """
+
+        def work(connection: Connection) -> None:
+            found = living_team(connection, team_name)
+            user = user_by_name(connection, user_name)
+            if not remove_member(connection, found.id, user.id):
+                raise UnknownAccount(f"{user_name} is not a member of {team_name}")
+            action = "team.member_leave" if by.user_id == user.id else "team.member_remove"
+            record(connection, now_ms, by, action, entity=(found.id, found.name), target=user.name)
+
+        self._database.write(work)
+
+    def remove_expired(self, by: Actor, now_ms: int) -> int:
+        """End memberships whose time is over; returns how many. A last administrator stays."""
+        over = select(membership.c.team_id, membership.c.user_id, membership.c.role).where(
+            membership.c.expires_ms <= now_ms
+        )
+
+        def work(connection: Connection) -> int:
+            ended = 0
+            for row in connection.execute(over).all():
+                if row.role != "admin" and remove_member(connection, row.team_id, row.user_id):
+                    record(connection, now_ms, by, "team.member_expired", target=str(row.user_id))
+                    ended += 1
+            return ended
+
+        return self._database.write(work)
+
+
+def resolve_role(connection: Connection, role: str) -> tuple[str, int | None]:
+    """The built-in role, and the id of the custom role if it is one.
+
+    Raises:
+        UnknownAccount: there is no such role.
+    """
+    if role in ROLES:
+        return role, None
+    custom = role_by_name(connection, role)
+    return custom.base, custom.id
+
+
+def add_member(
+    connection: Connection,
+    team_id: int,
+    user_id: int,
+    role: str,
+    role_id: int | None,
+    by: Actor,
+    now_ms: int,
+    expires_ms: int | None = None,
+) -> None:
+    """Add a member in a transaction.
+
+    Raises:
+        NameTaken: the user is in the team already.
+    """
+    mine = (membership.c.team_id == team_id, membership.c.user_id == user_id)
+    if connection.execute(select(membership.c.id).where(*mine)).first() is not None:
+        raise NameTaken("this user is already a member of the team")
+    values = {
+        "team_id": team_id,
+        "user_id": user_id,
+        "role": role,
+        "custom_role_id": role_id,
+        "added_by": by.user_id,
+        "created_ms": now_ms,
+        "expires_ms": expires_ms,
+    }
+    connection.execute(insert(membership).values(values))
+    rights_changed(connection)
+
+
+def remove_member(connection: Connection, team_id: int, user_id: int) -> bool:
+    """Remove a member in a transaction; False if the user was none. Raises LastAdministrator."""
+    check_team_administrators(connection, team_id, without=user_id)
+    mine = (membership.c.team_id == team_id, membership.c.user_id == user_id)
+    removed = connection.execute(delete(membership).where(*mine)).rowcount
+    theirs = select(project.c.id).where(project.c.entity_id == team_id)
+    connection.execute(
+        delete(project_member).where(
+            project_member.c.user_id == user_id, project_member.c.project_id.in_(theirs)
+        )
+    )
+    owned = update(project).where(project.c.entity_id == team_id, project.c.owner_id == user_id)
+    connection.execute(owned.values(owner_id=None))
+    rights_changed(connection)
+    return bool(removed)

@@ -1,0 +1,176 @@
+"""Who was added to a project, its owner and its visibility."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from runvitals.model.errors import UnknownProject
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.members import resolve_role
+from runvitals.store.metadata.accounts.tables import membership, project_member
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import project, run
+
+
+@dataclass(frozen=True, slots=True)
+class OwnedProject:
+    """A project with what decides who may see it."""
+
+    id: int
+    name: str
+    entity_id: int | None
+    owner_id: int | None
+    visibility: str
+
+
+class ProjectMemberTable:
+    """Members, owner and visibility of projects."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, project_id: int) -> OwnedProject:
+        """
+        Raises:
+            UnknownProject: there is no project with this id.
+        """
+        with self._database.read() as connection:
+            row = _project(connection, project_id)
+        return OwnedProject(row.id, row.name, row.entity_id, row.owner_id, row.visibility or "team")
+
+    def sole_author(self, project_id: int) -> bool:
+        """Whether every run of a project is its owner's, who may then delete it. Reads all its runs."""
+        with self._database.read() as connection:
+            owner_id = _project(connection, project_id).owner_id
+            others = select(run.c.id).where(
+                run.c.project_id == project_id, run.c.author_id.is_distinct_from(owner_id)
+            )
+            return owner_id is not None and connection.execute(others.limit(1)).first() is None
+
+    def add(
+        self,
+        project_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        user_id: int | None = None,
+        service_account_id: int | None = None,
+        role: str | None = None,
+    ) -> None:
+        """Add a member of the team, or a service account, to a project. `role` None: the role in the team.
+
+        Raises:
+            UnknownAccount: the user is not in the team, or there is no such role.
+        """
+
+        def work(connection: Connection) -> None:
+            row = _project(connection, project_id)
+            if user_id is not None:
+                mine = (membership.c.team_id == row.entity_id, membership.c.user_id == user_id)
+                if connection.execute(select(membership.c.id).where(*mine)).first() is None:
+                    raise UnknownAccount("only members of the team can be added to its projects")
+            base, role_id = (None, None) if role is None else resolve_role(connection, role)
+            connection.execute(delete(project_member).where(*_mine(project_id, user_id, service_account_id)))
+            values = {
+                "project_id": project_id,
+                "user_id": user_id,
+                "service_account_id": service_account_id,
+                "role": base,
+                "custom_role_id": role_id,
+                "created_ms": now_ms,
+            }
+            connection.execute(insert(project_member).values(values))
+            target = str(user_id if user_id is not None else service_account_id)
+            record(connection, now_ms, by, "project.member_add", target=target, after={"project": row.name})
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def remove(
+        self,
+        project_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        user_id: int | None = None,
+        service_account_id: int | None = None,
+    ) -> None:
+        """Remove a member from a project."""
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(project_member).where(*_mine(project_id, user_id, service_account_id)))
+            target = str(user_id if user_id is not None else service_account_id)
+            record(connection, now_ms, by, "project.member_remove", target=target)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def set_visibility(self, project_id: int, visibility: str, by: Actor, now_ms: int) -> None:
+        """Change a project's visibility, to one that was checked. Who restricts it becomes a member of it."""
+
+        def work(connection: Connection) -> None:
+            before = _project(connection, project_id)
+            connection.execute(
+                update(project).where(project.c.id == project_id).values(visibility=visibility)
+            )
+            if visibility == "restricted" and by.user_id is not None:
+                present = select(project_member.c.id).where(*_mine(project_id, by.user_id, None))
+                if connection.execute(present).first() is None:
+                    first = {"project_id": project_id, "user_id": by.user_id, "created_ms": now_ms}
+                    connection.execute(insert(project_member).values(first))
+            old, new = {"visibility": before.visibility}, {"visibility": visibility}
+            record(
+                connection, now_ms, by, "project.set_visibility", target=before.name, before=old, after=new
+            )
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def set_owner(self, project_id: int, owner_id: int | None, by: Actor, now_ms: int) -> None:
+        """Name another owner of a project."""
+
+        def work(connection: Connection) -> None:
+            row = _project(connection, project_id)
+            connection.execute(update(project).where(project.c.id == project_id).values(owner_id=owner_id))
+            record(connection, now_ms, by, "project.update", target=row.name, after={"owner": owner_id})
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def transfer(self, project_id: int, entity_id: int, by: Actor, now_ms: int) -> None:
+        """Give a project to another team or user. Members who are not in the new team are dropped."""
+
+        def work(connection: Connection) -> None:
+            row = _project(connection, project_id)
+            connection.execute(update(project).where(project.c.id == project_id).values(entity_id=entity_id))
+            team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
+            strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))
+            connection.execute(
+                delete(project_member).where(project_member.c.project_id == project_id, strangers)
+            )
+            old, new = {"entity": row.entity_id}, {"entity": entity_id}
+            record(connection, now_ms, by, "project.transfer", target=row.name, before=old, after=new)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+
+def _mine(project_id: int, user_id: int | None, service_account_id: int | None) -> tuple[Any, ...]:
+    if user_id is not None:
+        return project_member.c.project_id == project_id, project_member.c.user_id == user_id
+    return (
+        project_member.c.project_id == project_id,
+        project_member.c.service_account_id == service_account_id,
+    )
+
+
+def _project(connection: Connection, project_id: int) -> Any:
+    row = connection.execute(select(project).where(project.c.id == project_id)).first()
+    if row is None:
+        raise UnknownProject(f"there is no project with id {project_id}")
+    return row

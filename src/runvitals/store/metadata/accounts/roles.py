@@ -1,0 +1,129 @@
+"""Custom roles: a base role and the actions it adds. `runvitals.accounts.custom_roles` checks them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.tables import custom_role, custom_role_action, membership
+from runvitals.store.metadata.database import Database
+
+MAX_ROLES = 50
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRow:
+    """A custom role. `users`: how many memberships have it."""
+
+    id: int
+    name: str
+    description: str
+    base: str
+    actions: frozenset[str]
+    users: int
+
+
+class RoleTable:
+    """The table of custom roles."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, name: str, base: str, actions: Iterable[str], description: str, by: Actor, now_ms: int
+    ) -> RoleRow:
+        """Create a custom role from values that were checked.
+
+        Raises:
+            NameTaken: there is a role of this name, whatever its case.
+            ValueError: there are too many roles.
+        """
+        added = sorted(set(actions))
+
+        def work(connection: Connection) -> RoleRow:
+            count = connection.execute(select(func.count()).select_from(custom_role)).scalar_one()
+            if count >= MAX_ROLES:
+                raise ValueError(f"too many custom roles; at most {MAX_ROLES} are allowed")
+            key = name.casefold()
+            if connection.execute(select(custom_role.c.id).where(custom_role.c.name_key == key)).first():
+                raise NameTaken(f"the role {name!r} already exists")
+            values = {
+                "name": name,
+                "name_key": key,
+                "description": description,
+                "base": base,
+                "created_ms": now_ms,
+            }
+            connection.execute(insert(custom_role).values(values))
+            role = role_by_name(connection, name)
+            _set_actions(connection, role.id, added)
+            record(connection, now_ms, by, "role.create", target=name, after={"base": base, "actions": added})
+            return role_by_name(connection, name)
+
+        return self._database.write(work)
+
+    def all(self) -> list[RoleRow]:
+        """All custom roles by name."""
+        with self._database.read() as connection:
+            names = connection.execute(select(custom_role.c.name).order_by(custom_role.c.name_key)).scalars()
+            return [role_by_name(connection, name) for name in names.all()]
+
+    def set_actions(self, name: str, actions: Iterable[str], by: Actor, now_ms: int) -> RoleRow:
+        """Change the actions of a role, for everybody who has it."""
+        added = sorted(set(actions))
+
+        def work(connection: Connection) -> RoleRow:
+            role = role_by_name(connection, name)
+            _set_actions(connection, role.id, added)
+            old = {"actions": sorted(role.actions)}
+            record(connection, now_ms, by, "role.update", target=name, before=old, after={"actions": added})
+            rights_changed(connection)
+            return role_by_name(connection, name)
+
+        return self._database.write(work)
+
+    def delete(self, name: str, by: Actor, now_ms: int) -> int:
+        """Delete a role; its members keep the base role. Returns how many they were."""
+
+        def work(connection: Connection) -> int:
+            role = role_by_name(connection, name)
+            theirs = update(membership).where(membership.c.custom_role_id == role.id)
+            moved = connection.execute(theirs.values(custom_role_id=None)).rowcount
+            connection.execute(delete(custom_role).where(custom_role.c.id == role.id))
+            record(connection, now_ms, by, "role.delete", target=name, after={"moved": moved})
+            rights_changed(connection)
+            return moved
+
+        return self._database.write(work)
+
+
+def role_by_name(connection: Connection, name: str) -> RoleRow:
+    """
+    Raises:
+        UnknownAccount: there is no custom role of this name.
+    """
+    row = connection.execute(select(custom_role).where(custom_role.c.name_key == name.casefold())).first()
+    if row is None:
+        raise UnknownAccount(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
+    actions = select(custom_role_action.c.action).where(custom_role_action.c.role_id == row.id)
+    users = select(func.count()).where(membership.c.custom_role_id == row.id)
+    return RoleRow(
+        row.id,
+        row.name,
+        row.description,
+        row.base,
+        frozenset(connection.execute(actions).scalars()),
+        connection.execute(users).scalar_one(),
+    )
+
+
+def _set_actions(connection: Connection, role_id: int, actions: list[str]) -> None:
+    connection.execute(delete(custom_role_action).where(custom_role_action.c.role_id == role_id))
+    if actions:
+        rows = [{"role_id": role_id, "action": action} for action in actions]
+        connection.execute(insert(custom_role_action), rows)

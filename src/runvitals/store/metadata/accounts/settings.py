@@ -1,0 +1,50 @@
+"""The organisation's settings. A setting without a row has its default."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.tables import organisation_setting
+from runvitals.store.metadata.database import Database, put_rows
+
+
+class SettingTable:
+    """The table of settings, as JSON values by name. Whoever writes them checks names and values."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        with self._database.read() as connection:
+            return _all(connection)
+
+    def put(
+        self, changes: Mapping[str, Any], by: Actor, now_ms: int, secret: frozenset[str] = frozenset()
+    ) -> None:
+        """Change settings. The audit log gets the values of all that are not `secret`."""
+
+        def work(connection: Connection) -> None:
+            before = _all(connection)
+            rows = [
+                {"name": name, "value": json.dumps(value), "set_ms": now_ms}
+                for name, value in changes.items()
+            ]
+            put_rows(connection, organisation_setting, rows)
+            old = {name: "…" if name in secret else before.get(name) for name in changes}
+            new = {name: "…" if name in secret else value for name, value in changes.items()}
+            record(connection, now_ms, by, "org.settings", before=old, after=new)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+
+def _all(connection: Connection) -> dict[str, Any]:
+    rows = connection.execute(select(organisation_setting.c.name, organisation_setting.c.value))
+    return {row.name: json.loads(row.value) for row in rows}

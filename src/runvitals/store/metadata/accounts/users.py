@@ -1,0 +1,346 @@
+"""Users: the people with an account."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from runvitals.model.account_names import display_name as checked_display_name
+from runvitals.store.errors import LastAdministrator, UnknownAccount
+from runvitals.store.metadata.accounts import tables
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.emails import add_address
+from runvitals.store.metadata.accounts.entities import claim_name
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.tables import entity, membership, user_account
+from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
+from runvitals.store.metadata.database import Database
+
+MAX_PAGE = 200
+DELETED_NAME = "deleted user"
+_PERSONAL = (
+    tables.session,
+    tables.password,
+    tables.second_factor,
+    tables.recovery_code,
+    tables.one_time_token,
+    tables.email,
+    tables.api_key,
+    tables.membership,
+    tables.project_member,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UserRow:
+    """A user. Times are ms UTC; `delete_after_ms`: when the requested deletion is carried out."""
+
+    id: int
+    entity_id: int
+    name: str
+    display_name: str
+    state: str
+    org_role: str
+    access: str
+    billing_role: str
+    created_ms: int
+    created_via: str
+    last_seen_ms: int | None
+    delete_after_ms: int | None
+    deleted_ms: int | None
+
+
+_COLUMNS = [
+    entity.c.name if name == "name" else user_account.c[name] for name in UserRow.__dataclass_fields__
+]
+_USERS = select(*_COLUMNS).join(entity, entity.c.id == user_account.c.entity_id)
+
+
+class UserTable:
+    """The table of users."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        name: str,
+        by: Actor,
+        now_ms: int,
+        *,
+        display_name: str = "",
+        address: str | None = None,
+        verified: bool = False,
+        org_role: str = "member",
+        via: str = "cli",
+    ) -> UserRow:
+        """Create a user. The first administrator is also the billing administrator.
+
+        Args:
+            address: the primary e-mail address. Unless it is `verified`, the user is unverified until it is.
+
+        Raises:
+            ValueError: an invalid or reserved name, or an invalid address.
+            NameTaken: the name is taken, or another user has verified the address.
+        """
+        shown = checked_display_name(display_name or name)
+
+        def work(connection: Connection) -> UserRow:
+            owner = claim_name(connection, "user", name, now_ms)
+            first = org_role == "admin" and not _administrators(connection)
+            values = {
+                "entity_id": owner[0],
+                "display_name": shown,
+                "profile": "{}",
+                "state": "active" if verified or address is None else "unverified",
+                "org_role": org_role,
+                "access": "full",
+                "billing_role": "admin" if first else "none",
+                "created_ms": now_ms,
+                "created_via": via,
+            }
+            connection.execute(insert(user_account).values(values))
+            user = _user(connection, user_account.c.entity_id == owner[0])
+            if address is not None:
+                add_address(connection, user.id, address, now_ms, verified=verified, primary=True)
+            record(connection, now_ms, by, "user.create", entity=owner, after={"org_role": org_role})
+            rights_changed(connection)
+            return user
+
+        return self._database.write(work)
+
+    def get(self, user_id: int) -> UserRow:
+        """
+        Raises:
+            UnknownAccount: there is no user with this id.
+        """
+        with self._database.read() as connection:
+            return _user(connection, user_account.c.id == user_id)
+
+    def by_name(self, name: str) -> UserRow:
+        """
+        Raises:
+            UnknownAccount: there is no user with this name.
+        """
+        with self._database.read() as connection:
+            return user_by_name(connection, name)
+
+    def by_address(self, key: str) -> UserRow | None:
+        """The user who verified this address (`address_key`); None if nobody has."""
+        owner = select(tables.email.c.user_id).where(
+            tables.email.c.address_key == key, tables.email.c.verified_ms.is_not(None)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(_USERS.where(user_account.c.id == owner.scalar_subquery())).first()
+        return None if row is None else UserRow(**row._asdict())
+
+    def page(self, after_id: int = 0, limit: int = 50) -> list[UserRow]:
+        """Users who are not deleted, in the order of their ids, after `after_id`."""
+        living = _USERS.where(user_account.c.id > after_id, user_account.c.deleted_ms.is_(None))
+        with self._database.read() as connection:
+            rows = connection.execute(living.order_by(user_account.c.id).limit(min(limit, MAX_PAGE)))
+            return [UserRow(**row._asdict()) for row in rows]
+
+    def any_administrator(self) -> bool:
+        """Whether there is an active administrator: before that, the server offers the first-run page."""
+        with self._database.read() as connection:
+            return bool(_administrators(connection))
+
+    def update(self, user_id: int, by: Actor, now_ms: int, **changes: str) -> UserRow:
+        """Change state, org_role, access, billing_role or display_name.
+
+        Raises:
+            LastAdministrator: nobody would administer the organisation, or its billing.
+            ValueError: an invalid value.
+            UnknownAccount: there is no such user.
+        """
+        _check_changes(changes)
+
+        def work(connection: Connection) -> UserRow:
+            before = _user(connection, user_account.c.id == user_id, lock=True)
+            changed = {name: value for name, value in changes.items() if getattr(before, name) != value}
+            if changed.get("org_role") == "member" and before.billing_role == "admin":
+                changed["billing_role"] = "none"
+            if not changed:
+                return before
+            connection.execute(update(user_account).where(user_account.c.id == user_id).values(changed))
+            if changed.keys() & {"state", "org_role", "billing_role"}:
+                _check_administrators(connection, before)
+            if changed.get("state") == "suspended":
+                _end_sessions(connection, user_id, now_ms)
+            old = {name: getattr(before, name) for name in changed}
+            owner = (before.entity_id, before.name)
+            record(connection, now_ms, by, "user.update", entity=owner, before=old, after=changed)
+            rights_changed(connection)
+            return _user(connection, user_account.c.id == user_id)
+
+        return self._database.write(work)
+
+    def seen(self, user_id: int, now_ms: int) -> None:
+        """Note the day on which a user was active."""
+        day = now_ms - now_ms % 86_400_000
+        later = update(user_account).where(
+            user_account.c.id == user_id, func.coalesce(user_account.c.last_seen_ms, 0) < day
+        )
+        self._database.write(
+            lambda connection: connection.execute(later.values(last_seen_ms=day)), durable=False
+        )
+
+    def request_deletion(self, user_id: int, by: Actor, now_ms: int, after_ms: int) -> None:
+        """Ask for the deletion of an account, to be carried out after a waiting period.
+
+        Raises:
+            LastAdministrator: the user is the last administrator of the organisation or of a team.
+        """
+
+        def work(connection: Connection) -> None:
+            user = _user(connection, user_account.c.id == user_id, lock=True)
+            _check_deletion(connection, user)
+            values = {"delete_after_ms": now_ms + after_ms}
+            connection.execute(update(user_account).where(user_account.c.id == user_id).values(values))
+            record(connection, now_ms, by, "user.deletion_request", entity=(user.entity_id, user.name))
+
+        self._database.write(work)
+
+    def cancel_deletion(self, user_id: int, by: Actor, now_ms: int) -> None:
+        """Keep an account whose deletion was requested."""
+
+        def work(connection: Connection) -> None:
+            user = _user(connection, user_account.c.id == user_id, lock=True)
+            connection.execute(
+                update(user_account).where(user_account.c.id == user_id).values(delete_after_ms=None)
+            )
+            record(connection, now_ms, by, "user.deletion_cancel", entity=(user.entity_id, user.name))
+
+        self._database.write(work)
+
+    def delete(self, user_id: int, by: Actor, now_ms: int) -> None:
+        """Delete an account now. Its runs, its name and its entries in the audit log stay.
+
+        Everything personal goes: e-mails, password, sessions, keys, memberships, profile. The user's own
+        space goes to the trash.
+
+        Raises:
+            LastAdministrator: the user is the last administrator of the organisation or of a team.
+        """
+        self._database.write(lambda connection: _delete(connection, user_id, by, now_ms))
+
+    def delete_due(self, by: Actor, now_ms: int) -> list[str]:
+        """Carry out the deletions whose waiting period is over; returns the names.
+
+        Who has become a last administrator meanwhile stays, until somebody else is one.
+        """
+        due = _USERS.where(user_account.c.delete_after_ms <= now_ms, user_account.c.deleted_ms.is_(None))
+        with self._database.read() as connection:
+            users = [UserRow(**row._asdict()) for row in connection.execute(due)]
+        deleted = []
+        for user in users:
+            try:
+                self.delete(user.id, by, now_ms)
+            except LastAdministrator:
+                continue
+            deleted.append(user.name)
+        return deleted
+
+
+def user_by_name(connection: Connection, name: str) -> UserRow:
+    """
+    Raises:
+        UnknownAccount: there is no user with this name.
+    """
+    row = connection.execute(_USERS.where(entity.c.name == name.lower())).first()
+    if row is None or row.deleted_ms is not None:
+        raise UnknownAccount(f"there is no user {name!r}")
+    return UserRow(**row._asdict())
+
+
+def _user(connection: Connection, condition: Any, lock: bool = False) -> UserRow:
+    statement = _USERS.where(condition, user_account.c.deleted_ms.is_(None))
+    row = connection.execute(statement.with_for_update(of=user_account) if lock else statement).first()
+    if row is None:
+        raise UnknownAccount("there is no such user")
+    return UserRow(**row._asdict())
+
+
+_VALUES = {
+    "state": ("active", "suspended"),
+    "org_role": ("member", "admin"),
+    "access": ("full", "viewer", "none"),
+    "billing_role": ("none", "viewer", "admin"),
+}
+
+
+def _check_changes(changes: dict[str, str]) -> None:
+    for name, value in changes.items():
+        if name == "display_name":
+            changes[name] = checked_display_name(value)
+        elif name not in _VALUES:
+            raise ValueError(
+                f"unknown field {name!r}; expected one of {', '.join((*_VALUES, 'display_name'))}"
+            )
+        elif value not in _VALUES[name]:
+            raise ValueError(f"invalid {name} {value!r}; expected one of {', '.join(_VALUES[name])}")
+
+
+def _administrators(connection: Connection) -> list[Any]:
+    """The active administrators, locked, so that two who demote each other do not both succeed."""
+    active = select(user_account.c.id, user_account.c.billing_role).where(
+        user_account.c.org_role == "admin", user_account.c.state == "active"
+    )
+    return list(connection.execute(active.order_by(user_account.c.id).with_for_update()))
+
+
+def _check_administrators(connection: Connection, before: UserRow) -> None:
+    administrators = _administrators(connection)
+    if before.org_role == "admin" and before.state == "active" and not administrators:
+        raise LastAdministrator(f"{before.name} is the last administrator; make another user one first")
+    billing = [row for row in administrators if row.billing_role == "admin"]
+    if before.billing_role == "admin" and before.state == "active" and not billing:
+        raise LastAdministrator(
+            f"{before.name} is the last billing administrator; make another user one first"
+        )
+
+
+def _check_deletion(connection: Connection, user: UserRow) -> None:
+    others = [row for row in _administrators(connection) if row.id != user.id]
+    if user.org_role == "admin" and user.state == "active" and not others:
+        raise LastAdministrator(f"{user.name} is the last administrator; make another user one first")
+    if user.billing_role == "admin" and not any(row.billing_role == "admin" for row in others):
+        raise LastAdministrator(f"{user.name} is the last billing administrator; make another user one first")
+    teams = connection.execute(select(membership.c.team_id).where(membership.c.user_id == user.id)).scalars()
+    for team_id in sorted(teams):
+        check_team_administrators(connection, team_id, without=user.id)
+
+
+def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
+    living = update(tables.session).where(
+        tables.session.c.user_id == user_id, tables.session.c.revoked_ms.is_(None)
+    )
+    connection.execute(living.values(revoked_ms=now_ms))
+
+
+def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
+    user = _user(connection, user_account.c.id == user_id, lock=True)
+    _check_deletion(connection, user)
+    for table in _PERSONAL:
+        connection.execute(delete(table).where(table.c.user_id == user_id))
+    pending = update(tables.invitation).where(
+        tables.invitation.c.invited_by == user_id, tables.invitation.c.state == "pending"
+    )
+    connection.execute(pending.values(state="revoked", ended_ms=now_ms))
+    wiped = {
+        "display_name": DELETED_NAME,
+        "profile": "{}",
+        "state": "deleted",
+        "org_role": "member",
+        "access": "none",
+        "billing_role": "none",
+        "delete_after_ms": None,
+        "deleted_ms": now_ms,
+    }
+    connection.execute(update(user_account).where(user_account.c.id == user_id).values(wiped))
+    connection.execute(update(entity).where(entity.c.id == user.entity_id).values(deleted_ms=now_ms))
+    record(connection, now_ms, by, "user.delete", entity=(user.entity_id, user.name))
+    rights_changed(connection)

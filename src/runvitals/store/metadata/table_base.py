@@ -1,0 +1,27 @@
+"""What the tables of the metadata store are built from."""
+
+from __future__ import annotations
+
+from sqlalchemy import Column, Identity, Integer, MetaData, Text
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.types import TypeEngine
+
+metadata = MetaData(
+    naming_convention={
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ck": "ck_%(table_name)s_%(constraint_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    }
+)
+
+
+def ordered_text() -> TypeEngine[str]:
+    """Text that both databases sort by code points, whatever PostgreSQL's locale is."""
+    return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+
+def id_column() -> Column[int]:
+    """The column of ids that the database assigns."""
+    return Column("id", Integer, Identity(), primary_key=True)

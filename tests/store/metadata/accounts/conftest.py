@@ -1,0 +1,11 @@
+from __future__ import annotations
+
+import pytest
+
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.account_store import AccountStore
+
+
+@pytest.fixture
+def accounts(catalogue: MetadataStore) -> AccountStore:
+    return catalogue.accounts
