@@ -6,10 +6,15 @@ import argparse
 import os
 import sys
 from contextlib import ExitStack
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.argument_types import size_bytes, time_ms
 from runvitals.cli.data_folder import add_dir, directory
+
+if TYPE_CHECKING:
+    import socket
+
+    from runvitals.store.metadata import MetadataStore
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 METADATA_FILE = "catalogue.db"
@@ -113,11 +118,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise OSError(str(error)) from None
         pairing.pair(store, metadata_store)
         is_public = not serve.is_loopback_address(listener)
-        if is_public and not any(token.revoked_ms is None for token in metadata_store.tokens.all()):
-            raise ValueError(
-                f"--listen {host}:{port} is reachable from other machines, and there is no token yet: "
-                "create one with `runvitals token create NAME`, or listen on 127.0.0.1"
-            )
+        if is_public:
+            _check_tokens(metadata_store, f"{host}:{port}")
         configure(arguments.log_format)  # before the threads start, whose messages would be lost
         clock = Clock()
         app = SharedServer(
@@ -129,11 +131,22 @@ def run(arguments: argparse.Namespace) -> int:
         app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
-        name, bound = listener.getsockname()[:2]
-        shown = f"[{name}]" if ":" in name else name
-        print(f"runvitals: http://{shown}:{bound}/ keeps runs in {folder}; Ctrl-C ends it", flush=True)
+        print(f"runvitals: {_url(listener)} stores runs in {folder}; press Ctrl-C to stop", flush=True)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _check_tokens(metadata_store: MetadataStore, address: str) -> None:
+    if not any(token.revoked_ms is None for token in metadata_store.tokens.all()):
+        raise ValueError(
+            f"--listen {address} is reachable from other machines, and there is no token yet: "
+            "create one with `runvitals token create NAME`, or listen on 127.0.0.1"
+        )
+
+
+def _url(listener: socket.socket) -> str:
+    host, port = listener.getsockname()[:2]
+    return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
 def address(text: str) -> tuple[str, int]:

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"port {wanted} is in use ({error.strerror}); using a free port", file=sys.stderr)
         listener = serve.listen(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
-    print(f"runvitals: {url} shows the runs in {folder}; Ctrl-C ends it", flush=True)
+    print(f"runvitals: {url} shows the runs in {folder}; press Ctrl-C to stop", flush=True)
     if not arguments.no_browser and _has_display():
         webbrowser.open(url)
     serve.serve(create_app(folder), listener)
