@@ -29,7 +29,7 @@ class RunRow:
         ended_ms: None while it is running.
         duration_ms: so far.
         deleted_ms: when it was moved to the trash; None: it is not there.
-        stop_requested_ms: when a user requested a stop; None: nobody did.
+        stop_requested_ms: when a user requested a stop; None if none did.
     """
 
     id: int
