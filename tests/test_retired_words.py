@@ -13,7 +13,8 @@ FILES = [
     *sorted(path for path in (ROOT / "web" / "src").rglob("*") if path.suffix in (".ts", ".svelte")),
 ]
 RETIRED = re.compile(
-    r"\b(errands?|bury|buried|thrown away|throws? away|(is|are|was|be) told|to be had|let in|lets in|far side|courier|inquiry)\b"
+    r"\b(errands?|bury|buried|thrown away|throws? away|(is|are|was|be) told|to be had|lets? in|far side"
+    r"|courier|inquiry)\b"
 )
 
 

@@ -231,8 +231,8 @@ class RunProcessUsage:
         return member
 
     def _remove(self, gone: list[ProcessUsage]) -> None:
-        """Remove ended processes, but keep their traffic. The nearest living ancestor gets the amount that was
-        counted already: it is, or will be, in the ancestor's own counters too.
+        """Remove ended processes, but keep their traffic. The nearest living ancestor gets the amount that
+        was counted already: it is, or will be, in the ancestor's own counters too.
         """
         ended = {member.pid: member for member in gone}
         for member in gone:
