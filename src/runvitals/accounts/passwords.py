@@ -1,0 +1,111 @@
+"""Passwords: which are accepted, and argon2id hashes of them.
+
+A hash takes 64 MiB and about 0.15 s, so that guessing is slow. At most two are computed at a time, and a few
+may wait: otherwise signing in would be a way to use up a server's memory.
+"""
+
+from __future__ import annotations
+
+import threading
+import unicodedata
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
+from argon2.profiles import RFC_9106_LOW_MEMORY
+
+MIN_CHARACTERS: Final = 12
+MAX_CHARACTERS: Final = 128
+MAX_HASHING: Final = 2
+MAX_WAITING: Final = 20
+_SHORTEST_PART: Final = 4
+
+
+class TooManySignIns(Exception):
+    """More passwords are being checked than the server allows at a time; try again later."""
+
+
+def password_problem(
+    password: str,
+    *,
+    name: str = "",
+    addresses: tuple[str, ...] = (),
+    is_breached: Callable[[str], bool] | None = None,
+) -> str | None:
+    """Why a password is not accepted; None if it is. Any characters are allowed, and none are required.
+
+    Args:
+        name, addresses: of the user, which the password must not contain.
+        is_breached: whether the password is in a list of known ones.
+
+    Example:
+        >>> password_problem("swordfish")
+        'the password is too short; expected at least 12 characters'
+    """
+    text = normalised(password)
+    if len(text) < MIN_CHARACTERS:
+        return f"the password is too short; expected at least {MIN_CHARACTERS} characters"
+    if len(text) > MAX_CHARACTERS:
+        return f"the password is too long; expected at most {MAX_CHARACTERS} characters"
+    folded = text.casefold()
+    parts = [name, *addresses, *(address.partition("@")[0] for address in addresses)]
+    if any(len(part) >= _SHORTEST_PART and part.casefold() in folded for part in parts):
+        return "the password contains your name or e-mail address"
+    if len(set(folded)) < _SHORTEST_PART:
+        return "the password repeats the same few characters"
+    if is_breached is not None and is_breached(text):
+        return "this password is in a list of stolen passwords; choose another one"
+    return None
+
+
+def normalised(password: str) -> str:
+    """The form in which passwords are compared, whichever way a keyboard composes accents."""
+    return unicodedata.normalize("NFC", password)
+
+
+class Passwords:
+    """Hashes and checks passwords. Thread-safe; blocks while two others are being hashed."""
+
+    def __init__(self, hasher: PasswordHasher | None = None) -> None:
+        self._hasher = hasher or PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
+        self._places = threading.BoundedSemaphore(MAX_HASHING + MAX_WAITING)
+        self._hashing = threading.BoundedSemaphore(MAX_HASHING)
+        self._nobodys = self._hasher.hash("no account has this password")
+
+    def hash(self, password: str) -> str:
+        """The hash to store, with its salt and parameters.
+
+        Raises:
+            TooManySignIns: too many are waiting.
+        """
+        with self._turn():
+            return str(self._hasher.hash(normalised(password)))
+
+    def check(self, password: str, stored: str | None) -> bool:
+        """Whether a password has this hash. Takes the same time where there is no hash (`stored` None).
+
+        Raises:
+            TooManySignIns: too many are waiting.
+        """
+        with self._turn():
+            try:
+                self._hasher.verify(stored or self._nobodys, normalised(password)[: MAX_CHARACTERS + 1])
+            except (VerifyMismatchError, VerificationError, InvalidHashError):
+                return False
+        return stored is not None
+
+    def needs_rehash(self, stored: str) -> bool:
+        """Whether a hash was made with other parameters than today's."""
+        return bool(self._hasher.check_needs_rehash(stored))
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._places.acquire(blocking=False):
+            raise TooManySignIns("too many sign-ins at the same time; try again in a few seconds")
+        try:
+            with self._hashing:
+                yield
+        finally:
+            self._places.release()
