@@ -74,7 +74,8 @@ def add_store(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--catalogue",
         metavar="URL",
-        help="postgresql://…, with the password in PGPASSWORD or ~/.pgpass (default: a file in the store)",
+        help="the metadata store: postgresql://…, with the password in PGPASSWORD or ~/.pgpass; "
+        "default: a file in the store",
     )
     add_dir(parser)
 

@@ -27,10 +27,10 @@ def add(subparsers: Any) -> None:
     actions.add_parser("stats", help="statistics of each file")
     check = actions.add_parser(
         "check",
-        help="read and decode everything, including the metadata store; exit code 1 if there is a problem",
+        help="read and decode all samples and metadata; exit code 1 if there is a problem",
     )
     repair = actions.add_parser(
-        "repair", help="recover what can be read of damaged files, and make store and metadata store match"
+        "repair", help="recover what can be read from damaged files, and make samples and metadata match"
     )
     for action in (check, repair):
         action.add_argument(
@@ -40,7 +40,7 @@ def add(subparsers: Any) -> None:
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
     actions.add_parser(
-        "backup", help="copy samples and metadata store, also while a server uses them"
+        "backup", help="copy samples and metadata; works while a server uses them"
     ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
     for action in actions.choices.values():
         action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
@@ -170,8 +170,7 @@ def _backup(folder: str, into: str) -> int:
     print(f"{into}: {copied} files copied from {folder}")
     if not has_metadata:
         print(
-            f"there is no {METADATA_FILE} in it: if the metadata store is in PostgreSQL, copy that too now, "
-            "with pg_dump",
+            f"{folder} has no {METADATA_FILE}: if the metadata store is in PostgreSQL, dump it now with pg_dump",
             file=sys.stderr,
         )
     return 0
