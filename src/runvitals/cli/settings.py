@@ -59,8 +59,8 @@ def reference() -> str:
         "with a warning until you review the file and run `runvitals trust`. Any change of the file revokes",
         "the trust. `runvitals trust --list` shows trusted files; `--remove` revokes the trust.",
         "",
-        "| setting | environment variable | default | project file | expected | meaning |",
-        "|---|---|---|---|---|---|",
+        "| setting, environment variable | default | project file | expected | meaning |",
+        "|---|---|---|---|---|",
     ]
     for setting in SETTINGS.values():
         default = "" if setting.default is None else f"`{json.dumps(setting.default)}`"
