@@ -64,10 +64,10 @@ IPU 0: C600
   ipu.0.clock (MHz)                          1,300 MHz
 
 Sources
-  on: cpu, memory
+  working: cpu, memory
   failing:
     amd         ToolFailed: rocm-smi exited with 1
-  partly on:
+  partial:
     filesystem  /data: no such folder
   absent:
     energy      no powercap"""

@@ -117,7 +117,7 @@ def test_no_destination(tmp_path: Path) -> None:
 
 def test_ascii_terminal() -> None:
     stream = io.TextIOWrapper(io.BytesIO(), "ascii")
-    assert by_name(terminal.findings(stream, {}))["signs"].state == "PARTIAL"
+    assert by_name(terminal.findings(stream, {}))["characters"].state == "PARTIAL"
 
 
 def test_check_that_raises_is_reported_as_a_failure() -> None:

@@ -17,7 +17,7 @@ _OTHERS = "Other sources"
 # Prefix of a device's keys → name of the device.
 _DEVICES = {"gpu": "GPU", "ipu": "IPU", "tpu": "TPU", "trn": "Trainium core"}
 # States that are listed with reasons, the most important first.
-_STATES = ("failing", "partly on", "absent")
+_STATES = ("failing", "partial", "absent")
 _BINARY = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -125,12 +125,12 @@ def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
     for name, state in states.items():
         reason = state.get("reason", "")
-        shown = "partly on" if state["state"] == "on" and reason else state["state"]
+        shown = "partial" if state["state"] == "on" and reason else state["state"]
         by_state.setdefault(shown, []).append((name, reason))
     width = max((len(name) for name in states), default=0)
     yield "Sources"
     if by_state["on"]:
-        yield f"  on: {', '.join(inert(name) for name, _ in by_state['on'])}"
+        yield f"  working: {', '.join(inert(name) for name, _ in by_state['on'])}"
     for heading in _STATES:
         if by_state[heading]:
             yield f"  {heading}:"

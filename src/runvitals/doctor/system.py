@@ -150,16 +150,16 @@ def _clock() -> Finding:
     now_s = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_s))
     if now_s < _EARLIEST_S:
-        text = f"{shown}: the clock was never set; samples would get times in the past"
+        text = f"{shown}: the clock was never set; samples would get wrong times"
         return Finding("system", "clock", "FAIL", text, "set it: timedatectl set-ntp true, or chronyd")
-    if _synchronised() is False:
-        text = f"{shown}; the kernel reports that it is not synchronised: hosts of one run may differ"
+    if _is_synchronized() is False:
+        text = f"{shown}; the kernel reports that it is not synchronized: hosts may disagree about the time"
         return Finding("system", "clock", "PARTIAL", text, "run an NTP client: chronyd, systemd-timesyncd")
     return Finding("system", "clock", "PASS", shown)
 
 
-def _synchronised() -> bool | None:
-    """Whether the kernel's clock is synchronised; None if unknown."""
+def _is_synchronized() -> bool | None:
+    """Whether the kernel's clock is synchronized; None if unknown."""
     if sys.platform != "linux":
         return None
     import ctypes

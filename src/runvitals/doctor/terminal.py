@@ -16,10 +16,10 @@ def findings(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Finding]:
     """Encoding, size and colours, which `runvitals top` and tables use."""
     encoding = getattr(stream, "encoding", None) or "ascii"
     if shows_unicode(stream):
-        yield Finding("terminal", "signs", "PASS", f"{encoding}: bars and curves can be drawn")
+        yield Finding("terminal", "characters", "PASS", f"{encoding}: bars and curves can be drawn")
     else:
         text = f"{encoding}: ASCII only, bars are drawn with #"
-        yield Finding("terminal", "signs", "PARTIAL", text, "set LC_ALL=C.UTF-8 (or another UTF-8 locale)")
+        yield Finding("terminal", "characters", "PARTIAL", text, "set LC_ALL=C.UTF-8 or another UTF-8 locale")
     if not stream.isatty():
         yield Finding("terminal", "screen", "ABSENT", "not a terminal: `runvitals top` prints text")
         return

@@ -120,7 +120,7 @@ def _of_process(row: Metric) -> Metric:
         row,
         key=row.key.replace("gpu.", "gpu.process.", 1),
         scope="process",
-        chart=f"{row.chart}, in use by the run",
+        chart=f"{row.chart}, GPUs used by the run",
         text=f"{row.text} Only while a process of the run uses the GPU.",
         name=row.name.replace("gpu.", "gpu.process.", 1),
         aliases=tuple(alias.replace("gpu.", "gpu.process.", 1) for alias in row.aliases),

@@ -77,7 +77,7 @@ def test_a_broken_sensor_does_not_affect_the_others(tmp_path: Path) -> None:
 
 def test_the_clock_of_a_virtual_machine_is_that_of_cpuinfo(tmp_path: Path) -> None:
     thermal = probe(plant(tmp_path, BARE_VM))
-    assert thermal.absent == {"cpu.avg_temp": "no hwmon sensor or thermal zone of the CPU"}
+    assert thermal.absent == {"cpu.avg_temp": "no hwmon sensor or thermal zone for the CPU"}
     assert sample(thermal, 1.0) == {"cpu.freqMHz": 2500.0}
 
 

@@ -64,7 +64,7 @@ class Thermal:
         self._cpuinfo_every = Every(CPUINFO_EVERY_S)
         self._cpuinfo = None if self._clocks else _cpuinfo(scope)
         if not self._sensors:
-            self.absent["cpu.avg_temp"] = "no hwmon sensor or thermal zone of the CPU"
+            self.absent["cpu.avg_temp"] = "no hwmon sensor or thermal zone for the CPU"
         if not self._clocks and self._cpuinfo is None:
             self.absent["cpu.freqMHz"] = "neither cpufreq nor a clock in /proc/cpuinfo"
 

@@ -140,7 +140,7 @@ rockchip = VendorProbe(
     others=("/proc/rknpu", "/sys/class/devfreq"),
 )  # fmt: skip
 intel = VendorProbe("intel", "Intel GPU", "8086", (DISPLAY,))
-npu = VendorProbe("npu", "processor's NPU", "", node="/sys/class/accel/accel0")
+npu = VendorProbe("npu", "NPU in the processor", "", node="/sys/class/accel/accel0")
 
 ORDER = (
     nvidia, amd, gaudi, ascend, cambricon, moorethreads, metax, iluvatar, kunlunxin, hygon, thead,
