@@ -170,7 +170,7 @@ def _backup(folder: str, into: str) -> int:
     print(f"{into}: {copied} files copied from {folder}")
     if not has_metadata:
         print(
-            f"{folder} has no {METADATA_FILE}: if the metadata store is in PostgreSQL, dump it now with pg_dump",
+            f"{folder} has no {METADATA_FILE}: if the metadata store is in PostgreSQL, run pg_dump now",
             file=sys.stderr,
         )
     return 0
