@@ -54,22 +54,35 @@ class Journals:
     def monitors(self) -> list[int]:
         """Pids of the monitors that write into this folder."""
         found = [pid for pid in _pids() if self._is_monitor(Path("/proc") / str(pid))]
-        return [
-            pid for pid in found if _parent(pid) not in found
-        ]  # not the child that asks about the machine
+        return [pid for pid in found if not _is_named_monitor(_parent(pid))]  # not a child that gathers facts
 
     def _is_monitor(self, process: Path) -> bool:
+        if not _is_named_monitor(int(process.name)):
+            return False
         try:
-            if b"runvitals-monitor" not in (process / "cmdline").read_bytes():
-                return False
-            return any(str(self.directory) in os.readlink(fd) for fd in (process / "fd").iterdir())
+            descriptors = list((process / "fd").iterdir())
         except OSError:
-            return False  # it ended while we looked
+            return False  # it has ended
+        return any(str(self.directory) in _target(descriptor) for descriptor in descriptors)
 
     def end(self, run_id: str | None = None) -> dict[str, Any]:
         """The monitor's verdict, waited for."""
         end = eventually(lambda: self.lifecycle("end", run_id))[-1]
         return {"exit_code": None, "signal": None, **end}  # readers leave out what is null
+
+
+def _is_named_monitor(pid: int) -> bool:
+    try:
+        return b"runvitals-monitor" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False
+
+
+def _target(descriptor: Path) -> str:
+    try:
+        return os.readlink(descriptor)
+    except OSError:
+        return ""  # closed since it was listed
 
 
 def _parent(pid: int) -> int:
