@@ -1,4 +1,4 @@
-"""docs/architecture.md names files and rooms that exist."""
+"""docs/architecture.md names files and packages that exist."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def test_paths_exist(path: str) -> None:
     assert any((place / path).exists() for place in places)
 
 
-def test_rooms_match_the_import_contract() -> None:
-    """The table lists the rooms in the order of the import contract."""
+def test_packages_match_the_import_contract() -> None:
+    """The table lists the packages in the layers of the import contract."""
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
     layers = [layer.split(" | ") for layer in settings["contracts"][0]["layers"]]
-    floors = {room: len(layers) - 1 - place for place, layer in enumerate(layers) for room in layer}
-    table = PAGE.partition("## Rooms and floors")[2].partition("\n## ")[0]
+    numbers = {name: len(layers) - 1 - index for index, layer in enumerate(layers) for name in layer}
+    table = PAGE.partition("## Packages and layers")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.MULTILINE)
     documented = {
-        room.rstrip("/"): int(floor) for floor, rooms in rows for room in re.findall(r"`([\w/]+)`", rooms)
+        name.rstrip("/"): int(layer) for layer, names in rows for name in re.findall(r"`([\w/]+)`", names)
     }
-    assert documented == floors
+    assert documented == numbers
     top_level = {
         path.stem for path in SOURCE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
     }
-    assert set(floors) == top_level - {"__init__", "__main__", "version"}
+    assert set(numbers) == top_level - {"__init__", "__main__", "version"}

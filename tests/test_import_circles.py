@@ -8,7 +8,7 @@ from pathlib import Path
 
 import runvitals
 
-# Circles that still exist, and the room that owns each. This list may only shrink.
+# Circular imports that still exist, and the package responsible for each. This list may only shrink.
 KNOWN: dict[frozenset[str], str] = {}
 
 
