@@ -15,7 +15,7 @@ MAX_NAMES = 10_000
 """Maximum number of metrics in a writer's summary; metrics logged later are left out."""
 _BYTES_PER_VALUE = 45  # with its time, as JSON
 TEXT_CHARACTERS = 1000
-"""Longer texts are left out of a summary, as are lists and mappings."""
+"""Longer strings are left out of a summary, as are lists and mappings."""
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -86,7 +86,7 @@ class WriterSummary:
     """The summary of one writer's rows so far.
 
     Attributes:
-        rules: that apply to rows added from now on.
+        rules: they apply to rows added from now on.
         values: name → value; for a mean, the sum.
         times: name → when it was last logged, in ms.
         counts: name → number of values in a mean.
@@ -103,8 +103,8 @@ class WriterSummary:
     def add(self, row: Mapping[str, Any], time_ms: int) -> None:
         """Add one row of `log()`."""
         if len(self.values) + len(row) > MAX_NAMES:
-            room = max(0, MAX_NAMES - len(self.values))
-            new = set([name for name in row if name not in self.values][:room])
+            free = max(0, MAX_NAMES - len(self.values))
+            new = set([name for name in row if name not in self.values][:free])
             row = {name: value for name, value in row.items() if name in self.values or name in new}
         if not self.rules:
             self.values.update(row)
@@ -232,5 +232,5 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def is_short(value: object) -> bool:
-    """Whether a value may be in a summary: a number, true or false, a short text."""
+    """Whether a value may be in a summary: a number, a boolean or a short string."""
     return isinstance(value, (int, float)) or (isinstance(value, str) and len(value) <= TEXT_CHARACTERS)

@@ -43,7 +43,7 @@ def _is_planted(path: str, folder: str) -> bool:
     try:
         return os.stat(folder).st_mode & S_IWOTH != 0 and os.stat(path).st_uid not in (os.getuid(), 0)
     except OSError:
-        return True  # it was just removed
+        return True  # it was removed just now
 
 
 def read(path: str) -> bytes:

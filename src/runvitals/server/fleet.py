@@ -45,23 +45,24 @@ def fleet_of_series(
     groups: Mapping[str | None, Sequence[Series]], t0: int, t1: int, bucket_ms: int | None
 ) -> list[FleetSeries]:
     """Count, extremes and mean of all series of each group."""
-    on = fleet_grid(t0, t1, bucket_ms)
+    grid = fleet_grid(t0, t1, bucket_ms)
     parts = {
-        group: [reduce(on, one.t, one.values) for one in (within(one, t0, t1) for one in series)]
+        group: [reduce(grid, found.t, found.values) for found in (within(one, t0, t1) for one in series)]
         for group, series in groups.items()
     }
-    return [_fleet(group, combine(some)) for group, some in sorted(parts.items(), key=_first) if some]
+    return [_fleet(group, combine(each)) for group, each in sorted(parts.items(), key=_first) if each]
 
 
 def fleet_of_aggregates(
-    names: Mapping[int, str | None], answers: Iterable[MetricAggregate]
+    names: Mapping[int, str | None], aggregates: Iterable[MetricAggregate]
 ) -> list[FleetSeries]:
     """The store's aggregates of several metrics, combined by group."""
     parts: dict[int, list[Buckets]] = {}
-    for one in answers:
-        # An aggregate has no last value; the highest takes its place and is not returned.
-        parts.setdefault(one.group, []).append(Buckets(one.t, one.n, one.min, one.max, one.mean, one.max))
-    found = [(names[group], combine(some)) for group, some in parts.items()]
+    for each in aggregates:
+        # An aggregate has no last value; the maximum takes its place and is not returned.
+        buckets = Buckets(each.t, each.n, each.min, each.max, each.mean, each.max)
+        parts.setdefault(each.group, []).append(buckets)
+    found = [(names[group], combine(each)) for group, each in parts.items()]
     return [_fleet(name, buckets) for name, buckets in sorted(found, key=_first)]
 
 
@@ -70,6 +71,6 @@ def _first(item: tuple[str | None, object]) -> str:
 
 
 def _fleet(group: str | None, buckets: Buckets) -> FleetSeries:
-    there = buckets.n > 0
-    levels = (column[there] for column in (buckets.min, buckets.max, buckets.mean))
-    return FleetSeries(group, buckets.t[there], buckets.n[there], *levels)
+    filled = buckets.n > 0
+    statistics = (column[filled] for column in (buckets.min, buckets.max, buckets.mean))
+    return FleetSeries(group, buckets.t[filled], buckets.n[filled], *statistics)

@@ -1,8 +1,8 @@
 """A server-wide limit on the memory of responses that clients have not read yet.
 
 A response stays in memory until its client has read it, so many clients that request large responses and do
-not read them could use up all memory. Each connection has one response at a time and gets it in blocks. The
-total is limited: beyond it a request is answered with 503 and Retry-After.
+not read them could use up all memory. Each connection has one response at a time, which is sent in blocks.
+The total is limited: beyond it, a request is answered with 503 and Retry-After.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class ResponseLimits:
 
     Args:
         held_bytes: of all responses that are being sent. A single one may be larger if it is the only one.
-        patience_s: how long in total a client may keep a long response waiting, plus the time that what it
-            has read takes at `slowest_bytes_per_s`. Then the connection is closed.
-        slowest_bytes_per_s: the slowest rate that is accepted of a client.
+        patience_s: how long in total a client may keep a long response waiting, in addition to the time that
+            reading at `slowest_bytes_per_s` takes. After that, the connection is closed.
+        slowest_bytes_per_s: the slowest rate at which a client may read.
     """
 
     held_bytes: int = 256 * _KIB * _KIB
@@ -40,7 +40,7 @@ class ResponseLimits:
 
 
 class ResponseMemory:
-    """The bytes that responses hold. Use it on the event loop only."""
+    """The bytes that responses hold. For use in the event loop's thread only."""
 
     def __init__(self, limits: ResponseLimits | None = None) -> None:
         self.limits = limits or ResponseLimits()
@@ -83,7 +83,9 @@ class _SentResponse:
         self.held_bytes += size
 
     async def send(self, message: Message) -> None:
-        """Send a message of the application. The head waits for the body, which may exceed the limit."""
+        """Send a message of the application. The head is held back until the body is known to be within the
+        limit.
+        """
         if self._rejected:
             return
         if message["type"] == "http.response.start":
@@ -121,12 +123,12 @@ class _SentResponse:
             return
         limits = self._memory.limits
         left_s = limits.patience_s + self._sent_bytes / limits.slowest_bytes_per_s - self._waited_s
-        began_s = time.monotonic()
+        started_s = time.monotonic()
         with anyio.move_on_after(left_s) as scope:
             await self._send(message)
         if scope.cancelled_caught:
             raise _ClientTooSlow
-        self._waited_s += time.monotonic() - began_s
+        self._waited_s += time.monotonic() - started_s
         self._sent_bytes += len(message["body"])
 
 

@@ -12,7 +12,7 @@ from runvitals import deadline
 
 T = TypeVar("T")
 DEADLINE_S = 10.0
-"""For the work of a request, and as long again for a thread to become free."""
+"""Limit for the work of a request, and again for the wait until a thread is free."""
 _MAX_WAITING = 5000
 QUICK_THREADS = 8
 """For requests that read no samples."""
@@ -21,14 +21,14 @@ THOROUGH_THREADS = 3
 
 
 class Busy(Exception):
-    """The server has too many requests; the text is the error that the client gets."""
+    """The server has too many requests; the text is the error message for the client."""
 
 
 class Workers:
     """A thread pool.
 
-    Threads that compute in Python take turns. More of them make nothing faster, and slow down everything
-    else.
+    Threads that compute in Python take turns. More of them do not make anything faster, but slow down
+    everything else.
 
     Args:
         threads: how many requests run at the same time; others wait.
@@ -45,7 +45,7 @@ class Workers:
         self._threads = anyio.CapacityLimiter(threads + 1)
 
     async def run(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
-        """The result of `work`, which is not cancelled when its client leaves.
+        """The result of `work`, which is not cancelled when its client disconnects.
 
         Args:
             first: called before `work`, without a deadline.

@@ -24,10 +24,10 @@ def probe(scope: Scope) -> AmdGpus:
         and not find_rocm_program("amd-smi")
         and not find_rocm_program("rocm-smi")
     ):
-        on_bus = ", ".join(card.address for card in pci.cards(scope).get(VENDOR, ()))
-        if on_bus:
+        addresses = ", ".join(card.address for card in pci.cards(scope).get(VENDOR, ()))
+        if addresses:
             raise Absent(
-                f"AMD card at {on_bus} is not driven by amdgpu; load the driver with `modprobe amdgpu`"
+                f"AMD card at {addresses} is not driven by amdgpu; load the driver with `modprobe amdgpu`"
             )
         raise Absent(
             "no AMD GPU: no card in /sys/class/drm is driven by amdgpu, "

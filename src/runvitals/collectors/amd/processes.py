@@ -1,10 +1,10 @@
 """What the run's processes use of each GPU, from fdinfo of their open files and from ROCm's per-process
 files.
 
-A user's own processes can be read without root. /sys/class/kfd has all the memory of ROCm's processes, but by
-the host's process ids; in a container with its own PID namespace only fdinfo remains. Engine time covers
-graphics and kernels submitted through the driver, not ROCm's user-mode queues: if none was counted, there is
-no reading.
+A user's own processes can be read without root. /sys/class/kfd has all the memory of ROCm's processes, but
+under the host's process ids; in a container with its own PID namespace, only fdinfo can be used. Engine time
+covers graphics and kernels submitted through the driver, not ROCm's user-mode queues: if none was counted,
+the value is left out.
 """
 
 from __future__ import annotations

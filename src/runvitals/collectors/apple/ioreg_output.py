@@ -73,8 +73,8 @@ def property_list(text: str) -> Any:
         >>> property_list("<plist><dict><key>a</key><array><real>1</real><true/></array></dict></plist>")
         {'a': [1.0, True]}
     """
-    _, begun, body = text.partition("<plist")
-    if not begun:
+    _, start, body = text.partition("<plist")
+    if not start:
         raise ValueError("not a property list")
     tokens = _tokens(body)
     tag, written = next(tokens, ("", ""))
@@ -87,8 +87,8 @@ def property_list(text: str) -> Any:
 def _tokens(body: str) -> Iterator[tuple[str, str]]:
     """Tags without brackets, each with the text after it."""
     for part in body.split("<")[1:]:
-        tag, closed, written = part.partition(">")
-        if not closed:
+        tag, bracket, written = part.partition(">")
+        if not bracket:
             return
         if not tag.startswith(("!", "?")):
             yield tag, written

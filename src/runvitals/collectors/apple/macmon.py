@@ -1,6 +1,6 @@
 """Power, clocks, temperatures and load from macmon: the Python package `macmon-lib`, else the program.
 
-Both use undocumented interfaces of macOS, which may break with a new macOS. So both run in a child process,
+Both use undocumented interfaces of macOS, which may change with any release. So both run in a child process,
 which prints a line for each sample.
 """
 
@@ -27,7 +27,7 @@ PLACES = ("/opt/homebrew/bin/macmon", "/opt/local/bin/macmon", "/usr/local/bin/m
 SHORTEST_PERIOD_S, LONGEST_PERIOD_S = 1.0, 5.0
 # The first line takes 1.5 s. A child that prints nothing for longer than this is considered hung.
 SILENCE_S = 30.0
-# Key of a power -> key of its energy counter.
+# Key of a power reading -> key of its energy counter.
 _ENERGY = {
     "gpu.0.powerWatts": "gpu.0.energyJoules",
     "cpu.powerWatts": "energy.cpu",
@@ -52,8 +52,8 @@ def commands(folders: Sequence[str], period_s: float) -> list[list[str]]:
             break
     program = find("macmon", *PLACES)
     if program is not None:
-        ask = [program, "pipe", "-s", "0", "-i", str(round(period_s * 1000.0))]
-        found += [[*ask, "--soc-info"], ask]
+        pipe = [program, "pipe", "-s", "0", "-i", str(round(period_s * 1000.0))]
+        found += [[*pipe, "--soc-info"], pipe]
     return found
 
 
@@ -67,7 +67,7 @@ class Macmon:
 
     Args:
         commands: in order of preference; the next one is tried if one fails before its first line.
-        chip: stores the chip that macmon reports, and knows its GPU's limit.
+        chip: receives what macmon reports about the chip, and has the power limit of its GPU.
         period_s: seconds between lines.
 
     ``has_load`` is whether the last values included the GPU's load.
@@ -143,7 +143,7 @@ class Macmon:
         return []
 
     def _restart(self) -> None:
-        """After an exit: discard its last values, and try the next command if it never worked."""
+        """After an exit: discard the last values, and try the next command if this one never worked."""
         self._heard_s = self._clock_s = None
         self._remarks = []
         self.has_load = False

@@ -9,12 +9,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
-# Quotas of a running container can be changed; reading them costs 10 µs a level.
+# Quotas of a running container can be changed; reading them takes 10 µs per level.
 LIMITS_EVERY_S = 60.0
 # Kills are rare, and the host's count is one line of a long file.
 KILLS_EVERY_S = 10.0
 HOST_KILLS_EVERY_S = 30.0
-# Over fewer periods, the share of throttled ones is random. There are 10 a second.
+# With fewer periods, the share of throttled ones is random. There are 10 per second.
 MIN_PERIODS = 2
 # Over shorter intervals, the share of the quota is noise.
 SHORTEST_S = 0.02

@@ -60,7 +60,7 @@ class Ena:
     """
 
     name = "ena"
-    every_s = 10.0  # the driver reads the card, which is slow
+    every_s = 10.0  # the driver has to query the card, which is slow
 
     def __init__(self, nics: list[str], ioctl: Ioctl | None = None) -> None:
         if ioctl is None:
@@ -89,8 +89,8 @@ class Ena:
                 if error.errno != errno.ENODEV:
                     raise
                 continue  # the card was detached; it may come back
-            for key, place in nic.keys:
-                tick.counters[key] = float(values[place])
+            for key, index in nic.keys:
+                tick.counters[key] = float(values[index])
 
 
 class EnaStatistics:
@@ -108,8 +108,8 @@ class EnaStatistics:
             pack("=III", ETHTOOL_GSTRINGS, ETH_SS_STATS, self._count) + bytes(NAME_SIZE * self._count)
         )
         self.keys = [
-            (f"network.ena.{nic}.{KEYS[name]}", place)
-            for place, name in enumerate(_strings(names[12:]))
+            (f"network.ena.{nic}.{KEYS[name]}", index)
+            for index, name in enumerate(_strings(names[12:]))
             if name in KEYS
         ]
 
@@ -123,7 +123,7 @@ class EnaStatistics:
 
         struct ifreq is a name of 16 bytes and a pointer, padded to 40 bytes.
         """
-        # Imported here, only if there is such a card: `array` loads 400 kB of abstract classes.
+        # Imported only if there is such a card: `array` loads abstract base classes, which take 400 kB.
         from array import array
 
         buffer = array("B", request)

@@ -38,7 +38,7 @@ def describe(
         report: the newest report of neuron-monitor, from `report.parse`.
         driver: ``devices``, ``instance_type``, ``version``.
         listed: the devices from neuron-ls.
-        listed: devices of neuron-ls.
+        own: selects the processes of the run.
     """
     hardware = report.get("hardware", {})
     fact: dict[str, object] = {

@@ -20,7 +20,7 @@ def probe(scope: Scope) -> Trainium:
     """The collector of this instance's devices.
 
     Raises:
-        Absent: there is neither a driver nor a program; the message says where they were searched.
+        Absent: there is neither a driver nor a program; the message says where it looked.
     """
     monitor = find("neuron-monitor", BIN + "neuron-monitor", scope.path(BIN + "neuron-monitor"))
     if monitor is None and not _nodes(scope) and not os.path.isdir(scope.path(SYSFS)):

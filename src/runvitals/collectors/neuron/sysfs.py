@@ -1,7 +1,7 @@
 """The Neuron driver's files in /sys: memory errors, power, and memory of each core.
 
 Reading them needs no privileges and no running program. Counters are folders with a file `total`. Releases of
-the driver differ; missing files are missing values.
+the driver differ; a value whose file is missing is left out.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class NeuronDevice:
         return _uses(f"{self.folder}/stats/memory_usage/host_mem")
 
     def fact(self) -> dict[str, object]:
-        """The facts about the device; those the driver lacks are missing."""
+        """The facts about the device; those that the driver does not report are left out."""
         values = {
             "serial": read_text(f"{self.folder}/info/serial_number"),
             "name": read_text(f"{self.folder}/info/architecture/device_name"),
@@ -108,7 +108,7 @@ def write(
     """Write the values of all devices. A missing value of one device does not affect the others.
 
     Args:
-        memory: whether to write memory, if neuron-monitor does not report it.
+        memory: whether to write memory too, because neuron-monitor does not report it.
     """
     first_core = 0
     host: dict[str, float] = {}
@@ -149,10 +149,10 @@ def _uses(folder: str) -> dict[str, float]:
     return {name: size for name, size in found.items() if size is not None}
 
 
-def _total(place: str) -> float | None:
-    """A counter: the file `total` in its folder; of some releases the file itself."""
-    text = read_text(f"{place}/total")
-    return _number(text if text is not None else read_text(place))
+def _total(path: str) -> float | None:
+    """A counter: the file `total` in its folder or, in some releases, the file itself."""
+    text = read_text(f"{path}/total")
+    return _number(text if text is not None else read_text(path))
 
 
 def _number(text: str | None) -> float | None:

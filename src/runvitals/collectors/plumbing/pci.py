@@ -35,8 +35,8 @@ class PciDevice:
 def cards(scope: Scope) -> Mapping[str, list[PciDevice]]:
     """PCI vendor id in hexadecimal ("1da3") -> its accelerators, sorted by address. Empty without sysfs.
 
-    Reads a small file per PCI device, 8 µs each. The result is cached for the last scope, so that a round of
-    probes costs one scan.
+    Reads a small file for each PCI device, which takes 8 µs. The result is cached for the last scope, so that
+    a round of probes costs one scan.
 
     Example:
         >>> [card.address for card in cards(scope).get("1da3", ())]

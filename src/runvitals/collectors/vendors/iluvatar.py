@@ -27,7 +27,7 @@ ILUVATAR = Vendor(
     title="Iluvatar GPU",
     programs=("ixsmi",),
     folders=("/usr/local/corex/bin",),
-    # Names of the power: CoreX 4, CoreX 3, and one found in documents.
+    # Names of the power fields: of CoreX 4, of CoreX 3, and one found only in documentation.
     commands=(
         *((f"--query-gpu={_COMMON},{power},{_CLOCKS}", "--format=csv") for power in _POWER),
         (),

@@ -1,4 +1,4 @@
-"""Request bodies of all routes but ingest: read completely, with limits on size and time."""
+"""Request bodies of all routes except ingest: read completely, with limits on size and time."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from runvitals.server.ingest.limits import MIB, Limits
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 
 BODY_BYTES = MIB
-"""The longest body of any route but ingest; the notes of a run are the longest field."""
+"""The longest body that any route except ingest accepts; the notes of a run are the longest field."""
 _MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
 
 class BufferedBodies:
-    """Middleware that reads the body of each request, so that the application need not handle sizes and slow
-    clients.
+    """Middleware that reads the body of each request, so that the application does not have to handle
+    large bodies and slow clients.
 
     Args:
-        most_bytes: a longer body is rejected with 413, before it is read if its length is declared.
+        most_bytes: a longer body is rejected with 413, without reading it if its length is declared.
         most_s: a body that takes longer to arrive is rejected with 408.
     """
 

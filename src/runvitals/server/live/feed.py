@@ -40,14 +40,14 @@ class RunFeed:
         self._task: asyncio.Task[None] | None = None
 
     async def join(self, follower: Follower) -> MemoryObjectReceiveStream[bytes]:
-        """The events after the position of a client, which closes the stream when it leaves.
+        """The events after the position of a client, which closes the stream when it disconnects.
 
         Raises:
             UnknownRun, TooSlow, Busy: the run cannot be read.
         """
         ours, theirs = anyio.create_memory_object_stream[bytes](_MAX_UNREAD)
-        # Completed even if this client leaves: the events that it reads for the other clients are sent only
-        # once.
+        # Completed even if this client disconnects: the events that it reads for the other clients are sent
+        # only once.
         joining = asyncio.get_running_loop().create_task(self._add_client(ours, follower))
         try:
             await asyncio.shield(joining)
@@ -133,17 +133,17 @@ class RunFeed:
 
 
 def _end(client: _Events, joined: asyncio.Task[None]) -> None:
-    """Close the stream of a client that left while joining, or that could not join."""
+    """Close the stream of a client that disconnected while joining, or that could not join."""
     client.close()
     if not joined.cancelled():
-        joined.exception()  # retrieved, so that asyncio does not log it: the client has left
+        joined.exception()  # retrieved, so that asyncio does not log it: the client has disconnected
 
 
 class RunFeeds:
     """The event streams of all runs that have clients.
 
     Args:
-        closing: ends all streams.
+        closing: when set, all streams end.
     """
 
     def __init__(self, closing: anyio.Event) -> None:
@@ -153,7 +153,7 @@ class RunFeeds:
     async def stream(
         self, opened: OpenedRun, follower: Follower, heartbeat_s: float = HEARTBEAT_S
     ) -> AsyncIterator[bytes]:
-        """The events of one client until it leaves, the server closes, or the run is deleted."""
+        """The events of one client until it disconnects, the server stops, or the run is deleted."""
         yield b"retry: 1000\n\n"
         feed = self._feeds.setdefault(opened, RunFeed(opened, self._closing))
         with await feed.join(follower) as events:

@@ -21,7 +21,7 @@ class WandbAddress:
 
     Attributes:
         entity, project: "" for the default entity of the key, and the project of the run.
-        every_s: seconds of samples merged into one, 15 by default as in W&B; 0: every sample.
+        every_s: samples of this many seconds are merged into one, 15 by default as in W&B; 0: every sample.
         mode: "online" or "offline"; default: `WANDB_MODE`.
         base_url: URL of the service; default: `WANDB_BASE_URL`.
         shared: several machines log to one run (W&B's shared mode), each under its label.
@@ -82,7 +82,7 @@ def authorization(base_url: str, environ: Mapping[str, str]) -> str | None:
     services need an entry in `~/.netrc` (`NETRC`), where `wandb login` stores keys.
 
     Raises:
-        ValueError: that file could not be parsed.
+        ValueError: `~/.netrc` could not be parsed.
     """
     key_url = environ.get("WANDB_BASE_URL", SERVICE).rstrip("/")
     key = environ.get("WANDB_API_KEY") if base_url == key_url else None

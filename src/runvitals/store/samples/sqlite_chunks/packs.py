@@ -61,7 +61,9 @@ class Pack(NamedTuple):
 
 
 class SameShapePacks(NamedTuple):
-    """Packs of the same shape, each of another run. `column`: index of the wanted metric among `columns`."""
+    """Packs of the same shape, each of a different run. `column` is the index of the requested metric among
+    `columns`.
+    """
 
     columns: int
     ticks: int
