@@ -38,6 +38,7 @@ BELOW = f"{EVIL}\nrunvitals: all is well"
 TRIED = {
     "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
+    "user", "team", "key", "invite",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -162,7 +163,10 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["settings"], ["settings", "--json"], ["trust"], ["trust", EVIL], ["trust", "--list"],
         ["trust", "--remove"], ["login", EVIL], ["logout", EVIL], ["logout"], ["store", "check"],
         ["store", "stats", "--store", EVIL], ["store", "backup", EVIL], ["token", "create", EVIL],
-        ["token", "list"], ["simulate", EVIL], ["import", EVIL], ["metrics", EVIL], ["cloudwatch", EVIL],
+        ["token", "list"], ["user", "create", EVIL], ["user", "list"], ["team", "create", EVIL],
+        ["team", "members", EVIL], ["key", "create", EVIL, "--user", EVIL], ["key", "revoke", EVIL],
+        ["invite", "create", EVIL, EVIL], ["simulate", EVIL], ["import", EVIL], ["metrics", EVIL],
+        ["cloudwatch", EVIL],
         ["neuron", "check", EVIL], ["sample"], ["sample", "--json"], ["top"],
         ["run", "--id", EVIL, "--", "true"], ["run", "--project", EVIL, "--", "true"],
         ["run", "--", EVIL], [EVIL], ["doctor"], ["doctor", "--json"],

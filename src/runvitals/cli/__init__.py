@@ -38,6 +38,10 @@ COMMANDS = (
     "neuron",
     "server",
     "token",
+    "user",
+    "team",
+    "key",
+    "invite",
     "store",
 )
 

@@ -1,0 +1,138 @@
+"""`runvitals user`, `team`, `key` and `invite` on a real metadata store."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.store.metadata import WriterRegistration, open_metadata_store
+
+Command = Callable[..., str]
+
+
+@pytest.fixture
+def where(tmp_path: Path) -> str:
+    return str(tmp_path / "catalogue.db")
+
+
+@pytest.fixture
+def command(tmp_path: Path, where: str, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command on the store and returns its output."""
+
+    def run(*words: str, status: int = 0) -> str:
+        store = ["--store", str(tmp_path / "store"), "--catalogue", where]
+        assert main([*words, *store]) == status
+        captured = capsys.readouterr()
+        return captured.err if status else captured.out
+
+    return run
+
+
+def as_json(text: str) -> Any:
+    return json.loads(text)
+
+
+def test_from_an_empty_server_to_a_team_with_a_key(command: Command, where: str) -> None:
+    created = as_json(command("user", "create", "Ada", "--admin", "--email", "ada@example.org", "--json"))
+    assert (created["name"], created["org_role"], created["state"]) == ("ada", "admin", "active")
+    command("user", "create", "bob")
+    assert "bob" in command("user", "list")
+    command("team", "create", "vision", "--admin", "ada")
+    command("team", "add", "vision", "bob", "--role", "viewer")
+    command("team", "role", "vision", "bob", "--role", "member")
+    members = as_json(command("team", "members", "vision", "--json"))
+    assert [(member["name"], member["role"]) for member in members] == [("ada", "admin"), ("bob", "member")]
+    key = command("key", "create", "laptop", "--user", "bob", "--scope", "ingest", "--team", "vision").strip()
+    with open_metadata_store(where) as catalogue:
+        row = catalogue.accounts.keys.check(key, created["created_ms"])
+        assert row is not None
+        assert row.scope == "ingest"
+    listed = command("key", "list")
+    assert row.public_id in listed
+    assert key not in listed
+    rotated = as_json(command("key", "rotate", row.public_id, "--overlap", "1h", "--json"))
+    command("key", "revoke", rotated["public_id"])
+    assert [entry["public_id"] for entry in as_json(command("key", "list", "--json"))] == [row.public_id]
+    command("team", "remove", "vision", "bob")
+    assert len(as_json(command("team", "members", "vision", "--json"))) == 1
+
+
+def test_a_team_adopts_what_was_there(command: Command, where: str) -> None:
+    with open_metadata_store(where) as catalogue:
+        catalogue.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], 1)
+    command("team", "create", "vision")
+    adopted = as_json(command("team", "adopt", "vision", "--json"))
+    assert adopted["projects"] > 0
+    assert as_json(command("team", "adopt", "vision", "--json")) == {"projects": 0}
+    account = as_json(command("team", "service-account", "vision", "ci", "--read-only", "--json"))
+    assert account["reads_only"]
+    assert command("key", "create", "ci", "--service-account", "vision/ci").startswith("rvt-")
+
+
+def test_an_invitation(command: Command, where: str) -> None:
+    command("user", "create", "ada", "--admin")
+    command("team", "create", "vision", "--admin", "ada")
+    invitation = as_json(command("invite", "create", "vision", "eve@example.org", "--json"))
+    assert invitation["path"].startswith("/-/invitation#")
+    assert "eve@example.org" in command("invite", "list", "vision")
+    renewed = as_json(command("invite", "resend", str(invitation["id"]), "--json"))
+    assert renewed["path"] != invitation["path"]
+    command("invite", "revoke", str(invitation["id"]))
+    assert command("invite", "list") == "none\n"
+    assert "revoked" in command("invite", "list", "--ended")
+    assert "was used, has expired or was revoked" in command(
+        "invite", "revoke", str(invitation["id"]), status=1
+    )
+
+
+def test_a_password_comes_from_stdin(command: Command, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("argon2", reason="argon2-cffi is not installed")
+    from runvitals.accounts.passwords import Passwords
+
+    monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
+    created = as_json(command("user", "create", "ada", "--admin", "--password", "--json"))
+    with open_metadata_store(where) as catalogue:
+        stored = catalogue.accounts.credentials.password(created["id"])
+    assert stored is not None
+    assert Passwords().check("correct horse battery", stored.hash)
+    monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))
+    assert "too short" in command("user", "password", "ada", status=1)
+    assert command("user", "reset-link", "ada").startswith("path: /-/reset#")
+
+
+def test_errors_are_one_line(command: Command) -> None:
+    command("user", "create", "ada", "--admin")
+    for words, message in (
+        (("user", "create", "ada"), "the name 'ada' is taken"),
+        (("user", "create", "admin"), "is reserved"),
+        (("user", "set", "ada", "--role", "member"), "ada is the last administrator"),
+        (("user", "set", "ada"), "nothing to change"),
+        (("user", "suspend", "eve"), "there is no user 'eve'"),
+        (("user", "delete", "ada", "--confirm", "eve"), "is not the name 'ada'"),
+        (("team", "members", "vision"), "there is no team 'vision'"),
+        (("key", "revoke", "nonsense"), "there is no key 'nonsense'"),
+        (("key", "create", "x", "--user", "eve"), "there is no user 'eve'"),
+    ):
+        error = command(*words, status=1)
+        assert message in error
+        assert error.count("\n") == 1
+
+
+def test_users_and_teams_are_suspended_and_deleted(command: Command) -> None:
+    command("user", "create", "ada", "--admin")
+    command("user", "create", "bob")
+    assert as_json(command("user", "suspend", "bob", "--json"))["state"] == "suspended"
+    assert as_json(command("user", "resume", "bob", "--json"))["state"] == "active"
+    command("user", "delete", "bob", "--confirm", "bob")
+    assert [user["name"] for user in as_json(command("user", "list", "--json"))] == ["ada"]
+    command("team", "create", "vision", "--adopt")
+    command("team", "delete", "vision", "--confirm", "vision")
+    assert as_json(command("team", "list", "--json"))[0]["deleted_ms"] is not None
+    command("team", "restore", "vision")
+    assert as_json(command("team", "list", "--json"))[0]["deleted_ms"] is None
