@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.terminal import fitting, shows_unicode
 from runvitals.top.drawing import ScreenLine, bar, display_width, format_size, sparkline
-from runvitals.top.processes import ProcessUsage
+from runvitals.top.processes import ProcessLine
 from runvitals.top.view import Style, View
 from runvitals.top.vitals import Vitals, accelerators, device_names
 
@@ -46,7 +46,7 @@ def shown(
         for key, value in metrics.items()
     }
     vitals.add(101.0, grown)
-    processes = [ProcessUsage(100 + i, "anna", 50.0 - i, 100.0, command) for i in range(40)]
+    processes = [ProcessLine(100 + i, "anna", 50.0 - i, 100.0, command) for i in range(40)]
     view = View("node1", Style(width, height, **{"colours": False, **style}), "q quits")
     return view.lines(vitals, processes, 1_760_000_000.0)
 

@@ -27,7 +27,7 @@ _FUTURE_MS = 24 * 3600 * 1000
 
 
 @dataclass(slots=True)
-class WriterFacts:
+class WriterStatus:
     """A writer, as its records describe it. `ending` is None until it has recorded one; `clock` is the clock
     of its times if it belongs to this machine's current boot.
     """
@@ -89,7 +89,7 @@ class RunBuilder:
 
     def __init__(self, run_id: str) -> None:
         self.run_id = run_id
-        self.writers: dict[str, WriterFacts] = {}
+        self.writers: dict[str, WriterStatus] = {}
         self.events: list[Event] = []
         self.lost_records = 0
         self.problems: list[str] = []
@@ -113,19 +113,19 @@ class RunBuilder:
         if fold is not None:
             fold(self, writer, record.time_ms, record.value)
 
-    def writer(self, name: str) -> WriterFacts:
+    def writer(self, name: str) -> WriterStatus:
         """A writer by name. Before its first record, role and host are taken from the name."""
         writer = self.writers.get(name)
         if writer is None:
-            writer = self.writers[name] = WriterFacts(name, *role_and_host(name))
+            writer = self.writers[name] = WriterStatus(name, *role_and_host(name))
         return writer
 
-    def _sample(self, writer: WriterFacts, record: Record) -> None:
+    def _sample(self, writer: WriterStatus, record: Record) -> None:
         known = self.last.get(writer.host)
         if writer.role == MONITOR and (known is None or record.time_ms >= known.time_ms):
             self.last[writer.host] = record
 
-    def _start(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
+    def _start(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         writer.role = value.get("role") or writer.role
         writer.host = value.get("host") or writer.host
         writer.pid = value.get("pid")
@@ -137,7 +137,7 @@ class RunBuilder:
         if writer.role == TRAIN and writer.pid is not None:
             self._set_rank(writer.host, writer.pid, rank=writer.rank)
 
-    def _info(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
+    def _info(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         for section, names in (value.get("removed") or {}).items():
             self._sections.setdefault(section, MergedSection()).remove(names, time_ms)
         for section, content in value.items():
@@ -156,10 +156,10 @@ class RunBuilder:
                 merged = self._sections.setdefault(section, MergedSection())
             merged.update(content, time_ms)
 
-    def _history(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
+    def _history(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         self._logged_summary(writer).add(value.get("data") or {}, time_ms)
 
-    def _logged_summary(self, writer: WriterFacts) -> WriterSummary:
+    def _logged_summary(self, writer: WriterStatus) -> WriterSummary:
         return self._logged.setdefault(writer.name, WriterSummary())
 
     def _summary(self) -> dict[str, Any]:
@@ -168,7 +168,7 @@ class RunBuilder:
         rules.define(self._section("metrics"))
         return {**combined_summary(self._logged.values(), rules), **self._section("summary")}
 
-    def _event(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
+    def _event(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         rest = {k: v for k, v in value.items() if k not in ("t", "name", "level", "text")}
         name, level, text = value.get("name") or "", value.get("level") or "info", value.get("text") or ""
         if name == LOST:
@@ -179,7 +179,7 @@ class RunBuilder:
             Event(time_ms, name, level, text, writer.host, writer.rank, rest),
         )
 
-    def _lifecycle(self, writer: WriterFacts, time_ms: int, value: dict[str, Any]) -> None:
+    def _lifecycle(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         what = value["what"]
         if what == "attach":
             self._set_rank(writer.host, value["pid"], **_known(value, "rank", "local_rank", "world_size"))

@@ -12,7 +12,7 @@ from typing import Any, TextIO
 from runvitals.monitor.sampler import Sampler, Schedule
 from runvitals.sdk.probe import probe
 from runvitals.terminal import shows_unicode
-from runvitals.top.processes import ProcessList, ProcessUsage
+from runvitals.top.processes import ProcessLine, ProcessList
 from runvitals.top.view import Style, View
 from runvitals.top.vitals import Vitals
 
@@ -37,7 +37,7 @@ class MachineSampler:
     def __init__(self, values: Mapping[str, Any], interval_s: float) -> None:
         found, _ = probe(values, interval_s)
         self.vitals = Vitals()
-        self.processes: list[ProcessUsage] = []
+        self.processes: list[ProcessLine] = []
         self._collectors = found.collectors
         self._sampler = Sampler(found.collectors, interval_s, self._report, values["gpu_ids"])
         self._processes = ProcessList(f"{values['host_root']}/proc")

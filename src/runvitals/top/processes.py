@@ -12,7 +12,7 @@ _MIB = 2.0**20
 
 
 @dataclass(frozen=True, slots=True)
-class ProcessUsage:
+class ProcessLine:
     """One process: CPU in percent of one core, resident memory, and its command with secrets redacted."""
 
     pid: int
@@ -31,7 +31,7 @@ class ProcessList:
     Example:
         >>> processes = ProcessList("/proc")
         >>> processes.heaviest(3, 100.0)      # the first call sorts by memory: CPU needs two
-        [ProcessUsage(pid=4711, user='anna', cpu_percent=0.0, rss_mib=5123.4, command='python train.py'), …]
+        [ProcessLine(pid=4711, user='anna', cpu_percent=0.0, rss_mib=5123.4, command='python train.py'), …]
     """
 
     def __init__(self, proc: str) -> None:
@@ -40,7 +40,7 @@ class ProcessList:
         self._mono_s = 0.0
         self._users: dict[int, str] = {}
 
-    def heaviest(self, count: int, mono_s: float) -> list[ProcessUsage]:
+    def heaviest(self, count: int, mono_s: float) -> list[ProcessLine]:
         """The `count` processes that used the most CPU since the last call, then the most memory."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
         found: list[tuple[float, int, int]] = []
@@ -64,11 +64,11 @@ class ProcessList:
         except OSError:  # macOS, Windows
             return []
 
-    def _process(self, pid: int, share: float, pages: int) -> ProcessUsage:
+    def _process(self, pid: int, share: float, pages: int) -> ProcessLine:
         words = (read_text(f"{self._proc}/{pid}/cmdline") or "").rstrip("\0")
         command = " ".join(redaction.command(words.split("\0"))) if words else ""
         name = command or f"[{read_text(f'{self._proc}/{pid}/comm') or '?'}]"
-        return ProcessUsage(pid, self._user(pid), share, pages * PAGE / _MIB, name)
+        return ProcessLine(pid, self._user(pid), share, pages * PAGE / _MIB, name)
 
     def _user(self, pid: int) -> str:
         try:

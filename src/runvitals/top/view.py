@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from runvitals.terminal import in_ascii, inert
 from runvitals.top.drawing import ScreenLine, bar, display_width, format_size, sparkline, usage_colour
-from runvitals.top.processes import ProcessUsage
+from runvitals.top.processes import ProcessLine
 from runvitals.top.vitals import Accelerator, Vitals, device_names
 
 _MIB = 2.0**20
@@ -45,7 +45,7 @@ class View:
         self._bar_width = max(6, min(40, style.width // 6))
         self._curve_width = max(0, min(60, style.width // 4 - 10))
 
-    def lines(self, vitals: Vitals, processes: Sequence[ProcessUsage], time_s: float) -> list[str]:
+    def lines(self, vitals: Vitals, processes: Sequence[ProcessLine], time_s: float) -> list[str]:
         """The lines of the whole screen. They fit its width and height."""
         top = [self._head(vitals, time_s), *self._machine(vitals)]
         failures = self._failures(vitals)
@@ -207,7 +207,7 @@ class View:
 
     # -- processes and failing sources
 
-    def _processes(self, processes: Sequence[ProcessUsage], room: int) -> list[ScreenLine]:
+    def _processes(self, processes: Sequence[ProcessLine], room: int) -> list[ScreenLine]:
         if not processes or room < 3:
             return []
         head = self._line().add(f"{'PID':>8} {'USER':<10} {'CPU %':>6} {'MEMORY':>9}  COMMAND", "bold")
