@@ -34,26 +34,26 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def catalogue(tmp_path: Path) -> Iterator[MetadataStore]:
+def metadata_store(tmp_path: Path) -> Iterator[MetadataStore]:
     with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
         yield opened
 
 
 @pytest.fixture
-def project_id(catalogue: MetadataStore) -> int:
-    catalogue.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], T0)
-    return catalogue.projects.id("digits")
+def project_id(metadata_store: MetadataStore) -> int:
+    metadata_store.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], T0)
+    return metadata_store.projects.id("digits")
 
 
 @pytest.fixture
-def directory(catalogue: MetadataStore, clock: Clock) -> Directory:
-    return Directory(catalogue, clock.now_ms, clock.monotonic)
+def directory(metadata_store: MetadataStore, clock: Clock) -> Directory:
+    return Directory(metadata_store, clock.now_ms, clock.monotonic)
 
 
 def test_a_removed_member_loses_the_right(
-    catalogue: MetadataStore, directory: Directory, project_id: int, clock: Clock
+    metadata_store: MetadataStore, directory: Directory, project_id: int, clock: Clock
 ) -> None:
-    accounts = catalogue.accounts
+    accounts = metadata_store.accounts
     ada = accounts.users.create("ada", CLI, T0, org_role="admin")
     bob = accounts.users.create("bob", CLI, T0)
     team = accounts.teams.create("vision", CLI, T0, administrator=ada.id)
@@ -79,15 +79,15 @@ def test_a_removed_member_loses_the_right(
 
 
 def test_a_revoked_or_expired_key_is_no_key(
-    catalogue: MetadataStore, directory: Directory, clock: Clock
+    metadata_store: MetadataStore, directory: Directory, clock: Clock
 ) -> None:
-    user = catalogue.accounts.users.create("ada", CLI, T0)
-    revoked, key = catalogue.accounts.keys.create("a", CLI, T0, user_id=user.id)
-    expiring, _ = catalogue.accounts.keys.create("b", CLI, T0, user_id=user.id, expires_ms=T0 + 60_000)
+    user = metadata_store.accounts.users.create("ada", CLI, T0)
+    revoked, key = metadata_store.accounts.keys.create("a", CLI, T0, user_id=user.id)
+    expiring, _ = metadata_store.accounts.keys.create("b", CLI, T0, user_id=user.id, expires_ms=T0 + 60_000)
     assert isinstance(directory.of_key(revoked), User)
     assert isinstance(directory.of_key(expiring), User)
     assert directory.of_key("rvt-nonsense") is None
-    catalogue.accounts.keys.revoke(key.id, CLI, T0)
+    metadata_store.accounts.keys.revoke(key.id, CLI, T0)
     directory.rights_changed()
     assert directory.of_key(revoked) is None
     clock.ms += 60_000 + KEY_LIFE_MS
@@ -95,45 +95,45 @@ def test_a_revoked_or_expired_key_is_no_key(
 
 
 def test_a_token_from_before_accounts_acts_as_the_teams_service_account(
-    catalogue: MetadataStore, directory: Directory, project_id: int, clock: Clock
+    metadata_store: MetadataStore, directory: Directory, project_id: int, clock: Clock
 ) -> None:
-    secret, token = catalogue.tokens.create("cluster A", T0)
+    secret, token = metadata_store.tokens.create("cluster A", T0)
     assert directory.of_key(secret) is None
-    team = catalogue.accounts.teams.create("vision", CLI, T0)
+    team = metadata_store.accounts.teams.create("vision", CLI, T0)
     with pytest.raises(UnknownAccount, match="belongs to no team yet"):
         directory.project(project_id)
-    catalogue.accounts.teams.adopt(team.id, CLI, T0)
+    metadata_store.accounts.teams.adopt(team.id, CLI, T0)
     directory.rights_changed()
     principal = directory.of_key(secret)
     assert isinstance(principal, ServiceAccount)
     project = directory.project(project_id)
     assert directory.decide(principal, Action.PROJECT_DELETE, project) is Decision.ALLOWED
     assert directory.decide(principal, Action.MEMBER_INVITE, project.entity) is Decision.DENIED
-    catalogue.tokens.revoke(token.id, T0)
+    metadata_store.tokens.revoke(token.id, T0)
     clock.ms += KEY_LIFE_MS  # `runvitals token revoke` raises no generation
     assert directory.of_key(secret) is None
 
 
-def test_settings_change_decisions(catalogue: MetadataStore, directory: Directory) -> None:
+def test_settings_change_decisions(metadata_store: MetadataStore, directory: Directory) -> None:
     assert not directory.policies().anonymous_read
-    catalogue.accounts.settings.put({"anonymous_read": True, "signup": "open"}, CLI, T0)
+    metadata_store.accounts.settings.put({"anonymous_read": True, "signup": "open"}, CLI, T0)
     directory.rights_changed()
     assert directory.policies().anonymous_read
 
 
-def test_a_suspended_user_and_a_users_own_space(catalogue: MetadataStore, directory: Directory) -> None:
-    catalogue.accounts.users.create("root-of-all", CLI, T0, org_role="admin")
-    ada = catalogue.accounts.users.create("ada", CLI, T0)
+def test_a_suspended_user_and_a_users_own_space(metadata_store: MetadataStore, directory: Directory) -> None:
+    metadata_store.accounts.users.create("root-of-all", CLI, T0, org_role="admin")
+    ada = metadata_store.accounts.users.create("ada", CLI, T0)
     space = directory.entity(ada.entity_id)
     principal = directory.user(ada.id)
     assert principal is not None
     assert directory.decide(principal, Action.PROJECT_CREATE, space) is Decision.ALLOWED
-    catalogue.accounts.users.update(ada.id, CLI, T0, state="suspended")
+    metadata_store.accounts.users.update(ada.id, CLI, T0, state="suspended")
     directory.rights_changed()
     principal = directory.user(ada.id)
     assert principal is not None
     assert directory.decide(principal, Action.PROJECT_CREATE, space) is Decision.HIDDEN
-    catalogue.accounts.users.delete(ada.id, CLI, T0)
+    metadata_store.accounts.users.delete(ada.id, CLI, T0)
     directory.rights_changed()
     assert directory.user(ada.id) is None
     with pytest.raises(UnknownAccount):

@@ -49,8 +49,8 @@ def test_from_an_empty_server_to_a_team_with_a_key(command: Command, where: str)
     members = as_json(command("team", "members", "vision", "--json"))
     assert [(member["name"], member["role"]) for member in members] == [("ada", "admin"), ("bob", "member")]
     key = command("key", "create", "laptop", "--user", "bob", "--scope", "ingest", "--team", "vision").strip()
-    with open_metadata_store(where) as catalogue:
-        row = catalogue.accounts.keys.check(key, created["created_ms"])
+    with open_metadata_store(where) as metadata_store:
+        row = metadata_store.accounts.keys.check(key, created["created_ms"])
         assert row is not None
         assert row.scope == "ingest"
     listed = command("key", "list")
@@ -64,8 +64,8 @@ def test_from_an_empty_server_to_a_team_with_a_key(command: Command, where: str)
 
 
 def test_a_team_adopts_what_was_there(command: Command, where: str) -> None:
-    with open_metadata_store(where) as catalogue:
-        catalogue.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], 1)
+    with open_metadata_store(where) as metadata_store:
+        metadata_store.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], 1)
     command("team", "create", "vision")
     adopted = as_json(command("team", "adopt", "vision", "--json"))
     assert adopted["projects"] > 0
@@ -97,8 +97,8 @@ def test_a_password_comes_from_stdin(command: Command, where: str, monkeypatch: 
 
     monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
     created = as_json(command("user", "create", "ada", "--admin", "--password", "--json"))
-    with open_metadata_store(where) as catalogue:
-        stored = catalogue.accounts.credentials.password(created["id"])
+    with open_metadata_store(where) as metadata_store:
+        stored = metadata_store.accounts.credentials.password(created["id"])
     assert stored is not None
     assert Passwords().check("correct horse battery", stored.hash)
     monkeypatch.setattr("sys.stdin", io.StringIO("short\n"))

@@ -1,7 +1,7 @@
 """Principals and policies, as the metadata store has them, from a cache that a change of rights empties.
 
 Example:
-    >>> directory = Directory(catalogue, now_ms, time.monotonic)
+    >>> directory = Directory(metadata_store, now_ms, time.monotonic)
     >>> principal = directory.of_key(secret)
     >>> directory.decide(principal, Action.RUN_CREATE, directory.project(project_id))
     <Decision.ALLOWED: 'allowed'>
@@ -51,10 +51,10 @@ class Directory:
     """
 
     def __init__(
-        self, catalogue: MetadataStore, now_ms: Callable[[], int], monotonic: Callable[[], float]
+        self, metadata_store: MetadataStore, now_ms: Callable[[], int], monotonic: Callable[[], float]
     ) -> None:
-        self._catalogue = catalogue
-        self._accounts = catalogue.accounts
+        self._metadata_store = metadata_store
+        self._accounts = metadata_store.accounts
         self._now_ms = now_ms
         self._cache = DecisionCache(self._accounts.generation, monotonic)
 
@@ -119,7 +119,7 @@ class Directory:
 
     def _of_token(self, secret: str, now_ms: int) -> ServiceAccount | None:
         legacy = self._accounts.service_accounts.legacy()
-        if legacy is None or self._catalogue.tokens.check(secret, now_ms) is None:
+        if legacy is None or self._metadata_store.tokens.check(secret, now_ms) is None:
             return None
         return self._service(legacy.id, KeyLimits(KeyScope.WRITE))
 

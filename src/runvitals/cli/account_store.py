@@ -46,8 +46,8 @@ def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
         print(f"runvitals: accounts require {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
     try:
-        with open_metadata_store(store_locations(arguments)[1]) as catalogue:
-            result = work(catalogue.accounts, arguments, CLI, time.time_ns() // 1_000_000)
+        with open_metadata_store(store_locations(arguments)[1]) as metadata_store:
+            result = work(metadata_store.accounts, arguments, CLI, time.time_ns() // 1_000_000)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     if arguments.json:

@@ -7,5 +7,5 @@ from runvitals.store.metadata.accounts.account_store import AccountStore
 
 
 @pytest.fixture
-def accounts(catalogue: MetadataStore) -> AccountStore:
-    return catalogue.accounts
+def accounts(metadata_store: MetadataStore) -> AccountStore:
+    return metadata_store.accounts

@@ -31,25 +31,25 @@ def test_a_store_of_before_accounts_is_adopted_by_a_team(empty: NewAddress) -> N
         database.write(lambda connection, s=statement: connection.execute(text(s)))
     database.close()
 
-    with open_metadata_store(address) as catalogue:
-        secret, _ = catalogue.tokens.create("cluster A", T0)
-        assert catalogue.accounts.users.page() == []
-        assert catalogue.accounts.service_accounts.legacy() is None
+    with open_metadata_store(address) as metadata_store:
+        secret, _ = metadata_store.tokens.create("cluster A", T0)
+        assert metadata_store.accounts.users.page() == []
+        assert metadata_store.accounts.service_accounts.legacy() is None
         newest = RunSort("started_ms")
-        assert [run.uid for run in catalogue.runs.page(Filter(), newest, T0).runs] == ["otter-1"]
+        assert [run.uid for run in metadata_store.runs.page(Filter(), newest, T0).runs] == ["otter-1"]
 
-        ada = catalogue.accounts.users.create("ada", CLI, T0, org_role="admin")
-        team = catalogue.accounts.teams.create("vision", CLI, T0, administrator=ada.id)
-        assert catalogue.accounts.teams.adopt(team.id, CLI, T0) == 2
-        assert catalogue.accounts.teams.adopt(team.id, CLI, T0) == 0
+        ada = metadata_store.accounts.users.create("ada", CLI, T0, org_role="admin")
+        team = metadata_store.accounts.teams.create("vision", CLI, T0, administrator=ada.id)
+        assert metadata_store.accounts.teams.adopt(team.id, CLI, T0) == 2
+        assert metadata_store.accounts.teams.adopt(team.id, CLI, T0) == 0
 
-        project = catalogue.accounts.project_members.get(3)
+        project = metadata_store.accounts.project_members.get(3)
         assert (project.entity_id, project.visibility, project.owner_id) == (team.id, "team", None)
-        legacy = catalogue.accounts.service_accounts.legacy()
+        legacy = metadata_store.accounts.service_accounts.legacy()
         assert legacy is not None
         assert (legacy.team_id, legacy.kind) == (team.id, "legacy")
-        assert catalogue.tokens.check(secret, T0) is not None
-        assert [run.uid for run in catalogue.runs.page(Filter(), newest, T0).runs] == ["otter-1"]
+        assert metadata_store.tokens.check(secret, T0) is not None
+        assert [run.uid for run in metadata_store.runs.page(Filter(), newest, T0).runs] == ["otter-1"]
 
 
 def test_the_migration_makes_the_tables_of_the_code(address: str) -> None:

@@ -118,6 +118,8 @@ def test_an_invitation_by_e_mail(accounts: AccountStore, ada: UserRow) -> None:
     accounts.invitations.accept(secret, eve.id, CLI, T0)
     assert accounts.users.get(eve.id).state == "active"
     assert accounts.users.by_address("eve@example.org") == accounts.users.get(eve.id)
+    primary, other = accounts.emails.of_user(eve.id)
+    assert (primary.address, primary.is_primary, other.verified_ms) == ("eve@example.org", True, None)
     grants = accounts.user_grants(eve.id, T0)
     assert grants is not None
     assert grants.teams[team.id].role == "member"
@@ -169,10 +171,10 @@ def test_accepting_lowers_no_role(accounts: AccountStore, ada: UserRow) -> None:
 
 
 def test_a_restricted_project_and_its_members(
-    catalogue: MetadataStore, accounts: AccountStore, ada: UserRow, bob: UserRow
+    metadata_store: MetadataStore, accounts: AccountStore, ada: UserRow, bob: UserRow
 ) -> None:
-    catalogue.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], T0)
-    project_id = catalogue.projects.id("digits")
+    metadata_store.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], T0)
+    project_id = metadata_store.projects.id("digits")
     team = accounts.teams.create("vision", CLI, T0, administrator=ada.id)
     assert accounts.teams.adopt(team.id, CLI, T0) == 2  # the projects digits and default
     by_ada = Actor("user", "ada", ada.id)
@@ -194,3 +196,21 @@ def test_a_restricted_project_and_its_members(
     assert grants is not None
     assert grants.projects == {}
     assert accounts.project_members.get(project_id).owner_id is None
+
+
+@pytest.mark.parametrize("end", ["remove", "demote", "delete"])
+def test_invitations_end_with_the_right_to_invite(
+    accounts: AccountStore, ada: UserRow, bob: UserRow, end: str
+) -> None:
+    accounts.teams.create("vision", CLI, T0, administrator=ada.id)
+    accounts.members.add("vision", "bob", "admin", CLI, T0)
+    by_bob = Actor("user", "bob", bob.id)
+    secret, _ = accounts.invitations.create("vision", "eve@example.org", "member", by_bob, T0)
+    if end == "remove":
+        accounts.members.remove("vision", "bob", CLI, T0)
+    elif end == "demote":
+        accounts.members.set_role("vision", "bob", "member", CLI, T0)
+    else:
+        accounts.teams.delete("vision", CLI, T0)
+    with pytest.raises(NoLongerValid):
+        accounts.invitations.by_secret(secret, T0)

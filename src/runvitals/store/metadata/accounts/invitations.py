@@ -273,6 +273,9 @@ def _verify_address(connection: Connection, user_id: int, address: str, now_ms: 
             "created_ms": now_ms,
         }
         connection.execute(insert(email).values(values))
+    unverified = (email.c.user_id == user_id, email.c.is_primary, email.c.verified_ms.is_(None))
+    if connection.execute(update(email).where(*unverified).values(is_primary=False)).rowcount:
+        connection.execute(update(email).where(*mine).values(is_primary=True))
     waiting = (user_account.c.id == user_id, user_account.c.state == "unverified")
     connection.execute(update(user_account).where(*waiting).values(state="active"))
 

@@ -52,8 +52,8 @@ class KeyTable:
     """The table of API keys, including revoked ones.
 
     Example:
-        >>> secret, key = catalogue.accounts.keys.create("laptop", CLI, now_ms, user_id=1)
-        >>> catalogue.accounts.keys.check(secret, now_ms).user_id
+        >>> secret, key = metadata_store.accounts.keys.create("laptop", CLI, now_ms, user_id=1)
+        >>> metadata_store.accounts.keys.check(secret, now_ms).user_id
         1
     """
 

@@ -14,12 +14,13 @@ from runvitals.store.metadata.accounts.tables import (
     custom_role,
     email,
     entity,
+    invitation,
     membership,
     project_member,
     user_account,
 )
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
-from runvitals.store.metadata.accounts.teams import living_team
+from runvitals.store.metadata.accounts.teams import living_team, revoke_invitations
 from runvitals.store.metadata.accounts.users import user_by_name
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project
@@ -112,6 +113,9 @@ class MemberTable:
                 raise UnknownAccount(f"{user_name} is not a member of {team_name}")
             base, role_id = resolve_role(connection, role)
             connection.execute(update(membership).where(*mine).values(role=base, custom_role_id=role_id))
+            if before == "admin":
+                theirs = (invitation.c.team_id == found.id, invitation.c.invited_by == user.id)
+                revoke_invitations(connection, *theirs)
             check_team_administrators(connection, found.id)
             record(
                 connection,
@@ -216,6 +220,7 @@ def remove_member(connection: Connection, team_id: int, user_id: int) -> bool:
             project_member.c.user_id == user_id, project_member.c.project_id.in_(theirs)
         )
     )
+    revoke_invitations(connection, invitation.c.team_id == team_id, invitation.c.invited_by == user_id)
     owned = update(project).where(project.c.entity_id == team_id, project.c.owner_id == user_id)
     connection.execute(owned.values(owner_id=None))
     rights_changed(connection)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
-from runvitals.store.metadata.accounts.tables import entity, membership, service_account, team
+from runvitals.store.metadata.accounts.tables import entity, invitation, membership, service_account, team
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project
 
@@ -177,6 +177,7 @@ class TeamTable:
         def work(connection: Connection) -> None:
             found = _team(connection, name)
             connection.execute(update(entity).where(entity.c.id == found.id).values(deleted_ms=deleted_ms))
+            revoke_invitations(connection, invitation.c.team_id == found.id)
             record(connection, now_ms, by, action, entity=(found.id, found.name))
             rights_changed(connection)
 
@@ -236,3 +237,9 @@ def living_team(connection: Connection, name: str) -> TeamRow:
     if found.deleted_ms is not None:
         raise UnknownAccount(f"there is no team {name!r}")
     return found
+
+
+def revoke_invitations(connection: Connection, *conditions: ColumnElement[bool]) -> None:
+    """End the pending invitations that fit: with the team, or with the right of whoever invited."""
+    pending = update(invitation).where(invitation.c.state == "pending", *conditions)
+    connection.execute(pending.values(state="revoked"))
