@@ -17,7 +17,7 @@ import pytest
 
 from runvitals.query import open_run
 from runvitals.relay.batch import CONSOLE, LIFECYCLE, Batch, LogRow, Note, RunFacts, Samples, WriterFacts
-from runvitals.relay.destination import Context, Gone, Rejected, Retry
+from runvitals.relay.destination import Context, Gone, Rejected, Retry, Unauthorized
 from runvitals.relay.destinations.wandb.account import WandbAddress, authorization
 from runvitals.relay.destinations.wandb.destination import WandbDestination
 from runvitals.relay.engine.destination_spec import DestinationSpec
@@ -157,7 +157,9 @@ def test_repeated_batch_is_stored_once(server: WandbServer, source: Source) -> N
     assert [line["system.cpu"] for line in lines] == [1.0, 2.0, 3.0, 4.0]
 
 
-@pytest.mark.parametrize(("status", "kind"), [(500, Retry), (429, Retry), (401, Retry), (422, Rejected)])
+@pytest.mark.parametrize(
+    ("status", "kind"), [(500, Retry), (429, Retry), (401, Unauthorized), (422, Rejected)]
+)
 def test_failed_request_changes_nothing(
     server: WandbServer, source: Source, status: int, kind: type[Exception]
 ) -> None:
@@ -176,8 +178,11 @@ def test_failed_request_changes_nothing(
 
 def test_missing_api_key(source: Source) -> None:
     del source.environ["WANDB_API_KEY"]
-    with pytest.raises(Retry, match="no API key for http://127"):
+    with pytest.raises(Unauthorized, match="no API key for http://127") as raised:
         source.deliver(source.samples(["cpu"], [(1.0,)]))
+    assert not raised.value.remedied()
+    source.environ["WANDB_API_KEY"] = "k" * 40
+    assert raised.value.remedied()
 
 
 def test_project_without_write_access(source: Source) -> None:

@@ -9,12 +9,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from runvitals.relay.destination import Rejected, Retry
+from runvitals.relay.destination import Rejected, Retry, Unauthorized
 from runvitals.relay.destinations.wandb.account import authorization
 from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.version import __version__
 
-_KEY_WAIT_S = 300.0
 _UNAUTHORIZED = frozenset({401, 403})
 
 # W&B's own client has called it, with more fields, since 2019.
@@ -87,8 +86,8 @@ class WandbApi:
     ) -> ServerResponse:
         secret = authorization(self._http.url, self._environ)
         if secret is None:
-            raise Retry(
-                f"no API key for {self._http.url}: run `wandb login` or set WANDB_API_KEY", _KEY_WAIT_S
+            raise self._unauthorized(
+                f"no API key for {self._http.url}: run `wandb login` or set WANDB_API_KEY", secret
             )
         headers = {
             "Authorization": secret,
@@ -98,11 +97,20 @@ class WandbApi:
         }
         response = self._http.post(path, json.dumps(body).encode(), headers)
         if response.status in _UNAUTHORIZED:
-            raise Retry(
-                f"{self._http.url} rejected the API key: {response.status} {response.text()}", _KEY_WAIT_S
+            raise self._unauthorized(
+                f"{self._http.url} rejected the API key: {response.status} {response.text()}", secret
             )
         response.check(f"{self._http.url}, {what}")
         return response
+
+    def _unauthorized(self, text: str, secret: str | None) -> Unauthorized:
+        def has_another_key() -> bool:
+            try:
+                return authorization(self._http.url, self._environ) not in (None, secret)
+            except (OSError, ValueError):  # ~/.netrc is being edited
+                return False
+
+        return Unauthorized(text, has_another_key)
 
     def close(self) -> None:
         self._http.close()
