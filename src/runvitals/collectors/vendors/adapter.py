@@ -297,3 +297,16 @@ def _unreported(vendor: Vendor, devices: Sequence[VendorDevice]) -> dict[str, st
         for reading in vendor.readings
         if reading.key != TOTAL and not any(device.has(reading.key) for device in devices)
     }
+
+
+def __getattr__(name: str) -> str:
+    """Keys that packages with a vendor may still import from here."""
+    if name not in ("LIMIT", "POWER", "USED"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import warnings  # only for those packages
+
+    from runvitals.collectors.vendors import devices
+
+    warnings.warn(f"{name} has moved to {devices.__name__}", DeprecationWarning, stacklevel=2)
+    key: str = getattr(devices, name)
+    return key
