@@ -249,7 +249,7 @@ async function errorText(response: Response): Promise<string> {
   } catch {
     // Not JSON, for example a proxy's error page: report the status.
   }
-  return `The server answered ${response.status} ${response.statusText}`;
+  return `The server responded with ${response.status} ${response.statusText}`;
 }
 
 export function address(path: string, params: Params = {}): string {

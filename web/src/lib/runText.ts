@@ -37,7 +37,7 @@ export const isStopping = (run: Pick<RunRow, 'state' | 'stop_requested_ms'>): bo
 
 /** What each state means. */
 export const STATE_TEXT: Record<string, string> = {
-  running: 'The run is running and its monitor reports.',
+  running: 'The run is in progress, and its monitor is reporting.',
   finished: 'The run ended without an error.',
   failed: 'The run ended with an exit code other than 0.',
   crashed: 'The run was ended by a signal.',
