@@ -147,7 +147,7 @@ def postgresql(testrun_uid: str) -> postgres.Server:
     if postgres.programs() is None:
         pytest.skip("PostgreSQL is not installed")
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return postgres.Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", lives_with=session)
+    return postgres.Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", owner_pid=session)
 
 
 def test_what_is_known_of_runs_can_be_in_postgresql(
@@ -262,7 +262,7 @@ def test_a_store_is_not_backed_up_with_the_metadata_of_another(
     os.replace(tmp_path / "theirs" / "catalogue.db", ours / "catalogue.db")
     assert main(["store", "backup", str(copy), "--store", str(ours)]) == 1
     said = capsys.readouterr()
-    assert f"belongs to another store than {ours}: " in said.err
+    assert f"belongs to a different store than {ours}: " in said.err
     assert "files copied" not in said.out
     assert not copy.exists()
 

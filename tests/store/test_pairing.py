@@ -74,7 +74,7 @@ def test_an_empty_metadata_store_is_rejected(store: Path) -> None:
 def test_the_metadata_store_of_another_store_is_rejected(store: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     serve(other, run="badger")
-    with pytest.raises(StoreError, match="belongs to another store than"):
+    with pytest.raises(StoreError, match="belongs to a different store than"):
         serve(store, other / "catalogue.db", run="heron")
     serve(store, run="heron")
     serve(other, run="heron")
@@ -235,5 +235,5 @@ def test_a_store_that_lost_its_log_is_not_repaired_with_another_metadata_store(
     (store / "log.db").unlink()
     other = tmp_path / "other"
     serve(other, run="badger")
-    with pytest.raises(StoreError, match="belongs to another store than"):
+    with pytest.raises(StoreError, match="belongs to a different store than"):
         repair(str(store), str(other / "catalogue.db"), lambda text: None)

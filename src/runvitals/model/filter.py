@@ -42,7 +42,7 @@ class Predicate:
         if self.operator not in OPERATORS:
             raise ValueError(f"unknown operator {self.operator!r}; expected one of {' '.join(OPERATORS)}")
         if not isinstance(self.value, (int, float, str, bool)):
-            raise ValueError(f"invalid value for {self.field}; expected a number, a text, true or false")
+            raise ValueError(f"invalid value for {self.field}; expected a number, a string, true or false")
         if self.field in NUMBER_COLUMNS and self.scalar.kind != fields.NUMBER:
             raise ValueError(f"invalid value {self.value!r} for {self.field}; expected a number")
         if self.field not in (*TEXT_COLUMNS, *NUMBER_COLUMNS) and not is_field(self.field):

@@ -232,7 +232,7 @@ def schema(value: object) -> tuple[int, list[str]]:
     if not isinstance(schema_id, int) or isinstance(schema_id, bool) or not 0 <= schema_id < _MOST_SCHEMAS:
         raise ValueError(f"invalid id: expected an unsigned 32-bit integer, not {_shown(schema_id)}")
     if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
-        raise ValueError(f"invalid keys: expected a list of texts, not {_shown(keys)}")
+        raise ValueError(f"invalid keys: expected a list of strings, not {_shown(keys)}")
     sanitized = [sanitized_name(key) for key in keys]
     if len(set(sanitized)) != len(sanitized):
         raise ValueError("invalid keys: one of them occurs twice")

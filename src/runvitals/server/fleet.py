@@ -29,7 +29,7 @@ def check_aggregate(metric: str, t0: int, t1: int, bucket_ms: int | None) -> Non
         raise ValueError(f"t1 ({t1}) is before t0 ({t0})")
     if bucket_ms is not None and (t1 - t0) // bucket_ms > _MAX_BUCKETS:
         raise ValueError(
-            f"bucket={bucket_ms} ms makes {(t1 - t0) // bucket_ms:,} buckets from t0 to t1; "
+            f"bucket={bucket_ms} ms results in {(t1 - t0) // bucket_ms:,} buckets from t0 to t1; "
             f"at most {_MAX_BUCKETS:,} are allowed"
         )
 

@@ -45,7 +45,7 @@ def mismatch(store: PairingState, metadata_store: PairingState) -> str | None:
     """Why a sample store and a metadata store do not match; None if they do."""
     if store.pairing is not None and metadata_store.pairing is not None:
         if store.pairing[0] != metadata_store.pairing[0]:
-            return f"the metadata store {metadata_store.name} belongs to another store than {store.name}"
+            return f"the metadata store {metadata_store.name} belongs to a different store than {store.name}"
         if metadata_store.pairing[1] < store.pairing[1]:
             return f"the metadata store {metadata_store.name} is older than the store in {store.name}"
     elif store.pairing is not None:

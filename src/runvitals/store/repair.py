@@ -85,7 +85,7 @@ def _check_pair(store: SqliteChunks, metadata_store: MetadataStore) -> None:
     ours, theirs = store.store_id, metadata_store.issued_ids.pairing()
     if ours is not None and theirs is not None and ours != theirs[0]:
         raise StoreError(
-            f"the metadata store {metadata_store.issued_ids.name} belongs to another store than "
+            f"the metadata store {metadata_store.issued_ids.name} belongs to a different store than "
             f"{store.folder}: specify the right one with --catalogue, "
             "or a new one to restore runs from their samples"
         )

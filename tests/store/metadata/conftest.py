@@ -31,7 +31,7 @@ def postgresql(testrun_uid: str) -> Server:
     if programs() is None:
         pytest.skip("PostgreSQL is not installed")
     session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
-    return Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", lives_with=session)
+    return Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", owner_pid=session)
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, from the PATH or Debian's package; gone when who needed it has gone."""
+"""A private PostgreSQL server, from PATH or Debian's package. It stops when a given process ends."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import psycopg
 
 from tests.patience import PATIENCE_S
 
-_OWNER = "postgres"  # initdb and the server refuse to be root; Debian's package brings this user
+_OWNER = "postgres"  # initdb and the server refuse to run as root; Debian's package creates this user
 # Runs a server in the background until another process has ended, then removes its folder.
 _WATCH = """
 pid=$1 folder=$2
@@ -31,7 +31,7 @@ shift 2
 
 
 def programs() -> str | None:
-    """The folder of initdb and postgres; None where they are not installed."""
+    """The folder of initdb and postgres; None if they are not installed."""
     found = shutil.which("initdb")
     folders = sorted(glob.glob("/usr/lib/postgresql/*/bin"), key=lambda path: int(path.split("/")[4]))
     if found is None and folders:
@@ -40,20 +40,20 @@ def programs() -> str | None:
 
 
 class Server:
-    """A server on a socket in a folder of its own. It ends, and the folder goes, when a process has ended.
+    """A server on a socket in its own folder. When its owner has ended, it stops and the folder is removed.
 
     Args:
-        folder: where it lies, or is already running.
-        lives_with: the process whose end is its end.
+        folder: the folder, in which the server may already be running.
+        owner_pid: the process that the server stops after.
         durable: whether it waits for the disk.
     """
 
-    def __init__(self, folder: str, lives_with: int, durable: bool = False) -> None:
+    def __init__(self, folder: str, owner_pid: int, durable: bool = False) -> None:
         self.folder = folder
         with open(f"{folder}.lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not os.path.isdir(folder):
-                _start(folder, lives_with, durable)
+                _start(folder, owner_pid, durable)
 
     def address(self, database: str) -> str:
         return f"postgresql://{_OWNER}@/{database}?host={self.folder}"
@@ -65,7 +65,7 @@ class Server:
         return self.address(database)
 
 
-def _start(folder: str, lives_with: int, durable: bool) -> None:
+def _start(folder: str, owner_pid: int, durable: bool) -> None:
     bin_folder = programs()
     assert bin_folder is not None, "PostgreSQL is not installed"
     os.mkdir(folder, 0o700)
@@ -80,7 +80,7 @@ def _start(folder: str, lives_with: int, durable: bool) -> None:
     if not durable:
         settings |= {"fsync": "off", "full_page_writes": "off"}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    watch = ["sh", "-c", _WATCH, "watch", str(lives_with), folder]
+    watch = ["sh", "-c", _WATCH, "watch", str(owner_pid), folder]
     with open(f"{folder}/log", "w+b") as log:
         subprocess.run(
             [*watch, *become, f"{bin_folder}/postgres", "-D", data, *options],

@@ -179,7 +179,7 @@ NAMES = st.tuples(st.sampled_from("abc"), st.sampled_from(["monitor.n.1", "monit
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(asked=st.lists(st.lists(NAMES, min_size=1, max_size=5), min_size=2, max_size=6))
 def test_concurrent_registration(metadata_store: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
-    """Whatever the order in which they name whom, there is one of each."""
+    """There is one of each, regardless of the order in which they are registered."""
     example = next(EXAMPLES)
     joining = [
         [

@@ -69,7 +69,7 @@ class NeuronMonitor:
             silent_s, self._heard_s = mono_s - self._heard_s, None
             self._stream.close()
             self._stream = StreamingTool(self._argv, LONGEST_LINE)
-            raise ToolFailed(f"{self.path} printed nothing for {silent_s:.0f} s and is restarted")
+            raise ToolFailed(f"{self.path} printed nothing for {silent_s:.0f} s and is being restarted")
         reports = []
         for line in lines:
             if not line.strip():

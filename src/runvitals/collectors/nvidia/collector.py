@@ -131,7 +131,7 @@ class Nvidia:
         session = NvmlSession(self._nvml, self._members, self._numbers)
         if not session.devices and not session.problems:
             session.close()
-            raise NoGpu("the driver answers, but lists no GPU")
+            raise NoGpu("the driver responds, but lists no GPU")
         self._session = session
         if self._missing_uuids(session) or session.problems:
             self._look.failed(tick.mono_s)

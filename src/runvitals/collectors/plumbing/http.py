@@ -218,7 +218,7 @@ def _connect(address: HttpAddress, until_s: float) -> ByteStream:
         try:
             sock = _try(family, where, until_s)
         except TimeoutError:
-            raise HttpError("could not be connected to in time") from None
+            raise HttpError("did not accept the connection in time") from None
         except OSError as error:
             problem = error
             continue

@@ -28,7 +28,7 @@ def probe(scope: Scope) -> CompositeSource:
     cards = find_cards(scope)
     if not cards:
         on_bus = ", ".join(card.address for card in intel.cards(scope))
-        raise Absent(f"Intel's GPU at {on_bus} is used by neither of the drivers xe and i915")
+        raise Absent(f"the Intel GPU at {on_bus} uses neither the driver xe nor i915")
     kernel = IntelSysfs(cards)
     parts: list[Collector] = [kernel]
     numbers = [card.device.index for card in cards if card.address != INTEGRATED]

@@ -28,7 +28,7 @@ def probe(scope: Scope) -> CompositeSource:
     """The board's GPU. Raises Absent on other machines with devfreq."""
     compatible = read_text(scope.path("/proc/device-tree/compatible")) or ""
     if "nvidia,tegra" not in compatible:
-        raise Absent("no NVIDIA Jetson: /proc/device-tree/compatible names no nvidia,tegra")
+        raise Absent("no NVIDIA Jetson: /proc/device-tree/compatible does not contain nvidia,tegra")
     index = first_index(scope, "jetson")
     kernel = JetsonSysfs(scope, index)
     parts: list[Collector] = [kernel]

@@ -36,7 +36,7 @@ def probe(scope: Scope) -> Rockchip:
     if devfreq is None and load is None:
         if any(os.path.exists(place) for place in places):
             raise Absent(f"the load of the Rockchip NPU is {NO_LOAD}")
-        raise Absent(f"no Rockchip NPU: neither {DEBUG}, {PROC} nor an NPU in /sys/class/devfreq")
+        raise Absent(f"no Rockchip NPU: there is no {DEBUG}, no {PROC} and no NPU in /sys/class/devfreq")
     return Rockchip(scope, load, devfreq)
 
 

@@ -63,7 +63,7 @@ class EnvelopeValidator:
             raise out_of_range(f"keys: {STEP!r} is not allowed together with step, which is stored under it")
         metadata = decode_metadata(envelope, now_ms, self._limits)
         if envelope.seq is None and (columns is not None or metadata is not None):
-            raise malformed("seq is missing: the number that identifies this envelope of its writer")
+            raise malformed("seq is missing; it numbers the envelopes of a writer")
         return ValidEnvelope(envelope, raw_keys, keys, columns, metadata)
 
     def cache_keys(self, raw_keys: bytes, keys: KeyList) -> None:

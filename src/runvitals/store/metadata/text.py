@@ -24,7 +24,7 @@ def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
     """
     if not isinstance(text, str) or not 1 <= len(text) <= longest:
         shown = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
-        raise ValueError(f"invalid {what} {shown!r}; expected a text of 1 to {longest} characters")
+        raise ValueError(f"invalid {what} {shown!r}; expected a string of 1 to {longest} characters")
     return plain_text(text)
 
 

@@ -106,7 +106,7 @@ def test_bisects_a_batch_to_find_the_rejected_record(
     assert set(found) - {"writers"} == {f"section {index}" for index in range(1000)} - {"section 700"}
     (info,) = _rejected_records(sender)
     assert info["record"]["s" * 100] == {"a": 700}
-    assert "expected a text of 1 to 64 characters" in info["why"]
+    assert "expected a string of 1 to 64 characters" in info["why"]
     assert len(receiver.statistics.rejections) < 25
 
 

@@ -27,5 +27,5 @@ def stamp(connection: sqlite3.Connection, store_id: str) -> None:
 
 
 def is_another(stamped: str | None, store_id: str | None) -> bool:
-    """Whether a file with the id `stamped` belongs to another store than `store_id`."""
+    """Whether a file with the id `stamped` belongs to a different store than `store_id`."""
     return stamped is not None and store_id is not None and stamped != store_id
