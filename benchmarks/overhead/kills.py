@@ -105,7 +105,7 @@ def training_process_killed(kills: int) -> Losses:
             session.send("rows")
             time.sleep(random.uniform(0.3, 0.6))
             follower.poll()
-            # As a shell would: somebody waits for the process.
+            # Like a shell, wait for the process.
             reaper = threading.Thread(target=session.process.wait)
             reaper.start()
             killed_s = time.perf_counter()

@@ -28,7 +28,7 @@ class FileContents:
                 return
             length = int.from_bytes(header[12:16], "little")
             end = position + 24 + length
-            if not self.sound(header, length):
+            if not self._is_valid(header, length):
                 found = data.find(MAGIC, position + 1)
                 end = found if found >= 0 else self._part_of_magic(data, position + 1)
                 self._skip(position, end)
@@ -45,7 +45,7 @@ class FileContents:
             position = end
 
     @staticmethod
-    def sound(header: bytes, length: int) -> bool:
+    def _is_valid(header: bytes, length: int) -> bool:
         check = zlib.crc32(header[11:24]) % 2**24
         return (
             header[:4] == MAGIC and length <= MAX_PAYLOAD and int.from_bytes(header[8:11], "little") == check
@@ -54,7 +54,7 @@ class FileContents:
     @staticmethod
     def _part_of_magic(data: bytes, position: int) -> int:
         """A magic may begin in the last three bytes of a growing file."""
-        starts = [at for at in range(max(position, len(data) - 3), len(data)) if MAGIC.startswith(data[at:])]
+        starts = [i for i in range(max(position, len(data) - 3), len(data)) if MAGIC.startswith(data[i:])]
         return min(starts, default=len(data))
 
     def _skip(self, start: int, end: int) -> None:
@@ -66,7 +66,7 @@ class FileContents:
         """(type, seq, content): an object, a `dict` of a sample's time and values by key, or bytes."""
         schemas: dict[int, list[str]] = {}
         found = []
-        for type, seq, payload in self._unpacked():
+        for type, seq, payload in self._unsealed():
             content: Any = payload
             if type in JSON_TYPES:
                 content = json.loads(payload)
@@ -82,7 +82,7 @@ class FileContents:
             found.append((type, seq, content))
         return found
 
-    def _unpacked(self) -> list[tuple[int, int, bytes]]:
+    def _unsealed(self) -> list[tuple[int, int, bytes]]:
         found = []
         for frame in self.frames:
             if frame[0] == 9:

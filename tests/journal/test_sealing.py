@@ -1,4 +1,4 @@
-"""Sealing: the same records in less space, and no loss when it is interrupted."""
+"""Sealing keeps the same records in less space, and loses none when it is interrupted."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_incompressible_records_are_stored_unchanged(tmp_path: Path) -> None:
     assert tail.problems == []
 
 
-def test_whole_records_of_part_of_a_file_sealed_or_not(tmp_path: Path) -> None:
+def test_whole_records_of_part_of_a_sealed_or_unsealed_file(tmp_path: Path) -> None:
     path = write(tmp_path)
     raw = [(f.type, f.seq, f.payload) for f in whole_records(Path(path).read_bytes())]
     seal(path)

@@ -1,4 +1,4 @@
-"""A run some of whose samples are damaged: the rest is served, and every answer says so."""
+"""A run with damaged samples: the intact ones are served, and every response reports the damage."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = ("cpu", "memory", "network.receivedBytes")
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredServer]:
-    """A run in chunks of 2,000 s, whose oldest of each metric but `memory` are damaged."""
+    """A run in chunks of 2,000 s. The oldest chunk of each metric except `memory` is damaged."""
     monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
     server = StoredServer(tmp_path / "server")
     server.now_ms = T0 + 7_000_000
@@ -44,7 +44,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredSe
 
 
 def _damage(folder: Path, metric: int, number: int = 0) -> None:
-    """A chunk of a metric; 0 is the oldest."""
+    """Damage a chunk of a metric; number 0 is the oldest."""
     with (
         closing(sqlite3.connect(folder / "server" / "store" / "samples-2026-10.db")) as connection,
         connection,

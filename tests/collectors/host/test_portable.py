@@ -1,4 +1,4 @@
-"""macOS and Windows through psutil: on fake machines, and on this one."""
+"""Readings through psutil, for macOS and Windows: on fake machines, and on this one."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class FakeWindowsProcess(FakeProcess):
 
 
 class FakePsutil:
-    """The functions of psutil that are used, for a machine that tests can change."""
+    """The functions of psutil that the collectors use, for a machine that tests can change."""
 
     NoSuchProcess = NoSuchProcess
     AccessDenied = AccessDenied
@@ -192,7 +192,7 @@ def test_a_child_that_ends_does_not_make_cpu_negative(machine: Any) -> None:
     assert (readings["proc.count"], readings["cpu"]) == (2.0, 0.0)
 
 
-def test_new_children_are_searched_every_five_seconds(machine: Any) -> None:
+def test_new_children_are_looked_for_every_five_seconds(machine: Any) -> None:
     tree(machine)
     processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 0.0)

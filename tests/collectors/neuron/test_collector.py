@@ -209,7 +209,7 @@ def test_logical_cores(programs: Path, machine: Open) -> None:
 
 
 def test_the_driver_alone(tmp_path: Path, programs: Path, machine: Open) -> None:
-    """Without AWS programs, memory, errors and power are still read."""
+    """Without AWS's programs, memory, errors and power are still read."""
     plant(tmp_path, device(10, corrected=4) | device(2) | {"sys/module/neuron/version": "2.26.5.0\n"})
     collector = machine()
     tick = Tick(1.0)

@@ -77,7 +77,7 @@ def test_a_group_is_kept_until_its_process_ends_or_it_fails() -> None:
 
 
 def test_a_group_is_kept_until_it_is_overdue() -> None:
-    """Two and a half of its periods. The first one is measured for a moment only."""
+    """After two and a half periods. The first period of a process is only a moment long."""
     for period_s, holds in ((5.0, True), (0.06, False)):
         held = readings.HeldReadings(GROUPS)
         entry = {"pid": 10, "memory": {"host": 7}, "periods": {"memory": period_s}}
@@ -133,7 +133,7 @@ def entry(pid: int | None, tag: str) -> Report:
         (entry(784317, "job-5"), True),  # NEURON_PROCESS_TAG
         (entry(784318, "job-6"), False),
         (entry(1, "11"), False),  # process 1 is visible, so PIDs are ours, and tag 11 is another namespace's
-        (entry(None, "11"), False),  # neuron-rtd's
+        (entry(None, "11"), False),  # from neuron-rtd, without a process id
     ],
     ids=lambda value: f"{value.get('pid')}-{value['tag']}" if isinstance(value, dict) else None,
 )

@@ -195,7 +195,7 @@ def test_lost_position_causes_no_duplicates(journal: Journal, out: Path, format:
 def test_new_file_per_day_and_when_full(journal: Journal, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(files, "MAX_BYTES", 1)
     sender = Sender(journal.folder, f"files:{out}?format=csv")
-    for second in (0, 1, 86_400, -200_000):  # the last: somebody set the clock back
+    for second in (0, 1, 86_400, -200_000):  # before the last one, the clock was set back
         journal.sample(second, cpu=float(second))
         sender.send()
     sender.kill()

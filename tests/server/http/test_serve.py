@@ -1,4 +1,4 @@
-"""Serving: the settings of the interpreter."""
+"""While serving, the interpreter has other settings."""
 
 from __future__ import annotations
 

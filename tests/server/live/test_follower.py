@@ -1,4 +1,4 @@
-"""A run as it goes on: nothing twice, nothing missed."""
+"""Following a run while it is in progress: no event is repeated, and none is missed."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_too_much_news_becomes_a_reload(tmp_path: Path, monkeypatch: pytest.Monk
     assert "samples" not in news
     training.advance(1)
     (sample,) = page.news()["samples"]
-    assert sample["values"]["disk.readMBps"] > 0  # the counters before it are known all the same
+    assert sample["values"]["disk.readMBps"] > 0  # the counters before it are known nevertheless
 
 
 @pytest.mark.parametrize("text", ["junk", "a:b", "a:-1", "a:1,b", "a:١", "a:" + "9" * 30])
@@ -133,7 +133,7 @@ def server(tmp_path: Path) -> Iterator[tuple[str, Server]]:
 
 
 def test_over_the_wire(tmp_path: Path, server: tuple[str, Server]) -> None:
-    """Through uvicorn, two clients at once; the server ends though both are connected."""
+    """Through uvicorn, two clients at once; the server stops although both are connected."""
     training = Training(tmp_path)
     training.advance(2)
     url, _ = server
@@ -149,7 +149,7 @@ def test_over_the_wire(tmp_path: Path, server: tuple[str, Server]) -> None:
         training.advance(1)
         assert _next_news(lines)["samples"][0]["t"] == T0 + 2000
         seen = [sample["t"] for sample in _next_news(second.iter_lines())["samples"]]
-        assert seen[:2] == [T0, T0 + 1000]  # it may have come late enough to get the third at once
+        assert seen[:2] == [T0, T0 + 1000]  # it may have joined late enough to get the third one immediately
 
 
 def _next_news(lines: Iterator[str]) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 
 class TrainerCallback:
     def on_epoch_end(self, *args: object, **others: object) -> None:
-        """An event that nobody minds."""
+        """An event that no callback handles."""
 
 
 class TrainingArguments:

@@ -55,7 +55,7 @@ def end(found: Batch, state: str = "finished") -> Batch:
 
 
 def shown(board: LatestRunValues, now: int = T0) -> dict[str, float]:
-    """`name{labels}` -> value, of the page at a time."""
+    """`name{labels}` -> value, from the page at a given time."""
     lines = render(board.samples(now), TEXT).decode().splitlines()
     pairs = (line.rpartition(" ") for line in lines if not line.startswith("#"))
     return {name: float(value) for name, _, value in pairs}
@@ -110,7 +110,7 @@ def test_values_expire(why: str) -> None:
         now = T0 + 10_001
     else:
         board.add(end(batch(memory_percent=1.0)), now)
-        assert any("process_cpu" in name for name in shown(board, now))  # short runs are seen, too
+        assert any("process_cpu" in name for name in shown(board, now))  # short runs are scraped, too
         now += LINGER_MS
     assert not any("process_cpu" in name for name in shown(board, now))
 
@@ -248,7 +248,9 @@ def test_serves_a_run_after_the_clock_was_set(
     sender.send()
     assert b"runvitals_process_cpu" in get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)[0]
     sender.kill()
-    again = Sender(journal.folder, "prometheus:127.0.0.1:0")  # the position is all that it knows of the clock
+    again = Sender(
+        journal.folder, "prometheus:127.0.0.1:0"
+    )  # all it has about the clock is the saved position
     journal.monitor.sample(behind.now_ms(), {"memory.usedMB": 3.0})
     again.send()
     body, _ = get(f"http://127.0.0.1:{page.port}/metrics", OPENMETRICS)
@@ -268,7 +270,7 @@ def test_prometheus_scrapes_the_page(
         assert found["value"][1] == "0.5"
         assert found["metric"]["run"] == "abc"
         (meta,) = prometheus.ask("targets/metadata", metric="runvitals_network_interface_sent_bytes")
-        assert (meta["type"], meta["unit"]) == ("counter", "bytes")  # of OpenMetrics: it asked for that
+        assert (meta["type"], meta["unit"]) == ("counter", "bytes")  # from OpenMetrics, which it requested
         journal.monitor.json(frames.LIFECYCLE, {"t": now_ms(), "what": "end", "state": "failed"})
         sender.send()
         page.latest("abc")._ended["node1"] = (now_ms() - LINGER_MS, "failed")  # some time later

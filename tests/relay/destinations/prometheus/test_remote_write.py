@@ -119,7 +119,7 @@ def test_gaps_and_end_are_staleness_markers(
 
 
 def test_times_ascend_across_key_sets(journal: Journal, target: RecordingServer, sender: Sender) -> None:
-    for second in (0, 1, 3, 2, 2):  # somebody set the clock back
+    for second in (0, 1, 3, 2, 2):  # the clock was set back
         slow = {"memory_percent": 50.0} if second % 2 else {}
         journal.sample(second, cpu=float(second), **slow)
     for step in range(3):
