@@ -47,6 +47,9 @@ it('bytes of a machine are in readable units', () => {
     ['memory.total_bytes', '23.5 GiB'],
     ['bytes', 'many'],
   ]);
+  expect(machineRows({ command: ['python', 'train.py', '--note', 'two words'] })).toEqual([
+    ['command', "python train.py --note 'two words'"],
+  ]);
 });
 
 it('git is a branch and a commit, as far as they are known', () => {

@@ -76,9 +76,13 @@ export function rows(value: Record<string, Json>, prefix = ''): [string, string]
   });
 }
 
-/** Rows of a machine's facts: bytes in readable units. */
+const isTextList = (value: Json | undefined): value is string[] => Array.isArray(value) && value.every((one) => typeof one === 'string');
+
+/** Rows of a machine's facts: bytes in readable units, the command as a shell shows it. */
 export function machineRows(facts: Record<string, Json>): [string, string][] {
-  return rows(facts).map(([name, text]) =>
+  const { command, ...others } = facts;
+  const shown = isTextList(command) ? { ...others, command: commandText(command) } : facts;
+  return rows(shown).map(([name, text]) =>
     /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes')] : [name, text],
   );
 }
