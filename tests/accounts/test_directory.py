@@ -138,3 +138,28 @@ def test_a_suspended_user_and_a_users_own_space(metadata_store: MetadataStore, d
     assert directory.user(ada.id) is None
     with pytest.raises(UnknownAccount):
         directory.entity(999)
+
+
+def test_a_guest_link_reads_one_project_until_it_ends(
+    metadata_store: MetadataStore, directory: Directory, project_id: int, clock: Clock
+) -> None:
+    accounts = metadata_store.accounts
+    team = accounts.teams.create("vision", CLI, T0)
+    accounts.teams.adopt(team.id, CLI, T0)
+    secret, link = accounts.guest_links.create(CLI, T0, project_id=project_id, expires_ms=T0 + 60_000)
+    principal = directory.of_link(secret)
+    assert principal is not None
+    project = directory.project(project_id)
+    assert directory.decide(principal, Action.RUN_READ, project) is Decision.ALLOWED
+    assert directory.decide(principal, Action.RUN_CREATE, project) is Decision.DENIED
+    assert directory.of_link("nonsense") is None
+    assert accounts.guest_links.all(T0, project_id=project_id) == [link]
+    clock.ms += 60_000 + KEY_LIFE_MS
+    assert directory.of_link(secret) is None
+    other, revoked = accounts.guest_links.create(CLI, T0, project_id=project_id)
+    assert directory.of_link(other) is not None
+    accounts.guest_links.revoke(revoked.id, CLI, T0)
+    directory.rights_changed()
+    assert directory.of_link(other) is None
+    with pytest.raises(ValueError, match="one project or one run"):
+        accounts.guest_links.create(CLI, T0)

@@ -21,6 +21,7 @@ from runvitals.accounts.matrix import Role
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
     Access,
+    GuestLink,
     KeyLimits,
     KeyScope,
     Membership,
@@ -78,6 +79,11 @@ class Directory:
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         return self._cache.get(("key", digest, self._period()), lambda: self._of_key(secret))
 
+    def of_link(self, secret: str) -> GuestLink | None:
+        """Whoever has this link; None if it is not valid."""
+        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
+        return self._cache.get(("link", digest, self._period()), lambda: self._of_link(secret))
+
     def entity(self, entity_id: int) -> Entity:
         """A team, or a user's own space.
 
@@ -116,6 +122,14 @@ class Directory:
         if key.user_id is not None:
             return self._user(key.user_id, limits)
         return None if key.service_account_id is None else self._service(key.service_account_id, limits)
+
+    def _of_link(self, secret: str) -> GuestLink | None:
+        link = self._accounts.guest_links.check(secret, self._now_ms())
+        if link is None:
+            return None
+        if link.project_id is not None:
+            return GuestLink("project", link.project_id)
+        return None if link.run_id is None else GuestLink("run", link.run_id)
 
     def _of_token(self, secret: str, now_ms: int) -> ServiceAccount | None:
         legacy = self._accounts.service_accounts.legacy()

@@ -14,6 +14,7 @@ from runvitals.store.metadata.accounts.grants import (
     service_grants,
     user_grants,
 )
+from runvitals.store.metadata.accounts.guest_links import GuestLinkTable
 from runvitals.store.metadata.accounts.invitations import InvitationTable
 from runvitals.store.metadata.accounts.keys import KeyTable
 from runvitals.store.metadata.accounts.members import MemberTable
@@ -33,7 +34,7 @@ class AccountStore:
 
     Attributes:
         users, emails, credentials, sessions, one_time_tokens, teams, members, roles, service_accounts, keys,
-        invitations, project_members, settings, audit: the tables, by what they hold.
+        invitations, project_members, guest_links, settings, audit: the tables, by what they hold.
     """
 
     def __init__(self, database: Database) -> None:
@@ -50,6 +51,7 @@ class AccountStore:
         self.keys = KeyTable(database)
         self.invitations = InvitationTable(database)
         self.project_members = ProjectMemberTable(database)
+        self.guest_links = GuestLinkTable(database)
         self.settings = SettingTable(database)
         self.audit = AuditTable(database)
 

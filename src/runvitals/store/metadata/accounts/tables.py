@@ -347,6 +347,21 @@ invitation = Table(
     sqlite_autoincrement=True,
 )
 
+guest_link = Table(
+    "guest_link",
+    metadata,
+    id_column(),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), index=True),
+    Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), index=True),
+    _by_user("created_by"),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger),
+    Column("revoked_ms", BigInteger),
+    CheckConstraint("(project_id IS NULL) <> (run_id IS NULL)", name="one_target"),
+    sqlite_autoincrement=True,
+)
+
 # Names are copied and there are no foreign keys: a row stays as it was written.
 audit_event = Table(
     "audit_event",

@@ -1,0 +1,116 @@
+"""Links that let anyone read a project or a run: read-only, expiring and revocable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
+
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
+from runvitals.store.metadata.accounts.tables import guest_link
+from runvitals.store.metadata.database import Database
+
+
+@dataclass(frozen=True, slots=True)
+class GuestLinkRow:
+    """A link without its secret, to a project or to a run."""
+
+    id: int
+    project_id: int | None
+    run_id: int | None
+    created_by: int | None
+    created_ms: int
+    expires_ms: int | None
+
+
+_LINKS = select(*[guest_link.c[name] for name in GuestLinkRow.__dataclass_fields__])
+
+
+class GuestLinkTable:
+    """The table of guest links."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self,
+        by: Actor,
+        now_ms: int,
+        *,
+        project_id: int | None = None,
+        run_id: int | None = None,
+        expires_ms: int | None = None,
+    ) -> tuple[str, GuestLinkRow]:
+        """Create a link to a project or a run; returns its secret and its record. The secret is shown once.
+
+        Raises:
+            ValueError: not exactly one of both, or it would have expired already.
+        """
+        if (project_id is None) == (run_id is None):
+            raise ValueError("a link is to one project or one run")
+        if expires_ms is not None and expires_ms <= now_ms:
+            raise ValueError("the link would have expired already")
+        secret, digest = new_secret()
+        values = {
+            "digest": digest,
+            "project_id": project_id,
+            "run_id": run_id,
+            "created_by": by.user_id,
+            "created_ms": now_ms,
+            "expires_ms": expires_ms,
+        }
+
+        def work(connection: Connection) -> GuestLinkRow:
+            connection.execute(insert(guest_link).values(values))
+            row = connection.execute(_LINKS.where(guest_link.c.digest == digest)).one()
+            about = {"project": project_id, "run": run_id}
+            record(connection, now_ms, by, "link.create", target=str(row.id), after=about)
+            return GuestLinkRow(**row._asdict())
+
+        return secret, self._database.write(work)
+
+    def check(self, secret: str, now_ms: int) -> GuestLinkRow | None:
+        """The valid link with this secret; None if there is none."""
+        statement = _LINKS.where(guest_link.c.digest == digest_of(secret), *_valid(now_ms))
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else GuestLinkRow(**row._asdict())
+
+    def all(
+        self, now_ms: int, *, project_id: int | None = None, run_id: int | None = None
+    ) -> list[GuestLinkRow]:
+        """The valid links to a project, or to a run."""
+        target = (
+            guest_link.c.run_id == run_id if project_id is None else guest_link.c.project_id == project_id
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(_LINKS.where(target, *_valid(now_ms)).order_by(guest_link.c.id))
+            return [GuestLinkRow(**row._asdict()) for row in rows]
+
+    def revoke(self, link_id: int, by: Actor, now_ms: int) -> None:
+        """Revoke a link. Revoking it twice has no effect.
+
+        Raises:
+            UnknownAccount: there is no such link.
+        """
+
+        def work(connection: Connection) -> None:
+            mine = guest_link.c.id == link_id
+            if connection.execute(select(guest_link.c.id).where(mine)).first() is None:
+                raise UnknownAccount(f"there is no link with id {link_id}")
+            living = update(guest_link).where(mine, guest_link.c.revoked_ms.is_(None))
+            if connection.execute(living.values(revoked_ms=now_ms)).rowcount:
+                record(connection, now_ms, by, "link.revoke", target=str(link_id))
+                rights_changed(connection)
+
+        self._database.write(work)
+
+
+def _valid(now_ms: int) -> tuple[ColumnElement[bool], ...]:
+    return (
+        guest_link.c.revoked_ms.is_(None),
+        or_(guest_link.c.expires_ms.is_(None), guest_link.c.expires_ms > now_ms),
+    )
