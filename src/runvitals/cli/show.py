@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from dataclasses import asdict
 from typing import Any
 
@@ -54,7 +55,7 @@ def _facts(run: Run) -> list[list[str]]:
         ["started", f"{moment(run.started_ms)} UTC"],
         ["duration", duration(run.duration_ms)],
         ["hosts", inert(_hosts(run.hosts))],
-        ["command", inert(" ".join(run.command))],
+        ["command", inert(shlex.join(run.command))],
         ["tags", inert(", ".join(run.tags))],
         ["notes", inert(run.notes)],
         ["lost records", str(run.lost_records or "")],
@@ -70,13 +71,18 @@ def _hosts(hosts: list[Host]) -> str:
 
 def _sections(run: Run) -> list[tuple[str, list[str]]]:
     sections = [
-        ("config", [inert(f"{key} = {value}") for key, value in run.config.items()]),
-        ("summary", [inert(f"{key} = {value}") for key, value in run.summary.items()]),
+        ("config", [inert(f"{key} = {_value(value)}") for key, value in run.config.items()]),
+        ("summary", [inert(f"{key} = {_value(value)}") for key, value in run.summary.items()]),
         ("events", [inert(f"{moment(e.time_ms)}  {e.level}  {e.name}: {e.text}") for e in run.events]),
         ("not measured", _not_measured(run)),
         ("problems in the journal", [inert(problem) for problem in run.problems]),
     ]
     return [(heading, lines) for heading, lines in sections if lines]
+
+
+def _value(value: Any) -> str:
+    """A text as it is, anything else as JSON: `true`, as the page shows it, rather than `True`."""
+    return value if isinstance(value, str) else json.dumps(finite(value), ensure_ascii=False)
 
 
 def _not_measured(run: Run) -> list[str]:
