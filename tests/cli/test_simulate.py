@@ -55,8 +55,10 @@ def test_live_simulation_stops_on_ctrl_c(tmp_path: Path) -> None:
     eventually(lambda: [one for one in open_run("latest", str(tmp_path)).statistics("cpu") if one.n >= 3])
     assert open_run("latest", str(tmp_path)).state == "running"
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=PATIENCE_S)
+    out, _ = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 130
+    assert "log() rows in " in out
+    assert "per second" not in out
     run = open_run("latest", str(tmp_path))
     assert (run.state, run.facts.signal) == ("stopped", 2)
 
