@@ -116,7 +116,7 @@ def test_a_token_from_before_accounts_acts_as_the_teams_service_account(
 
 def test_settings_change_decisions(metadata_store: MetadataStore, directory: Directory) -> None:
     assert not directory.policies().anonymous_read
-    metadata_store.accounts.settings.put({"anonymous_read": True, "signup": "open"}, CLI, T0)
+    metadata_store.accounts.settings.put({"anonymous_access": "read"}, CLI, T0)
     directory.rights_changed()
     assert directory.policies().anonymous_read
 

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.decision import Decision, decide
 from runvitals.accounts.decision_cache import DecisionCache
 from runvitals.accounts.matrix import Role
+from runvitals.accounts.organisation_settings import policies_of
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
     Access,
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 KEY_LIFE_MS: Final = 5000
 """How long a key is taken as valid without a look-up, unless rights change: expiry is noticed this late."""
-_POLICIES: Final = tuple(field.name for field in fields(OrganisationPolicies))
 _ACTIONS: Final = {action.value: action for action in Action}
 
 
@@ -110,8 +109,7 @@ class Directory:
         return self._now_ms() // KEY_LIFE_MS
 
     def _policies(self) -> OrganisationPolicies:
-        stored = self._accounts.settings.all()
-        return OrganisationPolicies(**{name: bool(stored[name]) for name in _POLICIES if name in stored})
+        return policies_of(self._accounts.settings.all())
 
     def _of_key(self, secret: str) -> User | ServiceAccount | None:
         now_ms = self._now_ms()

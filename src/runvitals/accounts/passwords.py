@@ -1,7 +1,7 @@
 """Passwords: which are accepted, and argon2id hashes of them.
 
-A hash takes 64 MiB and about 0.15 s, so that guessing is slow. At most two are computed at a time, and a few
-may wait: otherwise signing in would be a way to use up a server's memory.
+A hash takes 64 MiB and about 0.2 s of CPU, so that guessing is slow. At most two are computed at a time, and
+a few may wait: otherwise signing in would be a way to use up a server's memory.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ MAX_ENTITY_NAME = 64
 MAX_ADDRESS = 254
 MAX_DISPLAY_NAME = 64
 _ENTITY_NAME = re.compile(r"[a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9])){0,63}")
+_DOMAIN = re.compile(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*")
 _FORBIDDEN = frozenset(
     ("Cc", "Cf", "Cs", "Co", "Zl", "Zp")
 )  # controls, and what reverses the direction of text
@@ -38,7 +39,7 @@ def entity_name(text: str) -> str:
         'vision-lab'
     """
     name = text.lower()
-    if not name.isascii() or not _ENTITY_NAME.fullmatch(name):
+    if not text.isascii() or not _ENTITY_NAME.fullmatch(name):
         raise ValueError(
             f"invalid name {text[:60]!r}; expected 1 to {MAX_ENTITY_NAME} characters: letters a to z, digits "
             "and single - or _ between them"
@@ -80,10 +81,19 @@ def address_key(address: str) -> str:
         raise ValueError(f"invalid e-mail address {address[:60]!r}")
     if any(letter.isspace() or not letter.isprintable() or letter in '@<>,;:"()[]\\' for letter in local):
         raise ValueError(f"invalid e-mail address {address[:60]!r}")
+    return f"{local.lower()}@{domain_key(domain)}"
+
+
+def domain_key(domain: str) -> str:
+    """The form in which domains of e-mail addresses are compared: lower case, in ASCII.
+
+    Raises:
+        ValueError: not a domain.
+    """
     try:
-        ascii_domain = domain.encode("idna").decode("ascii").lower()
+        ascii_domain = domain.strip().encode("idna").decode("ascii").lower()
     except UnicodeError:
-        raise ValueError(f"invalid e-mail address {address[:60]!r}: invalid domain") from None
-    if not re.fullmatch(r"(?:[a-z0-9](?:[a-z0-9-]*[a-z0-9])?\.)+[a-z0-9-]*[a-z][a-z0-9-]*", ascii_domain):
-        raise ValueError(f"invalid e-mail address {address[:60]!r}: invalid domain")
-    return f"{local.lower()}@{ascii_domain}"
+        ascii_domain = ""
+    if not _DOMAIN.fullmatch(ascii_domain):
+        raise ValueError(f"invalid domain {domain[:60]!r} of an e-mail address")
+    return ascii_domain
