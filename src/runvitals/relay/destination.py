@@ -94,7 +94,7 @@ class Unauthorized(Retry):
 
 
 class TooEarly(Exception):
-    """The server does not accept this batch yet; the text tells the user why, and what to do."""
+    """The server does not accept this batch yet; the text says why, and what the user can do."""
 
 
 class RejectedRecord(NamedTuple):
@@ -130,7 +130,7 @@ class Rejected(Exception):
 
 
 class Gone(Exception):
-    """The server wants no more data of this run; the text tells the user why."""
+    """The server accepts no more data for this run; the text says why."""
 
 
 class Paused(Gone):
@@ -153,8 +153,8 @@ class Context:
             position after each round of `deliver` calls, whether they returned or raised.
         save: saves the state immediately, for actions that must not be repeated (the id of a run just created
             at the server).
-        request_stop: call it when the server asks for the run to be stopped; the text tells the user who
-            asked. The training receives SIGINT, or its callback is called.
+        request_stop: call it when the server requests that the run be stopped; the text says who
+            requested it. The training receives SIGINT, or its callback is called.
     """
 
     __slots__ = ("cwd", "environ", "folder", "request_stop", "run_id", "save", "state")

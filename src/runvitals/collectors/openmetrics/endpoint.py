@@ -221,7 +221,7 @@ class ExporterEndpoint:
             self._hung = (
                 f"{self._address} has not responded for more than 30 s, and the request cannot be aborted"
             )
-        except Exception as error:  # noqa: BLE001 - the other endpoints must go on
+        except Exception as error:  # noqa: BLE001 - the other endpoints must still be read
             self._hung = f"{self._address}: {type(error).__name__}: {error}"
         else:
             self._hung = ""

@@ -112,24 +112,24 @@ def _groups(text: str) -> Iterator[Lines]:
 
 
 def _whole_lines(text: str) -> Iterator[str]:
-    """The lines. A line that a narrow terminal has wrapped, so that its border is on the next one, is
-    joined.
+    """The lines. A line that a narrow terminal has wrapped, so that its border is on the next line, is joined
+    with that one.
     """
-    begun = ""
+    pending = ""
     for line in text.splitlines():
-        goes_on = line[:1] not in ("|", "+", "") and len(begun) < _WIDEST
+        continues = line[:1] not in ("|", "+", "") and len(pending) < _WIDEST
         # Spaces after a border may be the rest of the line's width, or a wrapped cell.
-        if begun and goes_on and (begun.rstrip()[-1:] != "|" or line.rstrip()[-1:] == "|"):
-            line = begun + line
-        elif begun:
-            yield begun
-        begun = ""
+        if pending and continues and (pending.rstrip()[-1:] != "|" or line.rstrip()[-1:] == "|"):
+            line = pending + line
+        elif pending:
+            yield pending
+        pending = ""
         if line[:1] == "|" and line[-1:] not in ("|", "+"):
-            begun = line
+            pending = line
         else:
             yield line
-    if begun:
-        yield begun
+    if pending:
+        yield pending
 
 
 def _column(group: Lines, numbered: Sequence[str]) -> int | None:

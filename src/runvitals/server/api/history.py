@@ -36,7 +36,7 @@ async def run_history(
     rank: Annotated[int | None, Query(description="Only of this rank.", ge=0, le=2**31)] = None,
     max_points: MaxPoints = 1000,
     resolution: Annotated[
-        Literal["auto", "raw"], Query(description="`raw` = every call, whatever `max_points` says.")
+        Literal["auto", "raw"], Query(description="`raw` = every call, regardless of `max_points`.")
     ] = "auto",
 ) -> Response:
     """The numbers that `log()` wrote, by step, for each process that logged.

@@ -64,7 +64,7 @@ async def run_metrics(
     t1: Millis = None,
     max_points: MaxPoints = 1000,
     resolution: Annotated[
-        Literal["auto", "raw"], Query(description="`raw` = every sample, whatever `max_points` says.")
+        Literal["auto", "raw"], Query(description="`raw` = every sample, regardless of `max_points`.")
     ] = "auto",
     after: Annotated[
         str | None,

@@ -175,8 +175,8 @@ class StoredRun:
         rates = [one for one in wanted if one.rate is not None and one.stored in extents]
         if rates:  # a rate starts with the second sample of its counter
             begin = min(extents[one.stored].first_ms for one in rates)
-            begun = self._series.samples(rates, begin, begin + _LOOK_BACK_MS)
-            first += [int(one.t[0]) for one in begun if len(one)]
+            starts = self._series.samples(rates, begin, begin + _LOOK_BACK_MS)
+            first += [int(one.t[0]) for one in starts if len(one)]
         return (min(first), max(one.last_ms for one in extents.values())) if first else None
 
     def samples(
