@@ -78,7 +78,7 @@ def test_unreachable_server_is_an_error(
 ) -> None:
     receiver.faults.extend([(503, "0")] * 5)
     assert main(["sync", "one", "--to", receiver.url]) == 1
-    assert "one (node1) is not delivered: " in capsys.readouterr().err
+    assert "one (node1) was not delivered: " in capsys.readouterr().err
     assert main(["relay", "status"]) == 0
     assert " failing " in capsys.readouterr().out
 
@@ -105,7 +105,7 @@ def test_unreachable_server_does_not_block_other_destinations(
     assert main(["sync", "--all"]) == 1
     assert receiver.runs() == 5
     reported = capsys.readouterr().err
-    assert reported.count("is not delivered: ") == 3
+    assert reported.count("was not delivered: ") == 3
     assert f"{away} is unreachable: skipping the remaining runs" in reported
     last = reported.splitlines()[-1]
     assert last.startswith("runvitals: not delivered: ")

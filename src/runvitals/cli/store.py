@@ -98,7 +98,8 @@ def _check(folder: str, metadata_store: str | None) -> int:
         for problem in check_metadata_store(folder, address):
             print(problem)
             found += 1
-    print(f"{found} problems" if found else f"{folder}: no problems found")
+    counted = "1 problem" if found == 1 else f"{found} problems"
+    print(counted if found else f"{folder}: no problems found")
     return 1 if found else 0
 
 

@@ -144,7 +144,7 @@ class DestinationSync:
             return False
         except (Retry, OSError) as error:
             self._failures += 1
-            _print_error(f"{inert(run_id)} ({inert(cursor.host)}) is not delivered: {inert(error)}")
+            _print_error(f"{inert(run_id)} ({inert(cursor.host)}) was not delivered: {inert(error)}")
             return False
         self._failures = 0
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
