@@ -30,8 +30,12 @@ class CachedRead:
             TooSlow: `work` took too long.
             Busy: too many requests are waiting.
         """
-        async with self._lock:
+        with workers.waiting():
+            await self._lock.acquire()
+        try:
             return await workers.run(work, self._refresh_if_stale)
+        finally:
+            self._lock.release()
 
     @property
     def users(self) -> int:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TypeVar
 
 import anyio
@@ -64,12 +65,22 @@ class Workers:
                 return work()
 
         slot = object()
-        try:
-            with anyio.fail_after(self._waits_s):
-                await self._slots.acquire_on_behalf_of(slot)
-        except TimeoutError:
-            raise Busy("the server is busy with other requests: try again later") from None
+        with self.waiting():
+            await self._slots.acquire_on_behalf_of(slot)
         try:
             return await anyio.to_thread.run_sync(timed, limiter=self._threads)
         finally:
             self._slots.release_on_behalf_of(slot)
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Limits how long a request waits for its turn.
+
+        Raises:
+            Busy: it took too long.
+        """
+        try:
+            with anyio.fail_after(self._waits_s):
+                yield
+        except TimeoutError:
+            raise Busy("the server is busy with other requests: try again later") from None
