@@ -105,7 +105,7 @@ def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredSer
 
 
 def test_requests_beyond_the_limit_are_told_to_retry() -> None:
-    workers = Workers(1, deadline_s=5)
+    workers = Workers(1, deadline_s=PATIENCE_S)
     let_go = threading.Event()
     reported: list[str] = []
 

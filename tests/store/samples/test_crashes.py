@@ -49,9 +49,9 @@ class WriterProcess:
         """Kill it. Returns the last acknowledged batch of each run."""
         self._process.send_signal(signal.SIGKILL)
         output, _ = self._process.communicate(timeout=PATIENCE_S)
-        # The last line may be incomplete: that batch does not count as acknowledged.
-        lines = output[: output.rfind(b"\n") + 1].decode().splitlines()
-        return {int(run): int(seq) for run, seq in (line.split() for line in lines)}
+        # A line may be incomplete: that batch does not count as acknowledged.
+        lines = [line.split() for line in output[: output.rfind(b"\n") + 1].decode().splitlines()]
+        return {int(fields[0]): int(fields[1]) for fields in lines if len(fields) == 2}
 
 
 def test_kill_9_neither_loses_nor_duplicates_acknowledged_samples(folder: str) -> None:
