@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Scope, Tick
-from runvitals.collectors.host import portable
+from runvitals.collectors.host import psutil_sources
 from runvitals.collectors.host.ena import Ena
 from runvitals.collectors.host.process import RunProcessUsage
 from runvitals.collectors.sources import probe_all
 from runvitals.metrics import DEFINITIONS
 from tests.collectors import trees
 from tests.collectors.host.test_ena import COUNTS, Card
-from tests.collectors.host.test_portable import FakePsutil, FakeWindowsProcess, tree
+from tests.collectors.host.test_psutil_sources import FakePsutil, FakeWindowsProcess, tree
 from tests.collectors.trees import plant, process, put
 
 if TYPE_CHECKING:
@@ -103,13 +103,13 @@ def mac_and_windows() -> list[tuple[str, str]]:
     tree(machine, FakeWindowsProcess)
     scope = Scope(pids=[10])
     collectors: list[Collector] = [
-        portable.PsutilProcesses(scope, machine),  # type: ignore[arg-type]
-        portable.PsutilCpu(machine),  # type: ignore[arg-type]
-        portable.PsutilLoad(machine, "win32"),  # type: ignore[arg-type]
-        portable.PsutilMemory(machine),  # type: ignore[arg-type]
-        portable.PsutilDisk(machine),  # type: ignore[arg-type]
-        portable.PsutilNetwork(machine),  # type: ignore[arg-type]
-        portable.watch_filesystems(scope, machine, "darwin"),  # type: ignore[arg-type]
+        psutil_sources.PsutilProcesses(scope, machine),  # type: ignore[arg-type]
+        psutil_sources.PsutilCpu(machine),  # type: ignore[arg-type]
+        psutil_sources.PsutilLoad(machine, "win32"),  # type: ignore[arg-type]
+        psutil_sources.PsutilMemory(machine),  # type: ignore[arg-type]
+        psutil_sources.PsutilDisk(machine),  # type: ignore[arg-type]
+        psutil_sources.PsutilNetwork(machine),  # type: ignore[arg-type]
+        psutil_sources.watch_filesystems(scope, machine, "darwin"),  # type: ignore[arg-type]
     ]
     return written(collectors)
 

@@ -10,7 +10,7 @@ import pytest
 from runvitals.collectors.amd.probe import probe as probe_amd
 from runvitals.collectors.nvidia.collector import Nvidia
 from runvitals.collectors.sources import probe_all
-from runvitals.collectors.vendors.detection import first_index
+from runvitals.collectors.vendors.probes import first_index
 from runvitals.monitor.sampler import Sampler
 from tests.collectors.amd.cards import card
 from tests.collectors.nvidia.fake import FakeGpu, FakeNvml

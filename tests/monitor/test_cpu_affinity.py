@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from runvitals.monitor.cpu_affinity import EVERY_S, CpuAffinity
-from runvitals.monitor.processes import WatchedProcess
+from runvitals.monitor.watched_processes import WatchedProcess
 
 pytestmark = pytest.mark.skipif(
     not hasattr(os, "sched_setaffinity") or len(os.sched_getaffinity(0)) < 2,

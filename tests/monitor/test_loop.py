@@ -25,9 +25,9 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.monitor.clients import Listener
 from runvitals.monitor.loop import ENDING_RETRY_S, FIRST_ATTACH_S, Monitor
 from runvitals.monitor.oom_kills import OomKillDetector
-from runvitals.monitor.processes import CLOSING_GRACE_S
 from runvitals.monitor.relay_connection import RelayConnection
 from runvitals.monitor.sampler import Sampler
+from runvitals.monitor.watched_processes import CLOSING_GRACE_S
 
 T0_S = 1_760_000_000.0
 YEAR_S = 365.0 * 86_400

@@ -12,7 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable, Set
 
-    from runvitals.monitor.processes import WatchedProcess
+    from runvitals.monitor.watched_processes import WatchedProcess
 
 EVERY_S = 2.0
 # With more processors than this, the scheduler finds an idle one.

@@ -12,9 +12,9 @@ from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
 from runvitals.monitor.journal_files import JournalFiles
 from runvitals.monitor.poller import DescriptorWatcher
-from runvitals.monitor.processes import CLOSING, GONE, NEVER, WatchedProcess, stop_signal
 from runvitals.monitor.recorder import MonitorRecorder
 from runvitals.monitor.sampler import Schedule
+from runvitals.monitor.watched_processes import CLOSING, GONE, NEVER, WatchedProcess, stop_signal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

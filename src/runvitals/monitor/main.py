@@ -24,8 +24,8 @@ from runvitals.monitor.forked_task import ForkedTask
 from runvitals.monitor.loop import Monitor
 from runvitals.monitor.oom_kills import OomKillDetector
 from runvitals.monitor.predecessor import Predecessor
-from runvitals.monitor.processes import inherited_pidfd
 from runvitals.monitor.sampler import Sampler
+from runvitals.monitor.watched_processes import inherited_pidfd
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

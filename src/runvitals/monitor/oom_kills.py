@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from typing import Protocol
 
-    from runvitals.monitor.processes import WatchedProcess
+    from runvitals.monitor.watched_processes import WatchedProcess
 
     class OomKillCount(Protocol):
         """`collectors.plumbing.cgroup.OomKills`."""

@@ -10,9 +10,9 @@ import pytest
 
 from runvitals.collectors.base import Absent, Tick
 from runvitals.collectors.plumbing.tool import ToolFailed
-from runvitals.collectors.vendors.detection import jetson, npu, tenstorrent
 from runvitals.collectors.vendors.jetson_rails import find_meters
 from runvitals.collectors.vendors.jetson_tegrastats import Tegrastats, parse
+from runvitals.collectors.vendors.probes import jetson, npu, tenstorrent
 from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import plant, put, sample
 from tests.collectors.vendors.machines import pci, tool, values

@@ -10,8 +10,8 @@ import pytest
 
 from runvitals.collectors.base import Absent, Tick
 from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
-from runvitals.collectors.vendors.detection import intel
 from runvitals.collectors.vendors.intel_xpu_smi import READINGS, XpuSmi
+from runvitals.collectors.vendors.probes import intel
 from runvitals.metrics import DEFINITIONS
 from tests.collectors.plumbing.test_tool import program, soon
 from tests.collectors.trees import plant, put

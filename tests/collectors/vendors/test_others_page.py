@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.sources import probe_all
-from runvitals.collectors.vendors.detection import ORDER
+from runvitals.collectors.vendors.probes import ORDER
 from tests.collectors.trees import BARE_VM, plant, put
 from tests.collectors.vendors.machines import tool, values
 

@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.collectors.base import Absent, Tick
 from runvitals.collectors.sources import probe_all
-from runvitals.collectors.vendors.detection import rockchip
+from runvitals.collectors.vendors.probes import rockchip
 from runvitals.collectors.vendors.rockchip import devfreq_load, mean_load
 from tests.collectors.trees import BARE_VM, Tree, plant, put
 

@@ -20,7 +20,7 @@ from runvitals.collectors.base import Every
 from runvitals.collectors.plumbing import pci
 from runvitals.collectors.plumbing.background import BackgroundReader
 from runvitals.collectors.plumbing.run_processes import RunProcesses
-from runvitals.collectors.vendors.detection import first_index
+from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -22,9 +22,9 @@ from __future__ import annotations
 from runvitals.collectors.base import Absent, Every
 from runvitals.collectors.plumbing.excerpt import first_lines
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
-from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.devices import MOST_DEVICES, TOTAL, KnownDevices, VendorDevice, write
 from runvitals.collectors.vendors.devices import Reading as Reading
+from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from runvitals.collectors.plumbing import lenient_json
 from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.quantity import split
 from runvitals.collectors.vendors.adapter import Reading, Smi, Vendor, locate
-from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.devices import LIMIT, POWER, TOTAL, USED
 from runvitals.collectors.vendors.formats import healthy, objects, text_of
+from runvitals.collectors.vendors.probes import first_index
 from runvitals.collectors.vendors.text_tables import grid
 
 TYPE_CHECKING = False

@@ -10,9 +10,9 @@ from runvitals.collectors.base import Absent, read_text
 from runvitals.collectors.plumbing import pci, sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.tool import find
-from runvitals.collectors.vendors.detection import first_index, intel
 from runvitals.collectors.vendors.devices import LIMIT, POWER, SHARE, USED, VendorDevice, complete, write
 from runvitals.collectors.vendors.intel_xpu_smi import XpuSmi
+from runvitals.collectors.vendors.probes import first_index, intel
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

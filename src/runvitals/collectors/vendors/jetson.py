@@ -11,9 +11,9 @@ from runvitals.collectors.plumbing import sysfs
 from runvitals.collectors.plumbing.composite import CompositeSource
 from runvitals.collectors.plumbing.tool import find
 from runvitals.collectors.vendors import jetson_rails
-from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.devices import POWER, TOTAL, USED, VendorDevice, complete, write
 from runvitals.collectors.vendors.jetson_tegrastats import GPU_RAIL, Tegrastats
+from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

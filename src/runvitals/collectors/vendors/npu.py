@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from runvitals.collectors.base import Absent
 from runvitals.collectors.plumbing import sysfs
-from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.devices import USED, VendorDevice, write
+from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

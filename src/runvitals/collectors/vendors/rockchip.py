@@ -11,8 +11,8 @@ import os
 from runvitals.collectors.base import Absent, open_if_there, read_text
 from runvitals.collectors.plumbing import sysfs
 from runvitals.collectors.plumbing.quantity import split
-from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.devices import VendorDevice, write
+from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

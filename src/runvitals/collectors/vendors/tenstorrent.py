@@ -8,9 +8,9 @@ from __future__ import annotations
 from runvitals.collectors.base import read_text
 from runvitals.collectors.plumbing import lenient_json, pci, sysfs
 from runvitals.collectors.vendors.adapter import Reading, Vendor, watch
-from runvitals.collectors.vendors.detection import first_index
 from runvitals.collectors.vendors.devices import LIMIT, POWER, VendorDevice, complete, write
 from runvitals.collectors.vendors.formats import objects
+from runvitals.collectors.vendors.probes import first_index
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ envelope            decodes MessagePack and JSON
 columns             times and values as arrays
 metadata_records    events, facts, console output and endings
 validation          everything that can be checked before anything is written
-writers             registers writers and their lists of keys
+writer_registry     registers writers and their lists of keys
 recorder            writes metadata, then samples
 sample_commits      hands samples to the sample store, which commits them (`commit_thread` there)
 ==================  ====================================================================================
 
-`group_commit` writes the metadata of concurrent requests in one transaction, `logged_rows` summarizes rows of
-`log()`, `heartbeats` records which writers are alive, `errors` are the responses to rejected requests.
+`metadata_commits` writes the metadata of concurrent requests in one transaction, `logged_rows` summarizes
+rows of `log()`, `heartbeats` records which writers are alive, `errors` are responses to rejected requests.
 """

@@ -16,14 +16,14 @@ import numpy as np
 from runvitals.model.errors import UnknownRun
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
-from runvitals.server.ingest.group_commit import GroupCommit
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.logged_rows import logged_rows
+from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
-from runvitals.server.ingest.writers import KnownWriter, WriterRegistry
+from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry
 from runvitals.server.library import RunVersion
 from runvitals.store.errors import QueryFailed
 from runvitals.store.metadata import KeyList, MetadataStore

@@ -11,7 +11,7 @@ from runvitals.server.ingest.envelope import NOT_SENT, Envelope, decode_keys
 from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, check_depth, decode_metadata
-from runvitals.server.ingest.writers import WriterRegistry, registration
+from runvitals.server.ingest.writer_registry import WriterRegistry, registration
 from runvitals.store.metadata import KeyList
 from runvitals.store.metadata.metrics import MAX_KEY, MetricTable
 

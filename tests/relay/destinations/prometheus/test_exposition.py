@@ -21,7 +21,7 @@ from runvitals.relay.batch import Batch, LogRow, Note, RunFacts, Samples, Writer
 from runvitals.relay.destinations.prometheus import destination
 from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT, content_type, render
 from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LINGER_MS, LatestRunValues
-from runvitals.relay.destinations.timeseries.naming import Namer
+from runvitals.relay.timeseries.naming import Namer
 from tests.patience import PATIENCE_S
 from tests.relay.journals import Journal, Sender
 from tests.relay.real_servers import Prometheus, get

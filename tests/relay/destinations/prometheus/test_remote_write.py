@@ -15,7 +15,7 @@ from runvitals.journal import frames
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.prometheus import snappy
-from runvitals.relay.destinations.timeseries import push_destination
+from runvitals.relay.timeseries import push_destination
 from tests.relay.destinations.prometheus import messages
 from tests.relay.journals import RUN, Journal, Sender
 from tests.relay.real_servers import Prometheus, VictoriaMetrics

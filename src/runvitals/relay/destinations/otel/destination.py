@@ -13,11 +13,11 @@ from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context
 from runvitals.relay.destinations.otel.message import Json, Protobuf
 from runvitals.relay.destinations.otel.naming import OtelNamer, resource
-from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
-from runvitals.relay.destinations.timeseries.push_destination import PushingDestination, RejectedPoints
 from runvitals.relay.engine.credentials import credentials_are_for, headers, parse_headers
 from runvitals.relay.engine.http_client import ServerResponse
 from runvitals.relay.engine.url_address import UrlAddress
+from runvitals.relay.timeseries.batch_series import SeriesPoints
+from runvitals.relay.timeseries.push_destination import PushingDestination, RejectedPoints
 
 ENDPOINT = "http://localhost:4318"
 PATH = "/v1/metrics"

@@ -14,8 +14,8 @@ from typing import Any
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.protobuf import fixed64, text, uint, varint
-from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints
-from runvitals.relay.destinations.timeseries.naming import Labels, MetricFamily
+from runvitals.relay.timeseries.batch_series import SeriesPoints
+from runvitals.relay.timeseries.naming import Labels, MetricFamily
 from runvitals.version import __version__
 
 Resource = Mapping[str, str | int]

@@ -14,8 +14,8 @@ from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.metric import placeholders
 from runvitals.metrics.unit import UNITS
 from runvitals.relay.batch import Batch
-from runvitals.relay.destinations.timeseries.naming import Labels, MetricFamily, Namer
-from runvitals.relay.destinations.timeseries.naming import named as prometheus_named
+from runvitals.relay.timeseries.naming import Labels, MetricFamily, Namer
+from runvitals.relay.timeseries.naming import named as prometheus_named
 
 LOG = MetricFamily("runvitals.log", "gauge", "1", "What the program logged under the name in runvitals.key.")
 LOG_STEP = MetricFamily("runvitals.log.step", "gauge", "1", "The step of the newest log() call.")

@@ -8,13 +8,7 @@ from collections.abc import Iterator
 from runvitals.model.state import silence_ms
 from runvitals.relay.batch import Batch, WriterFacts
 from runvitals.relay.destinations.prometheus.exposition import Sample
-from runvitals.relay.destinations.timeseries.naming import (
-    LabeledSeries,
-    Labels,
-    MetricFamily,
-    Namer,
-    logged_numbers,
-)
+from runvitals.relay.timeseries.naming import LabeledSeries, Labels, MetricFamily, Namer, logged_numbers
 
 RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "The name, group and job type of a run.")
 RUN_STATE = MetricFamily(

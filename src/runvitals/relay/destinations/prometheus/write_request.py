@@ -13,8 +13,8 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from runvitals.protobuf import text, uint, varint
-from runvitals.relay.destinations.timeseries.batch_series import SeriesPoints, Values
-from runvitals.relay.destinations.timeseries.naming import LabeledSeries, MetricFamily
+from runvitals.relay.timeseries.batch_series import SeriesPoints, Values
+from runvitals.relay.timeseries.naming import LabeledSeries, MetricFamily
 
 # Prometheus' stale marker: a NaN that marks the end of a series.
 STALE = struct.pack("<Q", 0x7FF0000000000002)

@@ -11,7 +11,7 @@ from math import isnan
 from typing import Any, NamedTuple
 
 from runvitals.relay.batch import Batch, Samples
-from runvitals.relay.destinations.timeseries.naming import LabeledSeries, Namer, logged_numbers
+from runvitals.relay.timeseries.naming import LabeledSeries, Namer, logged_numbers
 
 Values = list[float | None]
 _MAX_KEYS = 10_000  # remembered per writer, to end their series

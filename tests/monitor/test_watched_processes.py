@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.monitor.processes import (
+from runvitals.monitor.watched_processes import (
     CLOSING,
     CLOSING_GRACE_S,
     GONE,

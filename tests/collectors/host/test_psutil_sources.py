@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from runvitals.collectors.base import Absent, Scope
-from runvitals.collectors.host import portable
+from runvitals.collectors.host import psutil_sources
 from tests.collectors.trees import sample
 
 if TYPE_CHECKING:
@@ -163,7 +163,7 @@ def tree(machine: FakePsutil, kind: type[FakeProcess] = FakeProcess) -> list[Fak
 
 def test_the_process_tree(machine: Any) -> None:
     root, child, _ = tree(machine)
-    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
+    processes = psutil_sources.PsutilProcesses(Scope(pids=[10]), machine)
     assert sample(processes, 1.0) == {
         "proc.count": 3.0,
         "proc.cpu.threads": 6.0,
@@ -178,14 +178,16 @@ def test_the_process_tree(machine: Any) -> None:
 def test_without_the_tree_only_the_attached_process_counts(machine: Any) -> None:
     tree(machine)
     assert (
-        sample(portable.PsutilProcesses(Scope(pids=[10], process_tree=False), machine), 1.0)["proc.count"]
+        sample(psutil_sources.PsutilProcesses(Scope(pids=[10], process_tree=False), machine), 1.0)[
+            "proc.count"
+        ]
         == 1.0
     )
 
 
 def test_a_child_that_ends_does_not_make_cpu_negative(machine: Any) -> None:
     tree(machine)
-    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
+    processes = psutil_sources.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 1.0)
     del machine.processes[12]
     readings = sample(processes, 2.0)
@@ -194,7 +196,7 @@ def test_a_child_that_ends_does_not_make_cpu_negative(machine: Any) -> None:
 
 def test_new_children_are_looked_for_every_five_seconds(machine: Any) -> None:
     tree(machine)
-    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
+    processes = psutil_sources.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 0.0)
     machine.processes[13] = FakeProcess(machine, 13)
     machine.processes[12].child_pids = (13,)
@@ -203,7 +205,7 @@ def test_new_children_are_looked_for_every_five_seconds(machine: Any) -> None:
 
 def test_a_grandchild_stays_when_its_parent_ends(machine: Any) -> None:
     tree(machine)
-    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
+    processes = psutil_sources.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 0.0)
     del machine.processes[11]
     machine.processes[13] = FakeProcess(machine, 13)
@@ -214,7 +216,7 @@ def test_a_grandchild_stays_when_its_parent_ends(machine: Any) -> None:
 def test_a_rank_attached_later_is_found_immediately(machine: Any) -> None:
     tree(machine)
     scope = Scope(pids=[12])
-    processes = portable.PsutilProcesses(scope, machine)
+    processes = psutil_sources.PsutilProcesses(scope, machine)
     assert sample(processes, 1.0)["proc.count"] == 1.0
     scope.pids.append(10)
     assert sample(processes, 2.0)["proc.count"] == 3.0
@@ -222,7 +224,7 @@ def test_a_rank_attached_later_is_found_immediately(machine: Any) -> None:
 
 def test_no_values_when_all_processes_have_ended(machine: Any) -> None:
     tree(machine)
-    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
+    processes = psutil_sources.PsutilProcesses(Scope(pids=[10]), machine)
     sample(processes, 1.0)
     machine.processes.clear()
     assert sample(processes, 10.0) == {}
@@ -230,14 +232,14 @@ def test_no_values_when_all_processes_have_ended(machine: Any) -> None:
 
 def test_values_of_another_users_process_are_missing(machine: Any) -> None:
     tree(machine)[1].denied = True
-    readings = sample(portable.PsutilProcesses(Scope(pids=[10]), machine), 1.0)
+    readings = sample(psutil_sources.PsutilProcesses(Scope(pids=[10]), machine), 1.0)
     assert (readings["proc.count"], readings["proc.memory.rssMB"]) == (3.0, 200.0)
 
 
 def test_storage_traffic_on_windows_does_not_fall(machine: Any) -> None:
     _, child, grandchild = tree(machine, FakeWindowsProcess)
     child.read, grandchild.written = 5 * MIB, 7 * MIB  # type: ignore[attr-defined]
-    processes = portable.PsutilProcesses(Scope(pids=[10]), machine)
+    processes = psutil_sources.PsutilProcesses(Scope(pids=[10]), machine)
     assert sample(processes, 1.0)["proc.io.readMB"] == 5.0
     del machine.processes[12]
     readings = sample(processes, 2.0)
@@ -245,7 +247,7 @@ def test_storage_traffic_on_windows_does_not_fall(machine: Any) -> None:
 
 
 def test_cpu_on_macos(machine: Any) -> None:
-    cpu = portable.PsutilCpu(machine)
+    cpu = psutil_sources.PsutilCpu(machine)
     assert sample(cpu, 0.0) == {}
     machine.times = [
         Has(user=0.5, nice=0.25, system=0.0, idle=0.25),
@@ -262,7 +264,7 @@ def test_cpu_on_macos(machine: Any) -> None:
 
 def test_cpu_on_windows_does_not_count_interrupts_twice(machine: Any) -> None:
     machine.times = [Has(user=0.0, system=0.0, idle=0.0, interrupt=0.0, dpc=0.0)]
-    cpu = portable.PsutilCpu(machine)
+    cpu = psutil_sources.PsutilCpu(machine)
     machine.times = [Has(user=0.2, system=0.3, idle=0.5, interrupt=0.2, dpc=0.1)]
     readings = sample(cpu, 1.0)
     assert readings["cpu.mean"] == pytest.approx(50.0)
@@ -270,19 +272,19 @@ def test_cpu_on_windows_does_not_count_interrupts_twice(machine: Any) -> None:
 
 
 def test_load_and_uptime_on_macos(machine: Any) -> None:
-    readings = sample(portable.PsutilLoad(machine, "darwin"), 1.0)
+    readings = sample(psutil_sources.PsutilLoad(machine, "darwin"), 1.0)
     assert readings.pop("system.uptime") == pytest.approx(5000.0, abs=5.0)
     assert readings == {"system.load1": 3.0, "system.load5": 2.0, "system.load15": 1.0}
 
 
 def test_windows_has_no_load_in_the_first_seconds(machine: Any) -> None:
-    load = portable.PsutilLoad(machine, "win32")
+    load = psutil_sources.PsutilLoad(machine, "win32")
     written = ["system.load1" in sample(load, second) for second in (0.0, 5.0, 10.0)]
     assert written == [False, False, True]
 
 
 def test_memory_and_swap(machine: Any) -> None:
-    memory = portable.PsutilMemory(machine)
+    memory = psutil_sources.PsutilMemory(machine)
     readings = {
         "memory_percent": 75.0,
         "host.memory_percent": 75.0,
@@ -296,18 +298,18 @@ def test_memory_and_swap(machine: Any) -> None:
 
 def test_disks(machine: Any) -> None:
     machine.disks["disk4"] = io(MIB, MIB)
-    readings = sample(portable.PsutilDisk(machine), 1.0)
+    readings = sample(psutil_sources.PsutilDisk(machine), 1.0)
     assert (readings["disk.in"], readings["disk.out"]) == (11.0, 21.0)
     assert (readings["disk.disk0.in"], readings["disk.disk0.readOps"]) == (10.0, 7.0)
 
 
 def test_counters_disabled_on_windows_are_missing(machine: Any) -> None:
     machine.disks = None
-    assert sample(portable.PsutilDisk(machine), 1.0) == {}
+    assert sample(psutil_sources.PsutilDisk(machine), 1.0) == {}
 
 
 def test_network_traffic_is_counted_once(machine: Any) -> None:
-    assert sample(portable.PsutilNetwork(machine), 1.0) == {
+    assert sample(psutil_sources.PsutilNetwork(machine), 1.0) == {
         "network.recv": 1000.0,
         "network.sent": 100.0,
         "network.en0.recv": 1000.0,
@@ -323,11 +325,11 @@ def test_interface_names_on_windows(machine: Any) -> None:
         "Loopback Pseudo-Interface 1": nic(1, 1),
         "vEthernet (WSL)": nic(5, 5),
     }
-    assert sample(portable.PsutilNetwork(machine), 1.0)["network.sent"] == 20.0
+    assert sample(psutil_sources.PsutilNetwork(machine), 1.0)["network.sent"] == 20.0
 
 
 def test_the_root_on_macos_is_its_data_volume(machine: Any) -> None:
-    filesystem = portable.watch_filesystems(Scope(disk_paths=("/",)), machine, "darwin")
+    filesystem = psutil_sources.watch_filesystems(Scope(disk_paths=("/",)), machine, "darwin")
     assert sample(filesystem, 1.0) == {
         "disk./.usagePercent": 75.0,
         "disk./.usageGB": 60.0,
@@ -337,28 +339,28 @@ def test_the_root_on_macos_is_its_data_volume(machine: Any) -> None:
 
 
 def test_a_missing_path_is_reported(machine: Any) -> None:
-    filesystem = portable.watch_filesystems(Scope(disk_paths=("/", "/nowhere")), machine, "win32")
+    filesystem = psutil_sources.watch_filesystems(Scope(disk_paths=("/", "/nowhere")), machine, "win32")
     assert filesystem.absent == {"/nowhere": "/nowhere: No such file or directory"}
     with pytest.raises(Absent, match="/nowhere: No such file"):
-        portable.watch_filesystems(Scope(disk_paths=("/nowhere",)), machine, "win32")
+        psutil_sources.watch_filesystems(Scope(disk_paths=("/nowhere",)), machine, "win32")
 
 
 def test_network_drives_are_not_read_before_their_turn(machine: Any) -> None:
     machine.partitions.append(Has(mountpoint="/share", fstype="NTFS", opts="rw,remote"))
-    portable.watch_filesystems(Scope(disk_paths=("/", "/share/data")), machine, "win32")
+    psutil_sources.watch_filesystems(Scope(disk_paths=("/", "/share/data")), machine, "win32")
     assert machine.queried == ["/"]
 
 
 @pytest.mark.parametrize(
     "probe",
     [
-        portable.process,
-        portable.cpu,
-        portable.load,
-        portable.memory,
-        portable.disk,
-        portable.filesystem,
-        portable.network,
+        psutil_sources.process,
+        psutil_sources.cpu,
+        psutil_sources.load,
+        psutil_sources.memory,
+        psutil_sources.disk,
+        psutil_sources.filesystem,
+        psutil_sources.network,
     ],
 )
 def test_this_machine_through_the_real_psutil(probe: Any) -> None:
@@ -375,7 +377,7 @@ def test_this_machine_through_the_real_psutil(probe: Any) -> None:
 
 
 def test_both_sources_of_this_machine_agree() -> None:
-    ours = sample(portable.memory(Scope()), 1.0)
+    ours = sample(psutil_sources.memory(Scope()), 1.0)
     assert ours["memory.usedMB"] == pytest.approx(
         (psutil.virtual_memory().total - psutil.virtual_memory().available) / MIB, rel=0.2
     )

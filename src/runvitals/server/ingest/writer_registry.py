@@ -12,7 +12,7 @@ from runvitals.model.names import STEP
 from runvitals.model.state import TRAIN
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.server.ingest.errors import out_of_range
-from runvitals.server.ingest.group_commit import GroupCommit
+from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.store.metadata import (
     KeyList,
     MetadataStore,

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 from runvitals.relay.batch import Batch
 from runvitals.relay.destination import Context, Destination, Rejected, Retry
-from runvitals.relay.destinations.timeseries.batch_series import BatchSeries, SeriesPoints, cut
-from runvitals.relay.destinations.timeseries.naming import Namer
 from runvitals.relay.engine.http_client import HttpClient, ServerResponse
+from runvitals.relay.timeseries.batch_series import BatchSeries, SeriesPoints, cut
+from runvitals.relay.timeseries.naming import Namer
 
 MAX_SAMPLES = 10_000
 _REJECTED = frozenset({400, 409, 413, 415, 422})

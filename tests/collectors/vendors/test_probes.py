@@ -12,7 +12,7 @@ import pytest
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.plumbing import pci
 from runvitals.collectors.sources import LINUX, probe_all
-from runvitals.collectors.vendors.detection import ORDER, amd, first_index, gaudi, intel
+from runvitals.collectors.vendors.probes import ORDER, amd, first_index, gaudi, intel
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci as device
 from tests.collectors.vendors.machines import tool, values
@@ -61,7 +61,7 @@ print(*(name for name in sys.modules if "vendors." in name))
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source, "/nowhere", ",".join(NAMES)]
     ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
-    assert ran.stdout.split() == ["runvitals.collectors.vendors.detection"]
+    assert ran.stdout.split() == ["runvitals.collectors.vendors.probes"]
 
 
 def test_cards_are_found_by_vendor_and_class(tmp_path: Path) -> None:
