@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 from runvitals.journal import frames
 from runvitals.monitor import launch, relay_connection
+from runvitals.query.runs import RunList
 from tests.monitor.strangers import stranger_on
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, Start, environment, eventually, finished
@@ -124,3 +126,16 @@ def test_facts_contain_no_secrets(train: Start, journals: Journals, tmp_path: Pa
     kept = str([record.value for record in journals.records() if record.type != frames.SAMPLE])
     assert "hunter2hunter2" not in kept
     assert "token=***" in kept
+
+
+def test_a_script_describes_the_run_of_its_command(journals: Journals, tmp_path: Path) -> None:
+    script = """
+import runvitals
+with runvitals.init(name="crasher", project="vision", tags=["a"], notes="tried", group="g") as run:
+    run.log({"loss": 1.0})
+"""
+    command = [sys.executable, "-m", "runvitals", "run", "--", sys.executable, "-c", script]
+    subprocess.run(command, env=environment(tmp_path), check=True, timeout=PATIENCE_S)
+    (run,) = RunList(str(journals.directory)).runs(time.time_ns() // 1_000_000)
+    assert (run.name, run.project, run.group) == ("crasher", "vision", "g")
+    assert (run.tags, run.notes) == (["a"], "tried")

@@ -40,7 +40,12 @@ class MonitorSocket:
 
     The process may close our descriptor (`os.closerange`) and open another file under the same number. So the
     descriptor has a high number, and is checked before anything is sent or closed.
+
+    Attributes:
+        is_first: whether this process started the monitor, which then records the run's description.
     """
+
+    is_first = False
 
     def __init__(self, sock: _socket.socket) -> None:
         fd = file_descriptor.move_to_high_number(sock.detach())
@@ -138,6 +143,8 @@ def _connect_or_start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -
         connection = _connect(monitor_address)
         if connection is None and _start(monitor_address, spec):
             connection = _connect(monitor_address)
+            if connection is not None:
+                connection.is_first = True
         if connection is not None and connection.send(spec["attach"]):
             return connection
     raise Unavailable("the monitor's socket exists but the monitor does not respond")
