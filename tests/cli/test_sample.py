@@ -88,7 +88,7 @@ def test_devices_have_headings(accelerators: str, capsys: pytest.CaptureFixture[
     ):
         assert heading in lines, text
         assert line in lines[lines.index(heading) :], text
-    assert "graphcore" in next(line for line in lines if line.startswith("on: "))
+    assert "graphcore" in next(line for line in lines if line.startswith("working: "))
     assert any(line.startswith("nvidia no NVIDIA driver: ") for line in lines)
 
 
