@@ -79,9 +79,7 @@ class InvitationTable:
         if not 1 <= days <= MAX_DAYS:
             raise ValueError(f"invalid number of days {days}; expected 1 to {MAX_DAYS}")
         if address is None and org_role == "admin":
-            raise ValueError(
-                "an administrator is invited by e-mail address, not by a link for whoever has it"
-            )
+            raise ValueError("an administrator needs an invitation by e-mail: anyone can open a link")
         key = None if address is None else address_key(address)
         secret, digest = new_secret()
 
