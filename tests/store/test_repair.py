@@ -200,7 +200,7 @@ def test_the_metadata_store_of_another_store_is_not_paired(store: Path, tmp_path
         open_metadata_store(str(tmp_path / "b.db")) as metadata_store,
     ):
         pairing.pair(samples, metadata_store)
-    with pytest.raises(StoreError, match="belongs to another store"):
+    with pytest.raises(StoreError, match="belongs to a different store"):
         repair(str(store), str(tmp_path / "b.db"), print)
 
 
