@@ -213,3 +213,13 @@ print([name for name in {heavy} if name in sys.modules])
 """
     command = [sys.executable, "-I", "-S", "-E", "-c", program]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_a_lone_surrogate_is_replaced(tmp_path: Path) -> None:
+    journal = JournalWriter(str(tmp_path), "monitor.here.1", {})
+    journal.json(frames.EVENT, {"t": 1, "name": "sync_failed", "text": "/data/caf\udce9: \N{GRINNING FACE}"})
+    journal.close()
+    tail = Tail(str(tmp_path))
+    events = [record.value for record in tail.poll() if record.type == frames.EVENT]
+    assert [event["text"] for event in events] == ["/data/caf\ufffd: \N{GRINNING FACE}"]
+    assert tail.problems == []

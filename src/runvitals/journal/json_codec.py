@@ -5,6 +5,8 @@ Non-finite floats are the bare tokens NaN, Infinity and -Infinity, as in Python'
 
 from __future__ import annotations
 
+from runvitals.model.names import unicode_text
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,3 +109,19 @@ def loads_at(source: str, start: int) -> tuple[Any, int]:
     except RecursionError:
         raise ValueError("invalid JSON: nested too deeply") from None
     return value, end
+
+
+def with_valid_text(value: Any) -> Any:
+    """A JSON value in which the replacement character stands for each lone surrogate.
+
+    Example:
+        >>> with_valid_text({"text": "caf\\udce9"})
+        {'text': 'caf\ufffd'}
+    """
+    if isinstance(value, str):
+        return unicode_text(value)
+    if isinstance(value, list):
+        return [with_valid_text(item) for item in value]
+    if isinstance(value, dict):
+        return {unicode_text(name): with_valid_text(item) for name, item in value.items()}
+    return value

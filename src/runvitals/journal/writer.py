@@ -7,7 +7,7 @@ import os
 
 from runvitals.journal import file_descriptor, frames
 from runvitals.journal.clock import RunClock
-from runvitals.journal.json_codec import dumps
+from runvitals.journal.json_codec import dumps, loads, with_valid_text
 from runvitals.journal.paths import OPEN_FLAGS, check_writer, make_private, segment_path
 from runvitals.journal.samples import Packer
 
@@ -133,7 +133,12 @@ class JournalWriter:
         Raises:
             ValueError, TypeError: not representable in JSON; see `json_codec.dumps`.
         """
-        return self.record(type, dumps(value))
+        payload = dumps(value)
+        if (
+            b"\\ud" in payload
+        ):  # a surrogate: half of a pair, as in a path that is not UTF-8, is not valid text
+            payload = dumps(with_valid_text(loads(payload)))
+        return self.record(type, payload)
 
     def record(self, type: int, payload: bytes) -> bool:
         """Append a record, to a new file if the current one is full. Returns whether it was written.
