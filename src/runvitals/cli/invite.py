@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import add_actions, finish, run_on_accounts
+from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -17,7 +17,7 @@ def add(subparsers: Any) -> None:
         "invite",
         help="invite users to the teams of a server",
         description="Prints the path of a link: append it to the server's address and give it to the user. "
-        "No mail is sent. Works on the server's metadata store, also while the server is running.",
+        f"No mail is sent. {DESCRIPTION}",
     )
     actions = add_actions(parser)
     create = actions.add_parser("create", help="print a link to join a team, once")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import add_actions, finish, run_on_accounts
+from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
 from runvitals.cli.argument_types import time_ms
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "key",
         help="create, rotate and revoke the API keys of users and service accounts",
-        description="Works on the server's metadata store, also while the server is running.",
+        description=DESCRIPTION,
     )
     actions = add_actions(parser)
     create = actions.add_parser("create", help="print a new key, once")

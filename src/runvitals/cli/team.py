@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import add_actions, finish, run_on_accounts
+from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -18,7 +18,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "team",
         help="create and remove the teams of a server, and change their members",
-        description="Works on the server's metadata store, also while the server is running.",
+        description=DESCRIPTION,
     )
     actions = add_actions(parser)
     create = actions.add_parser("create", help="create a team")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import add_actions, finish, read_password, run_on_accounts
+from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, read_password, run_on_accounts
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -16,7 +16,7 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "user",
         help="create, change and remove the users of a server",
-        description="Works on the server's metadata store, also while the server is running.",
+        description=DESCRIPTION,
     )
     actions = add_actions(parser)
     create = actions.add_parser("create", help="create a user")

@@ -42,10 +42,10 @@ class MonitorSocket:
     descriptor has a high number, and is checked before anything is sent or closed.
 
     Attributes:
-        is_first: whether this process started the monitor, which then records the run's description.
+        started_monitor: whether this process started the monitor, which then records the run's description.
     """
 
-    is_first = False
+    started_monitor = False
 
     def __init__(self, sock: _socket.socket) -> None:
         fd = file_descriptor.move_to_high_number(sock.detach())
@@ -144,7 +144,7 @@ def _connect_or_start(monitor_address: SocketAddress, spec: Mapping[str, Any]) -
         if connection is None and _start(monitor_address, spec):
             connection = _connect(monitor_address)
             if connection is not None:
-                connection.is_first = True
+                connection.started_monitor = True
         if connection is not None and connection.send(spec["attach"]):
             return connection
     raise Unavailable("the monitor's socket exists but the monitor does not respond")

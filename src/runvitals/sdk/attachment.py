@@ -149,7 +149,7 @@ class Attachment:
         if not self._monitor.was_connected:
             # Without a monitor, this process has to record the run's name and description.
             self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": spec["about"]})
-        elif not self._monitor.is_first and not self._ranks.get("rank"):
+        elif not self._monitor.started_monitor and not self._ranks.get("rank"):
             # The monitor has recorded the description that `runvitals run`, or another rank, gave it.
             described = _description(values, {})
             self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": described})

@@ -31,7 +31,7 @@ class MonitorConnection:
 
     Attributes:
         was_connected: whether a monitor was reached at least once.
-        is_first: whether this process started the run's monitor.
+        started_monitor: whether this process started the run's monitor.
 
     Example:
         >>> connection = MonitorConnection(spec)
@@ -50,7 +50,7 @@ class MonitorConnection:
         self._open = connect
         self._clock = clock
         self._line: launch.MonitorSocket | None = None
-        self.was_connected = self.is_first = False
+        self.was_connected = self.started_monitor = False
         self._deaths = 0
         self._connected_s = 0.0
         self._backoff = Backoff(1.0, _LONGEST_WAIT_S, at_once=1)
@@ -101,7 +101,7 @@ class MonitorConnection:
         try:
             self._line = self._open(self._spec)
             self.was_connected = True
-            self.is_first = self.is_first or self._line.is_first
+            self.started_monitor = self.started_monitor or self._line.started_monitor
             self._connected_s = self._clock()
         except launch.Unavailable as error:
             if not self._backoff.failures:
