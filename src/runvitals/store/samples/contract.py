@@ -228,8 +228,8 @@ class StoreStats:
 
     Args:
         runs, samples: in their final form (a value of one metric at one time is one sample).
-        unsealed_samples: durable, but not yet in their final form. Samples that are being sealed while they are
-            counted may be in both numbers; never in neither.
+        unsealed_samples: durable, but not yet in their final form. Samples that are sealed while
+            they are counted may be in both numbers, never in neither.
         waiting_batches: submitted, but not yet durable.
         size_bytes: on disk, everything included.
         problem: why background work is failing; None if it is not.
