@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
 from collections.abc import Sequence
@@ -88,7 +89,7 @@ def budgets(
     """(name, budget, measured value, unit) of each budget of runvitals."""
     ours = {u.interval_s: u for u in usages if u.label == RUNVITALS.label}
     tree = {u.children: u.cpu_ms for u in with_children if u.label == RUNVITALS.label}
-    stalls = [case for case in cases if case.label == RUNVITALS.label]
+    stalls = [(c.only_core, c.stall) for c in cases if c.label == RUNVITALS.label and c.stall]
     call = next(call for call in calls if call.label == RUNVITALS.label)
     lost = sum(one.lost + one.samples_lost for one in losses if one.label.startswith(RUNVITALS.label))
     return [
@@ -104,10 +105,15 @@ def budgets(
         (
             "stall a sample, a core to spare",
             0.10,
-            max(c.stall.median for c in stalls if not c.only_core),
+            max((delay.median for only_core, delay in stalls if not only_core), default=math.nan),
             "ms",
         ),
-        ("stall a sample, no core to spare", 0.35, max(c.stall.median for c in stalls if c.only_core), "ms"),
+        (
+            "stall a sample, no core to spare",
+            0.35,
+            max((delay.median for only_core, delay in stalls if only_core), default=math.nan),
+            "ms",
+        ),
         ("rows and samples lost by kill -9", 0.0, float(lost), ""),
     ]
 
@@ -141,7 +147,8 @@ def text(
         "### Stall of the training loop",
         "Duration of the steps (0.7 ms each) that overlap a sample, minus that of as many steps just before: "
         "median over the samples. Spare core: no process is bound to a core. Only core: the training process "
-        "and all processes of the tool are bound to one core.",
+        "and all processes of the tool are bound to one core. A dash: the samples follow one another so "
+        "closely that there is nothing to compare with.",
         report.stall_table(cases),
         "### Memory and threads",
         f"After {plan.settle_s + plan.second_s:g} s at 1 Hz. A bare training process has {bare.pss:.1f} MB "

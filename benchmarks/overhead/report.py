@@ -88,13 +88,14 @@ def memory_table(usages: Sequence[Usage], bare: Memory) -> str:
 def stall_table(cases: Sequence[Case]) -> str:
     """Stall per sample of both training loops."""
     kinds = [(False, "python"), (False, "numpy"), (True, "python"), (True, "numpy")]
-    found = {(case.label, case.only_core, case.loop): case.stall for case in cases}
+    stalls = {(case.label, case.only_core, case.loop): case.stall for case in cases}
     rows = []
     for label in dict.fromkeys(case.label for case in cases):
         row = ["nothing (the noise)" if label == NOTHING.label else label]
         for only_core, loop in kinds:
-            one = found[label, only_core, loop]
-            row.append(f"{one.median:.2f} / {one.worst_step:.2f} ({one.events})")
+            stall = stalls[label, only_core, loop]
+            cell = f"{stall.median:.2f} / {stall.worst_step:.2f} ({stall.events})" if stall else "–"
+            row.append(cell)
         rows.append(row)
     header = [f"{loop}, {'only core' if only_core else 'spare core'}" for only_core, loop in kinds]
     return table(["ms a sample / worst step (samples)", *header], rows)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import time
 from dataclasses import dataclass
 
@@ -14,21 +15,26 @@ from benchmarks.overhead.session import Session
 PEERS = (NOTHING, RUNVITALS, WANDB, NVITOP, PSUTIL, MLFLOW)
 LOOPS = ("python", "numpy")
 _WARM_S = 1.0
-# Between samples. A thread that shares the interpreter's lock with the loop needs up to 0.2 s for a sample,
-# and there must be steps without a sample for comparison.
+# Between samples. There must be steps without a sample for comparison, and a thread that shares the
+# interpreter's lock with the loop needs up to 0.2 s for a sample, psutil's up to a second.
 _INTERVAL_S = 0.15
 _LONG_INTERVAL_S = 0.5
-_LONG = (NVITOP, PSUTIL, MLFLOW)
+_INTERVALS_S = {NVITOP: _LONG_INTERVAL_S, MLFLOW: _LONG_INTERVAL_S, PSUTIL: 2.0}
 
 
 @dataclass(frozen=True)
 class Case:
-    """A training loop with a tool; `only_core`: everything is bound to one core."""
+    """A training loop with a tool.
+
+    Attributes:
+        only_core: everything is bound to one core.
+        stall: None if too few samples had steps without a sample before them, for comparison.
+    """
 
     label: str
     loop: str
     only_core: bool
-    stall: Stall
+    stall: Stall | None
 
 
 def measure(peer: Peer, loop: str, only_core: bool, plan: Plan) -> Case:
@@ -37,16 +43,21 @@ def measure(peer: Peer, loop: str, only_core: bool, plan: Plan) -> Case:
     The training process is bound to one core before the tool starts, so the tool's processes inherit that.
     """
     cpu = max(os.sched_getaffinity(0)) if only_core else None
-    interval_s = _LONG_INTERVAL_S if peer in _LONG else _INTERVAL_S
+    interval_s = _INTERVALS_S.get(peer, _INTERVAL_S)
     with Session(peer, interval_s, cpu=cpu) as session:
         time.sleep(_WARM_S)
-        ends, inside = session.train(loop, (plan.events + 4) * interval_s)
+        ends, inside = session.train(loop, (plan.events + 4) * min(interval_s, _LONG_INTERVAL_S))
         session.end()
         samples = peer.recorded(session.ready["about"]["folder"]) if peer.recorded else inside
     if peer is NOTHING:
         samples = _made_up(ends[0], ends[-1])
     events = [(s.begin_ns, s.end_ns) for s in samples]
-    return Case(peer.label, loop, only_core, stall(ends, events))
+    try:
+        compared = stall(ends, events)
+    except ValueError as error:
+        print(f"{peer.label}, {loop} loop: {error}", file=sys.stderr)
+        compared = None
+    return Case(peer.label, loop, only_core, compared)
 
 
 def _made_up(begin_ns: int, end_ns: int) -> list[Sample]:
