@@ -25,17 +25,21 @@ from runvitals.accounts.principals import (
     KeyLimits,
     KeyScope,
     Membership,
+    Operator,
     Principal,
     ServiceAccount,
     User,
 )
-from runvitals.accounts.resources import Entity, Project, Resource, Visibility
+from runvitals.accounts.readable_runs import readable_runs
+from runvitals.accounts.resources import Entity, Project, ProjectItem, Resource, Visibility
+from runvitals.model.filter import ReadableRuns
 from runvitals.store.errors import UnknownAccount
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
     from runvitals.store.metadata.accounts.grants import RoleGrant
     from runvitals.store.metadata.accounts.keys import KeyRow
+    from runvitals.store.metadata.accounts.project_members import OwnedProject
 
 KEY_LIFE_MS: Final = 5000
 """How long a key is taken as valid without a look-up, unless rights change: expiry is noticed this late."""
@@ -100,9 +104,45 @@ class Directory:
         """
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
 
+    def readable_runs(self, principal: Principal) -> ReadableRuns | None:
+        """The runs that a principal may read, for `Filter.readable`; None: all."""
+        if isinstance(principal, Operator):
+            return None
+        if isinstance(principal, GuestLink) and principal.kind == "run":
+            return self._run_of_link(principal)
+        # A user's rights are dictionaries, which cannot be keys. The entry keeps the user alive, so no other
+        # object gets its id.
+        key = id(principal) if isinstance(principal, User) else principal
+        return self._cache.get(("readable", key), lambda: (self._readable_runs(principal), principal))[0]
+
     def decide(self, principal: Principal, action: Action, resource: Resource) -> Decision:
         """`decide` with the organisation's present settings."""
         return decide(principal, action, resource, self.policies())
+
+    def _readable_runs(self, principal: Principal) -> ReadableRuns:
+        return readable_runs(principal, self._cache.get("projects", self._projects), self.policies())
+
+    def _run_of_link(self, link: GuestLink) -> ReadableRuns:
+        run = self._run_item(link.id)
+        allowed = run is not None and self.decide(link, Action.RUN_READ, run) is Decision.ALLOWED
+        return ReadableRuns(run_id=link.id if allowed else None)
+
+    def _run_item(self, run_id: int) -> ProjectItem | None:
+        place = self._metadata_store.runs.place(run_id)
+        if place is None:
+            return None
+        return ProjectItem(
+            "run",
+            place.run_id,
+            self.project(place.project_id),
+            place.author_id,
+            place.service_account_id,
+            place.deleted,
+        )
+
+    def _projects(self) -> list[Project]:
+        """All projects that a user or team owns."""
+        return [self._of_row(row) for row in self._accounts.project_members.all() if row.entity_id]
 
     def _period(self) -> int:
         """Part of the keys of what ends by itself: keys and memberships have a time of expiry."""
@@ -178,8 +218,11 @@ class Directory:
         row = self._accounts.project_members.get(project_id)
         if row.entity_id is None:
             raise UnknownAccount(f"the project {row.name!r} belongs to no team yet")
-        entity = self.entity(row.entity_id)
-        return Project(row.id, entity, Visibility(row.visibility), row.owner_id)
+        return self._of_row(row)
+
+    def _of_row(self, row: OwnedProject) -> Project:
+        assert row.entity_id is not None
+        return Project(row.id, self.entity(row.entity_id), Visibility(row.visibility), row.owner_id)
 
 
 def _limits(key: KeyRow) -> KeyLimits:

@@ -106,6 +106,27 @@ def allowed_fields() -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadableRuns:
+    """The runs that a principal may read. All ids are those of the metadata store.
+
+    Args:
+        projects: the projects whose runs may be read, except those in the trash.
+        trash: the projects whose runs in the trash may be read, too.
+        own_trash: the projects of whose runs in the trash only the principal's own may be read.
+        author_id: the runs of this user are the principal's own.
+        service_account_id: those of this service account that have no author are the principal's own.
+        run_id: one more run that may be read, unless it is in the trash: that of a guest link.
+    """
+
+    projects: frozenset[int] = frozenset()
+    trash: frozenset[int] = frozenset()
+    own_trash: frozenset[int] = frozenset()
+    author_id: int | None = None
+    service_account_id: int | None = None
+    run_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Filter:
     """Selects the runs that meet all conditions; an empty filter selects all runs but those in the trash.
 
@@ -118,6 +139,7 @@ class Filter:
         where: predicates that all hold.
         device: used this device, or saw it and may have used it: its UUID, or `<host>/<PCI address>`.
         deleted: runs in the trash instead of those that are not.
+        readable: only runs that the principal may read; None: all.
 
     Example:
         >>> Filter(project="digits", text="resnet", where=(Predicate.parse("summary.loss < 0.1"),))
@@ -130,6 +152,7 @@ class Filter:
     where: tuple[Predicate, ...] = ()
     deleted: bool = False
     device: str | None = None
+    readable: ReadableRuns | None = None
 
     def __post_init__(self) -> None:
         """

@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkabl
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.metrics import DEFINITIONS
 from runvitals.model.event import Event
-from runvitals.model.filter import Filter
+from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run import Run
 from runvitals.model.run_sort import RunSort
 from runvitals.query.globs import glob
@@ -275,8 +275,12 @@ class Library(Protocol):
     clock: Callable[[], int]
     kind: Literal["local", "server"]
 
-    async def projects(self) -> list[dict[str, Any]]:
-        """The fields of `models.Project` for each project with runs, the one with the newest run first."""
+    async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
+        """The fields of `models.Project` for each project with runs, the one with the newest run first.
+
+        Args:
+            readable: only projects that the principal may read; None: all.
+        """
 
     async def page(
         self, run_filter: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]

@@ -12,7 +12,8 @@ from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import Anonymous, User
 from runvitals.accounts.resources import Resource
-from runvitals.server.access.requester import Requester
+from runvitals.model.filter import ReadableRuns
+from runvitals.server.access.requester import Requester, requester_of
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
 
@@ -67,6 +68,10 @@ class AccessControl:
         if isinstance(requester.principal, Anonymous):
             raise unauthenticated()
         raise HTTPException(404, f"there is no {what}")
+
+    def readable_runs(self, request: Request) -> ReadableRuns | None:
+        """The runs that the requester may read, for lists; None: all."""
+        return self.directory.readable_runs(requester_of(request).principal)
 
     def rights_changed(self) -> None:
         """Forget cached rights in this process, after a change of rights."""

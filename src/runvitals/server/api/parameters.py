@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 
 from runvitals.journal.paths import check_run_id
 from runvitals.model.errors import UnknownRun
-from runvitals.model.filter import Filter, Predicate
+from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.run import State
 from runvitals.server.library import EditableLibrary, Library, OpenedRun, SeriesSelection
+
+
+class ReadableRunsOf(Protocol):
+    """Knows what each requester may read: `app.state.access` of a shared server."""
+
+    def readable_runs(self, request: Request) -> ReadableRuns | None:
+        """The runs that the requester may read; None: all."""
 
 
 def the_library(request: Request) -> Library:
@@ -112,7 +119,17 @@ def selected_series(
 TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
 
 
+def readable_runs(request: Request) -> ReadableRuns | None:
+    """The runs that the requester may read; None on a server without accounts, where it is all of them."""
+    access: ReadableRunsOf | None = getattr(request.app.state, "access", None)
+    return None if access is None else access.readable_runs(request)
+
+
+TheReadableRuns = Annotated[ReadableRuns | None, Depends(readable_runs)]
+
+
 def requested_filter(
+    readable: TheReadableRuns,
     project: Annotated[str | None, Query(description="Only of this project.")] = None,
     state: Annotated[list[State] | None, Query(description="Only in these states.")] = None,
     tag: Annotated[
@@ -151,7 +168,7 @@ def requested_filter(
         predicates = tuple(Predicate.parse(expression) for expression in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
-    return Filter(project, tuple(state or ()), tuple(tag or ()), text, predicates, deleted, device)
+    return Filter(project, tuple(state or ()), tuple(tag or ()), text, predicates, deleted, device, readable)
 
 
 TheFilter = Annotated[Filter, Depends(requested_filter)]

@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Path
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.api import models
-from runvitals.server.api.parameters import TheEditableLibrary, TheLibrary
+from runvitals.server.api.parameters import TheEditableLibrary, TheLibrary, TheReadableRuns
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
@@ -22,9 +22,9 @@ router = APIRouter()
 
 
 @router.get("/projects", response_model=list[models.Project])
-async def projects(library: TheLibrary) -> Any:
+async def projects(library: TheLibrary, readable: TheReadableRuns) -> Any:
     """The projects that have runs, the one with the newest run first."""
-    return await library.projects()
+    return await library.projects(readable)
 
 
 @router.patch("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)

@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model import fields
 from runvitals.model.errors import UnknownRun
-from runvitals.model.filter import Filter
+from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run import Run
 from runvitals.model.run_sort import RunSort
 from runvitals.query.reader import RunReader
@@ -90,8 +90,12 @@ class JournalLibrary:
         """All runs, newest first."""
         return await self._listed.use(lambda: self._runs, self._quick)
 
-    async def projects(self) -> list[dict[str, Any]]:
-        """The fields of `models.Project` for each project with runs, the one with the newest run first."""
+    async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
+        """The fields of `models.Project` for each project with runs, the one with the newest run first.
+
+        Args:
+            readable: not used; who serves journals may read all of them.
+        """
         found: dict[str, dict[str, Any]] = {}
         for run in await self.runs():
             project = found.setdefault(

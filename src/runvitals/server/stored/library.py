@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.metrics import mlflow
 from runvitals.model.errors import UnknownRun
+from runvitals.model.filter import ReadableRuns
 from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
@@ -104,9 +105,9 @@ class StoredLibrary:
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
-    async def projects(self) -> list[dict[str, Any]]:
+    async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
         """The fields of `models.Project` for each project with runs, the one with the newest run first."""
-        projects = await self._quick.run(lambda: self._metadata_store.projects.all(self.clock()))
+        projects = await self._quick.run(lambda: self._metadata_store.projects.all(self.clock(), readable))
         return [asdict(project) for project in projects]
 
     async def page(

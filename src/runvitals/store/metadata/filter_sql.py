@@ -9,7 +9,7 @@ limit (0.1 µs per run, 0.6 µs for text), and the counts decide.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from sqlalchemy import (
     false,
     func,
     literal,
+    or_,
     select,
     table,
     true,
@@ -30,10 +31,10 @@ from sqlalchemy import (
 )
 
 from runvitals.model.fields import NUMBER
-from runvitals.model.filter import Filter, Predicate, is_field
+from runvitals.model.filter import Filter, Predicate, ReadableRuns, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.state import RUNNING
-from runvitals.store.metadata.database import ids_of
+from runvitals.store.metadata.database import among, ids_of
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import device, project, run, run_device, run_field, run_tag, run_text
 from runvitals.store.metadata.tables import field as field_table
@@ -110,11 +111,14 @@ def _conditions(
     yield Condition(run.c.deleted_ms.is_not(None) if wanted.deleted else run.c.deleted_ms.is_(None))
     if wanted.states:
         yield _in_states(wanted.states, now_ms)
-    if wanted.project is not None:
-        number = ids_of(connection, project.c.name, [plain_text(wanted.project)]).get(
-            plain_text(wanted.project)
-        )
-        yield _in_project(number, project_indexed)
+    numbers = None if wanted.project is None else project_ids(connection, wanted)
+    if numbers is not None:
+        yield _in_projects(connection, numbers, project_indexed)
+    readable = wanted.readable
+    if readable is not None and (
+        numbers is None or wanted.deleted or not readable.projects.issuperset(numbers)
+    ):
+        yield _readable(connection, readable, wanted.deleted)
     names = {one.field for one in wanted.where if is_field(one.field)}
     numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in names})
     for predicate in wanted.where:
@@ -150,14 +154,44 @@ def _in_states(states: tuple[str, ...], now_ms: int) -> Condition:
     return Condition(state_at(now_ms).in_(states), select(listed))
 
 
-def _in_project(number: int | None, indexed: bool) -> Condition:
-    if number is None:
+def project_ids(connection: Connection, wanted: Filter) -> list[int]:
+    """The projects that a filter names."""
+    statement = select(project.c.id).where(project.c.name == plain_text(wanted.project or ""))
+    return list(connection.execute(statement).scalars())
+
+
+def _in_projects(connection: Connection, numbers: list[int], indexed: bool) -> Condition:
+    if not numbers:
         return Condition(false())
-    if indexed:
-        return Condition(run.c.project_id == number)
-    # The `+ 0` keeps SQLite from scanning all runs of the project if counting showed that there are many.
-    check = run.c.project_id + literal(0) == number
-    return Condition(check, select(run.c.id).where(run.c.project_id == number))
+    if indexed and len(numbers) == 1:
+        return Condition(run.c.project_id == numbers[0])
+    return _of_projects(connection, numbers)
+
+
+def _of_projects(connection: Connection, numbers: Iterable[int]) -> Condition:
+    # The `+ 0` keeps SQLite from scanning all runs of the projects if counting showed that there are many.
+    check = among(connection, run.c.project_id + literal(0), numbers)
+    return Condition(check, select(run.c.id).where(among(connection, run.c.project_id, numbers)))
+
+
+def _readable(connection: Connection, readable: ReadableRuns, deleted: bool) -> Condition:
+    if deleted:
+        return Condition(_readable_trash(connection, readable))
+    of_projects = _of_projects(connection, readable.projects)
+    if readable.run_id is None:
+        return of_projects
+    return Condition(or_(run.c.id == readable.run_id, of_projects.check))
+
+
+def _readable_trash(connection: Connection, readable: ReadableRuns) -> ColumnElement[bool]:
+    whole = among(connection, run.c.project_id, readable.trash)
+    if readable.author_id is not None:
+        own: ColumnElement[bool] = run.c.author_id == readable.author_id
+    elif readable.service_account_id is not None:
+        own = and_(run.c.author_id.is_(None), run.c.service_account_id == readable.service_account_id)
+    else:
+        return whole
+    return or_(whole, and_(among(connection, run.c.project_id, readable.own_trash), own))
 
 
 def compared(operand: ColumnElement[Any], operator: str, value: object) -> ColumnElement[bool]:

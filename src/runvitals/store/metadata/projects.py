@@ -9,8 +9,9 @@ from sqlalchemy import Connection, func, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import UnknownProject
+from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import shortened
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.text import MAX_NAME, checked_name
 
@@ -39,24 +40,32 @@ class ProjectTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def all(self, now_ms: int) -> list[StoredProject]:
-        """The projects that have runs, in descending order of their newest run."""
-        listed = run.c.deleted_ms.is_(None)
-        by_project = (
-            select(
-                run.c.project_id, func.count().label("runs"), func.max(run.c.started_ms).label("newest_ms")
-            )
-            .where(listed)
-            .group_by(run.c.project_id)
-            .subquery()
-        )
-        running = select(run.c.project_id).where(listed, run.c.alive_until_ms >= now_ms)
-        statement = (
-            select(project.c.id, project.c.name, by_project.c.runs, by_project.c.newest_ms)
-            .join(by_project, by_project.c.project_id == project.c.id)
-            .order_by(by_project.c.newest_ms.desc(), project.c.id.desc())
-        )
+    def all(self, now_ms: int, readable: ReadableRuns | None = None) -> list[StoredProject]:
+        """The projects that have runs, in descending order of their newest run.
+
+        Args:
+            readable: only projects that the principal may read; None: all.
+        """
         with self._database.read() as connection:
+            listed = [run.c.deleted_ms.is_(None)]
+            if readable is not None:
+                listed.append(among(connection, run.c.project_id, readable.projects))
+            by_project = (
+                select(
+                    run.c.project_id,
+                    func.count().label("runs"),
+                    func.max(run.c.started_ms).label("newest_ms"),
+                )
+                .where(*listed)
+                .group_by(run.c.project_id)
+                .subquery()
+            )
+            running = select(run.c.project_id).where(*listed, run.c.alive_until_ms >= now_ms)
+            statement = (
+                select(project.c.id, project.c.name, by_project.c.runs, by_project.c.newest_ms)
+                .join(by_project, by_project.c.project_id == project.c.id)
+                .order_by(by_project.c.newest_ms.desc(), project.c.id.desc())
+            )
             alive = Counter(connection.execute(running).scalars())
             return [
                 StoredProject(row.id, row.name, row.runs, alive[row.id], row.newest_ms)

@@ -16,6 +16,7 @@ from runvitals.store.metadata.database import Database, among, ids_of
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.run_places import RunPlace, read_places
 from runvitals.store.metadata.run_rows import RunRow, read_rows
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey, read_documents
@@ -52,6 +53,17 @@ class RunTable:
         """Runs by integer id; unknown ids are left out."""
         with self._database.read() as connection:
             return {row.id: row for row in read_rows(connection, run_ids, now_ms)}
+
+    def place(self, run_id: int) -> RunPlace | None:
+        """The project and owner of a run, by its integer id; None if there is none."""
+        with self._database.read() as connection:
+            found = read_places(connection, run.c.id == run_id)
+        return found[0] if found else None
+
+    def places(self, uid: str) -> list[RunPlace]:
+        """The projects and owners of the runs with this run id, also of those in the trash."""
+        with self._database.read() as connection:
+            return read_places(connection, run.c.uid == plain_text(uid))
 
     def page(
         self,

@@ -40,8 +40,12 @@ class ProjectMemberTable:
             UnknownProject: there is no project with this id.
         """
         with self._database.read() as connection:
-            row = _project(connection, project_id)
-        return OwnedProject(row.id, row.name, row.entity_id, row.owner_id, row.visibility or "team")
+            return _owned(_project(connection, project_id))
+
+    def all(self) -> list[OwnedProject]:
+        """All projects, also those that no team has adopted."""
+        with self._database.read() as connection:
+            return [_owned(row) for row in connection.execute(select(project).order_by(project.c.id))]
 
     def sole_author(self, project_id: int) -> bool:
         """Whether every run of a project is its owner's, who may then delete it. Reads all its runs."""
@@ -167,6 +171,10 @@ def _mine(project_id: int, user_id: int | None, service_account_id: int | None) 
         project_member.c.project_id == project_id,
         project_member.c.service_account_id == service_account_id,
     )
+
+
+def _owned(row: Any) -> OwnedProject:
+    return OwnedProject(row.id, row.name, row.entity_id, row.owner_id, row.visibility or "team")
 
 
 def _project(connection: Connection, project_id: int) -> Any:
