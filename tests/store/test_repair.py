@@ -227,7 +227,7 @@ def test_samples_of_deleted_runs_are_not_recovered(store: Path) -> None:
         samples.flush()
         deleted = [row.id for row in metadata_store.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]
         metadata_store.runs.delete(deleted, NOW)
-        metadata_store.runs.purge(deleted)
+        metadata_store.runs.purge(deleted, NOW)
     os.rename(store / "samples-2026-10.db", store / "samples-2026-10.db.damaged-1")
     run_repair(store)
     assert problems(store) == []

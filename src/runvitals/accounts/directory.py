@@ -21,6 +21,7 @@ from runvitals.accounts.organisation_settings import policies_of
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
     Access,
+    Anonymous,
     GuestLink,
     KeyLimits,
     KeyScope,
@@ -32,17 +33,21 @@ from runvitals.accounts.principals import (
 )
 from runvitals.accounts.readable_runs import readable_runs
 from runvitals.accounts.resources import Entity, Project, ProjectItem, Resource, Visibility
+from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.model.filter import ReadableRuns
 from runvitals.store.errors import UnknownAccount
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
-    from runvitals.store.metadata.accounts.grants import RoleGrant
+    from runvitals.store.metadata.accounts.grants import RoleGrant, UserGrants
     from runvitals.store.metadata.accounts.keys import KeyRow
     from runvitals.store.metadata.accounts.project_members import OwnedProject
+    from runvitals.store.metadata.run_places import RunPlace
 
 KEY_LIFE_MS: Final = 5000
 """How long a key is taken as valid without a look-up, unless rights change: expiry is noticed this late."""
+RUN_LIFE_MS: Final = 1000
+"""How long the project and the author of a run are taken as unchanged."""
 _ACTIONS: Final = {action.value: action for action in Action}
 
 
@@ -122,6 +127,38 @@ class Directory:
     def _readable_runs(self, principal: Principal) -> ReadableRuns:
         return readable_runs(principal, self._cache.get("projects", self._projects), self.policies())
 
+    def find_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
+        """The run with this run id that a principal may read. Known for up to a second.
+
+        Args:
+            entity: name of the team or user that has it. Without it: the run of the principal's default
+                entity, otherwise the only one that the principal may read.
+
+        Raises:
+            UnknownRun: there is none.
+            AmbiguousName: several teams or users have one.
+        """
+        readable = self.readable_runs(principal)
+        found = [
+            place
+            for place in self._places(uid)
+            if (entity is None or place.entity == entity.lower())
+            and (readable is None or readable.has(place))
+        ]
+        home = None if isinstance(principal, (GuestLink, Anonymous, Operator)) else principal.home
+        if len(found) > 1:
+            found = [place for place in found if place.entity_id == home] or found
+        if not found:
+            raise UnknownRun(f"there is no run {uid!r}")
+        if len(found) > 1:
+            names = ", ".join(sorted(place.entity or "" for place in found))
+            raise AmbiguousName(f"{names} each have a run {uid!r}; add ?entity= and one of these names")
+        return self._item(found[0])
+
+    def _places(self, uid: str) -> list[RunPlace]:
+        second = self._now_ms() // RUN_LIFE_MS
+        return self._cache.get(("run", uid, second), lambda: self._metadata_store.runs.places(uid))
+
     def _run_of_link(self, link: GuestLink) -> ReadableRuns:
         run = self._run_item(link.id)
         allowed = run is not None and self.decide(link, Action.RUN_READ, run) is Decision.ALLOWED
@@ -129,8 +166,9 @@ class Directory:
 
     def _run_item(self, run_id: int) -> ProjectItem | None:
         place = self._metadata_store.runs.place(run_id)
-        if place is None:
-            return None
+        return None if place is None else self._item(place)
+
+    def _item(self, place: RunPlace) -> ProjectItem:
         return ProjectItem(
             "run",
             place.run_id,
@@ -191,6 +229,7 @@ class Directory:
             teams={team: membership for team, membership in teams.items() if membership is not None},
             projects={project: _membership(grant) for project, grant in grants.projects.items()},
             key=key,
+            home=_home(grants),
         )
 
     def _service(self, account_id: int, key: KeyLimits) -> ServiceAccount | None:
@@ -198,7 +237,10 @@ class Directory:
         if grants is None:
             return None
         legacy = grants.kind == "legacy"
-        return ServiceAccount(grants.id, grants.team_id, grants.projects, grants.reads_only, legacy, key)
+        home = grants.team_id or grants.default_team_id
+        return ServiceAccount(
+            grants.id, grants.team_id, grants.projects, grants.reads_only, legacy, key, home
+        )
 
     def _entity(self, entity_id: int) -> Entity:
         row = self._accounts.entity(entity_id)
@@ -226,7 +268,13 @@ class Directory:
 
 
 def _limits(key: KeyRow) -> KeyLimits:
-    return KeyLimits(KeyScope(key.scope), key.entities or None)
+    return KeyLimits(KeyScope(key.scope), key.entities or None, key.id)
+
+
+def _home(grants: UserGrants) -> int:
+    """Where runs go that name no team: the default team while the user is in it, else their own space."""
+    default = grants.default_entity_id
+    return default if default is not None and default in grants.teams else grants.entity_id
 
 
 def _membership(grant: RoleGrant) -> Membership | None:

@@ -42,10 +42,16 @@ SCOPE_ACTIONS: Final[dict[KeyScope, frozenset[Action]]] = {
 
 @dataclass(frozen=True, slots=True)
 class KeyLimits:
-    """The limits of the key that a request came with. `entities`: ids of those it works in; None: all."""
+    """The limits of the key that a request came with.
+
+    Attributes:
+        entities: ids of those it works in; None: all.
+        id: the key's; None for a token from before accounts.
+    """
 
     scope: KeyScope = KeyScope.WRITE
     entities: frozenset[int] | None = None
+    id: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +75,7 @@ class User:
         projects: the role by project id, where the user was added to a project; None: the role in the team.
         registries: ids of the registries that the user administers.
         key: the limits of the key that was used; None for a session.
+        home: the entity that gets runs which name none.
     """
 
     id: int
@@ -80,6 +87,7 @@ class User:
     projects: Mapping[int, Membership | None] = field(default_factory=lambda: _NOTHING)
     registries: frozenset[int] = frozenset()
     key: KeyLimits | None = None
+    home: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +99,7 @@ class ServiceAccount:
         projects: ids of the private and restricted projects that it was added to.
         reads_only: it may log and change nothing.
         legacy: it stands for the tokens from before accounts, which may do everything to data.
+        home: the team that gets runs which name none.
     """
 
     id: int
@@ -99,6 +108,7 @@ class ServiceAccount:
     reads_only: bool = False
     legacy: bool = False
     key: KeyLimits | None = None
+    home: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

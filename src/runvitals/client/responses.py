@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from runvitals.model.ending import Ending
 from runvitals.model.event import Event
 from runvitals.model.host import Host
-from runvitals.model.run import Rank, Run
+from runvitals.model.run import Rank, Run, RunAuthor, RunServiceAccount
 from runvitals.query.run_handle import LoggedRow
 from runvitals.query.series import NAN, Column, Columns, Series
 from runvitals.query.statistics import Statistics
@@ -60,6 +60,8 @@ def run(answer: Mapping[str, Any]) -> Run:
         "hosts": [_known(Host, {**host, "ending": _ending(host)}) for host in answer["hosts"]],
         "ranks": [_known(Rank, rank) for rank in answer["ranks"]],
         "events": events(answer["events"]),
+        "author": _optional(RunAuthor, answer.get("author")),
+        "service_account": _optional(RunServiceAccount, answer.get("service_account")),
     }
     return _known(Run, spread)
 
@@ -135,6 +137,10 @@ def _known(kind: type[T], answer: Mapping[str, Any]) -> T:
     """A dataclass from the fields it knows; a newer server may send more."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
     return kind(**{name: answer[name] for name in names if name in answer})
+
+
+def _optional(kind: type[T], answer: Mapping[str, Any] | None) -> T | None:
+    return None if answer is None else _known(kind, answer)
 
 
 def _whole(values: list[int]) -> Column:

@@ -7,5 +7,10 @@ class UnknownRun(LookupError):
     """There is no such run. The message says where it was looked up, and names similar runs if any."""
 
 
+class AmbiguousName(LookupError):
+    """Several teams or users have a run or project of this name. The message names those that the principal
+    may read."""
+
+
 class UnknownProject(LookupError):
     """There is no project with this id or name."""

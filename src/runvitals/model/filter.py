@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from runvitals.model import fields
 from runvitals.model.fields import Scalar
@@ -105,6 +105,21 @@ def allowed_fields() -> str:
     return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *(f"{section}.…" for section in fields.SECTIONS)))
 
 
+class PlacedRun(Protocol):
+    """The project and owner of a run."""
+
+    @property
+    def run_id(self) -> int: ...
+    @property
+    def project_id(self) -> int: ...
+    @property
+    def author_id(self) -> int | None: ...
+    @property
+    def service_account_id(self) -> int | None: ...
+    @property
+    def deleted(self) -> bool: ...
+
+
 @dataclass(frozen=True, slots=True)
 class ReadableRuns:
     """The runs that a principal may read. All ids are those of the metadata store.
@@ -125,6 +140,18 @@ class ReadableRuns:
     service_account_id: int | None = None
     run_id: int | None = None
 
+    def has(self, run: PlacedRun) -> bool:
+        """Whether a run may be read."""
+        if not run.deleted:
+            return run.project_id in self.projects or run.run_id == self.run_id
+        if run.project_id in self.trash:
+            return True
+        if self.author_id is not None:
+            own = run.author_id == self.author_id
+        else:
+            own = run.author_id is None and run.service_account_id == self.service_account_id is not None
+        return own and run.project_id in self.own_trash
+
 
 @dataclass(frozen=True, slots=True)
 class Filter:
@@ -132,6 +159,8 @@ class Filter:
 
     Args:
         project: its name.
+        entity: name of the team or user that has the project.
+        author: name of the user whose run it is.
         states: in one of these states.
         tags: with all of these tags.
         text: every word occurs in the run's id, name, group, job type, tags, notes or configuration values,
@@ -153,6 +182,8 @@ class Filter:
     deleted: bool = False
     device: str | None = None
     readable: ReadableRuns | None = None
+    entity: str | None = None
+    author: str | None = None
 
     def __post_init__(self) -> None:
         """

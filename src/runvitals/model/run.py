@@ -29,6 +29,24 @@ class Rank:
 
 
 @dataclass(frozen=True, slots=True)
+class RunAuthor:
+    """The user whose run it is. A deleted user keeps the id, but has no name."""
+
+    id: int
+    name: str | None
+    display_name: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunServiceAccount:
+    """The service account whose key sent the run."""
+
+    id: int
+    name: str
+    deleted: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Run:
     """Everything known about a run, except its series. Times are ms UTC.
 
@@ -38,6 +56,9 @@ class Run:
         last: the newest sample of each host.
         problems: what could not be read from the run's files.
         stop_requested_ms: when a user asked a shared server to stop the run.
+        entity: name of the team or user that has the project; None without accounts.
+        author: the user whose run it is; None without accounts, and if nobody is known.
+        service_account: the service account that sent it; None if a user's own key did.
 
     A list of runs (`RunList`) reads only the start and end of the files, so its runs have only the `events`
     and `problems` found there.
@@ -67,6 +88,9 @@ class Run:
     problems: list[str]
     last: dict[str, dict[str, float]]
     stop_requested_ms: int | None = None
+    entity: str | None = None
+    author: RunAuthor | None = None
+    service_account: RunServiceAccount | None = None
 
     @property
     def state(self) -> State:

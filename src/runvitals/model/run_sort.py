@@ -17,6 +17,8 @@ SORTED_COLUMNS = (
     "job_type",
     "state",
     "project",
+    "entity",
+    "author",
     "started_ms",
     "last_ms",
     "duration_ms",

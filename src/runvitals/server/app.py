@@ -15,7 +15,7 @@ from starlette.middleware.gzip import GZipMiddleware
 import runvitals
 from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
-from runvitals.model.errors import UnknownRun
+from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
 from runvitals.server.access.same_origin import LoopbackOnly
@@ -75,6 +75,7 @@ def application(
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(UnknownRun, _unknown_run)
+    app.add_exception_handler(AmbiguousName, _ambiguous_name)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _io_error)
@@ -118,6 +119,10 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _unknown_run(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status_code=404)
+
+
+async def _ambiguous_name(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status_code=409)
 
 
 async def _too_slow(request: Request, error: Exception) -> JSONResponse:

@@ -144,7 +144,7 @@ class Housekeeping:
             runs = expired[first : first + _RUNS_PER_BATCH]
             writers = self._metadata_store.writers.of_runs(runs).values()
             self._store.delete(sorted({writer.lane_id for of_run in writers for writer in of_run}))
-            self._metadata_store.runs.purge(runs)
+            self._metadata_store.runs.purge(runs, now_ms)
             self._forget(runs)
             self.totals.runs += len(runs)
         if expired:

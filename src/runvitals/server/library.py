@@ -252,6 +252,7 @@ class LatestValues:
     host: str
     t: dict[str, int]
     values: dict[str, float]
+    entity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +267,7 @@ class FleetSeries:
     mean: Floats
 
 
-Grouping = Literal["project", "host", "state", "run"]
+Grouping = Literal["project", "host", "state", "run", "entity", "author"]
 
 
 class Library(Protocol):
@@ -294,8 +295,12 @@ class Library(Protocol):
     async def fields(self, run_filter: Filter) -> list[str]:
         """The configuration and summary fields of the runs that match a filter."""
 
-    async def open(self, run_id: str) -> OpenedRun:
+    async def open(self, run_id: str, number: int | None = None) -> OpenedRun:
         """A run by its full id.
+
+        Args:
+            number: its number in the metadata store, which tells apart runs with the same id in several
+                teams; None: not known.
 
         Raises:
             UnknownRun: there is no such run.
@@ -312,9 +317,12 @@ class Library(Protocol):
 
 @runtime_checkable
 class EditableLibrary(Protocol):
-    """A library whose runs and projects can be changed: that of a shared server."""
+    """A library whose runs and projects can be changed: that of a shared server.
 
-    async def stop(self, run_id: str) -> None:
+    `number`: that of the run or project, as in `Library.open`.
+    """
+
+    async def stop(self, run_id: str, number: int | None = None) -> None:
         """Record that a user requests the end of a run.
 
         Raises:
@@ -322,21 +330,21 @@ class EditableLibrary(Protocol):
             ValueError: it has ended.
         """
 
-    async def delete(self, run_id: str) -> None:
+    async def delete(self, run_id: str, number: int | None = None) -> None:
         """Move a run to the trash.
 
         Raises:
             UnknownRun: there is no such run.
         """
 
-    async def restore(self, run_id: str) -> None:
+    async def restore(self, run_id: str, number: int | None = None) -> None:
         """Restore a run from the trash.
 
         Raises:
             UnknownRun: there is no such run.
         """
 
-    async def edit(self, run_id: str, values: dict[str, Any]) -> None:
+    async def edit(self, run_id: str, values: dict[str, Any], number: int | None = None) -> None:
         """Set the name, notes, tags, group, job_type or project of a run.
 
         Raises:
@@ -344,7 +352,7 @@ class EditableLibrary(Protocol):
             ValueError: a value that cannot be stored.
         """
 
-    async def rename_project(self, name: str, new_name: str) -> None:
+    async def rename_project(self, name: str, new_name: str, number: int | None = None) -> None:
         """Rename a project.
 
         Raises:
@@ -352,7 +360,7 @@ class EditableLibrary(Protocol):
             ValueError: there is a project of the new name.
         """
 
-    async def delete_project(self, name: str) -> int:
+    async def delete_project(self, name: str, number: int | None = None) -> int:
         """Move all runs of a project to the trash, and return their number.
 
         Raises:

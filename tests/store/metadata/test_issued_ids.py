@@ -14,7 +14,7 @@ def test_skip_to_skips_issued_and_lost_ids(metadata_store: MetadataStore) -> Non
     before = metadata_store.issued_ids.highest()
     assert before.writer >= first.writer_id
     metadata_store.runs.delete([first.run_id], NOW)
-    metadata_store.runs.purge([first.run_id])
+    metadata_store.runs.purge([first.run_id], NOW)
     assert metadata_store.issued_ids.highest() == before
     metadata_store.issued_ids.skip_to(HighestIds(writer=before.writer + 50, metric=before.metric + 7), 100)
     (second,) = metadata_store.writers.join([WriterRegistration("badger", "curl")], NOW)

@@ -56,6 +56,7 @@ class RunChanges(BaseModel):
 
 class Project(BaseModel):
     name: str
+    entity: str | None = Field(None, description="The team or user whose it is; None without accounts.")
     runs: int
     running: int
     newest_ms: int = Field(description="Start of its newest run, ms UTC.")
@@ -73,6 +74,22 @@ class HostState(BaseModel):
     monitors: int = Field(
         description="How often a monitor was started; more than 1 means that it was restarted."
     )
+
+
+class RunAuthor(BaseModel):
+    """The user whose run it is."""
+
+    id: int
+    name: str | None = Field(description="The user name; None for a deleted user.")
+    display_name: str
+
+
+class RunServiceAccount(BaseModel):
+    """The service account that sent a run."""
+
+    id: int
+    name: str
+    deleted: bool
 
 
 class RunRow(BaseModel):
@@ -99,6 +116,9 @@ class RunRow(BaseModel):
         description="By host: the newest values of the keys requested with `last`."
     )
     stop_requested_ms: int | None = Field(description="When a user requested its end; None if not requested.")
+    entity: str | None = Field(description="The team or user that has the project; None without accounts.")
+    author: RunAuthor | None = Field(description="None without accounts, and if nobody is known.")
+    service_account: RunServiceAccount | None = Field(description="None if a user's own key sent the run.")
 
 
 class RunPage(BaseModel):
@@ -278,12 +298,15 @@ class Latest(BaseModel):
     host: str
     t: dict[str, int]
     values: dict[str, float]
+    entity: str | None = Field(None, description="The team or user that has the project.")
 
 
 class FleetGroup(BaseModel):
     """The buckets of a group that have values. Infinite values are null."""
 
-    group: str | None = Field(description="A project, host, state or run id; None for all runs.")
+    group: str | None = Field(
+        description="A project, host, state, run id, entity or author; None for all runs."
+    )
     t: list[int] = Field(description="Starts of the buckets, ms UTC.")
     n: list[int]
     min: list[Number]

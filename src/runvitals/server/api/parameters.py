@@ -53,14 +53,32 @@ def checked_run_id(run: RunId) -> str:
 CheckedRunId = Annotated[str, Depends(checked_run_id)]
 
 
-async def opened_run(run: CheckedRunId, library: TheLibrary) -> OpenedRun:
+def run_number(request: Request) -> int | None:
+    """The number of the run of the path, if the check of the route's permission has looked it up."""
+    number: int | None = getattr(request.state, "run_number", None)
+    return number
+
+
+RunNumber = Annotated[int | None, Depends(run_number)]
+
+
+def project_number(request: Request) -> int | None:
+    """The number of the project of the path, if the check of the route's permission has looked it up."""
+    number: int | None = getattr(request.state, "project_number", None)
+    return number
+
+
+ProjectNumber = Annotated[int | None, Depends(project_number)]
+
+
+async def opened_run(run: CheckedRunId, library: TheLibrary, number: RunNumber) -> OpenedRun:
     """The run of the path.
 
     Raises:
         HTTPException: 404 if there is no such run.
     """
     try:
-        return await library.open(run)
+        return await library.open(run, number)
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
 
@@ -157,6 +175,10 @@ def requested_filter(
             max_length=600,
         ),
     ] = None,
+    entity: Annotated[
+        str | None, Query(description="Only of projects of this team or user.", max_length=64)
+    ] = None,
+    author: Annotated[str | None, Query(description="Only runs of this user.", max_length=64)] = None,
     deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
 ) -> Filter:
     """Which runs are requested.
@@ -168,7 +190,18 @@ def requested_filter(
         predicates = tuple(Predicate.parse(expression) for expression in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
-    return Filter(project, tuple(state or ()), tuple(tag or ()), text, predicates, deleted, device, readable)
+    return Filter(
+        project,
+        tuple(state or ()),
+        tuple(tag or ()),
+        text,
+        predicates,
+        deleted,
+        device,
+        readable,
+        entity,
+        author,
+    )
 
 
 TheFilter = Annotated[Filter, Depends(requested_filter)]

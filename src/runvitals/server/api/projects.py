@@ -8,7 +8,7 @@ from fastapi import APIRouter, HTTPException, Path
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.api import models
-from runvitals.server.api.parameters import TheEditableLibrary, TheLibrary, TheReadableRuns
+from runvitals.server.api.parameters import ProjectNumber, TheEditableLibrary, TheLibrary, TheReadableRuns
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
@@ -29,11 +29,11 @@ async def projects(library: TheLibrary, readable: TheReadableRuns) -> Any:
 
 @router.patch("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)
 async def rename_project(
-    project: ProjectName, changes: models.ProjectChanges, library: TheEditableLibrary
+    project: ProjectName, changes: models.ProjectChanges, library: TheEditableLibrary, number: ProjectNumber
 ) -> Any:
     """Rename a project. Runs that arrive later under the old name are in a new project."""
     try:
-        await library.rename_project(project, changes.name)
+        await library.rename_project(project, changes.name, number)
     except UnknownProject as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
@@ -42,10 +42,10 @@ async def rename_project(
 
 
 @router.delete("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)
-async def delete_project(project: ProjectName, library: TheEditableLibrary) -> Any:
+async def delete_project(project: ProjectName, library: TheEditableLibrary, number: ProjectNumber) -> Any:
     """Move all runs of a project to the trash, as `DELETE /runs/{run}` does with one."""
     try:
-        runs = await library.delete_project(project)
+        runs = await library.delete_project(project, number)
     except UnknownProject as error:
         raise HTTPException(404, str(error)) from None
     return {"project": project, "done": "delete", "runs": runs}

@@ -13,7 +13,14 @@ from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_sort import RunSort
 from runvitals.query.key_filter import KeyFilter
 from runvitals.server.api import models
-from runvitals.server.api.parameters import CheckedRunId, TheEditableLibrary, TheFilter, TheLibrary, TheRun
+from runvitals.server.api.parameters import (
+    CheckedRunId,
+    RunNumber,
+    TheEditableLibrary,
+    TheFilter,
+    TheLibrary,
+    TheRun,
+)
 from runvitals.server.api.responses import (
     EDIT_ERRORS,
     INVALID_PARAMETER,
@@ -40,8 +47,9 @@ async def list_runs(
     sort: Annotated[
         str,
         Query(
-            description="`started_ms`, `name`, `id`, `group`, `job_type`, `state`, `project`, `last_ms`, "
-            "`duration_ms`, or a field: `config.…`, `summary.…`. Runs without a value come last.",
+            description="`started_ms`, `name`, `id`, `group`, `job_type`, `state`, `project`, `entity`, "
+            "`author`, `last_ms`, `duration_ms`, or a field: `config.…`, `summary.…`. Runs without a value "
+            "come last.",
             max_length=300,
         ),
     ] = "started_ms",
@@ -79,10 +87,10 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
 
 
 @router.post("/runs/{run}/stop", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
-async def stop(library: TheEditableLibrary, run: CheckedRunId) -> Any:
+async def stop(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
-        await library.stop(run)
+        await library.stop(run, number)
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
@@ -91,30 +99,32 @@ async def stop(library: TheEditableLibrary, run: CheckedRunId) -> Any:
 
 
 @router.delete("/runs/{run}", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
-async def delete(library: TheEditableLibrary, run: CheckedRunId) -> Any:
+async def delete(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
     try:
-        await library.delete(run)
+        await library.delete(run, number)
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     return {"run": run, "done": "delete"}
 
 
 @router.post("/runs/{run}/restore", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
-async def restore(library: TheEditableLibrary, run: CheckedRunId) -> Any:
+async def restore(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Restore a run from the trash."""
     try:
-        await library.restore(run)
+        await library.restore(run, number)
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     return {"run": run, "done": "restore"}
 
 
 @router.patch("/runs/{run}", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
-async def edit(library: TheEditableLibrary, run: CheckedRunId, changes: models.RunChanges) -> Any:
+async def edit(
+    library: TheEditableLibrary, run: CheckedRunId, number: RunNumber, changes: models.RunChanges
+) -> Any:
     """Set a run's name, notes, tags, group, job type or project. Fields that are left out do not change."""
     try:
-        await library.edit(run, changes.model_dump(exclude_unset=True))
+        await library.edit(run, changes.model_dump(exclude_unset=True), number)
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:

@@ -123,8 +123,11 @@ class JournalLibrary:
             names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
         return sorted(names)
 
-    async def open(self, run_id: str) -> OpenedJournal:
+    async def open(self, run_id: str, number: int | None = None) -> OpenedJournal:
         """A run by its full id.
+
+        Args:
+            number: not used; journals have none.
 
         Raises:
             UnknownRun: there is no such run.
@@ -191,7 +194,8 @@ class JournalLibrary:
 def _group(run: Run, series: Series, by: Grouping | None) -> str | None:
     if by is None:
         return None
-    return {"project": run.project, "host": series.host, "state": run.state, "run": run.id}[by]
+    groups = {"project": run.project, "host": series.host, "state": run.state, "run": run.id}
+    return groups.get(by, "")  # journals have neither entities nor authors
 
 
 def _with_last(run: Run, wanted: Callable[[str], bool]) -> Run:

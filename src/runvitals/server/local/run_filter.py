@@ -35,6 +35,8 @@ def matching(runs: Iterable[Run], run_filter: Filter) -> list[Run]:
 def _matches(run: Run, run_filter: Filter) -> bool:
     if run_filter.deleted or run_filter.project not in (None, run.project):
         return False
+    if run_filter.entity is not None or run_filter.author is not None:  # a journal has neither
+        return False
     if run_filter.states and run.state not in run_filter.states:
         return False
     if not set(run_filter.tags).issubset(run.tags):

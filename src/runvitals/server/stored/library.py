@@ -136,13 +136,13 @@ class StoredLibrary:
         """The configuration and summary fields of the runs that match a filter."""
         return await self._quick.run(lambda: self._metadata_store.runs.fields(wanted, self.clock()))
 
-    async def open(self, run_id: str) -> OpenedStoredRun:
-        """A run by its full id.
+    async def open(self, run_id: str, number: int | None = None) -> OpenedStoredRun:
+        """A run by its full id, or by its number in the metadata store.
 
         Raises:
             UnknownRun: there is no such run, or it is in the trash.
         """
-        row = await self._quick.run(lambda: self._row(run_id))
+        row = await self._quick.run(lambda: self._row(run_id, number))
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
             make = partial(StoredRun, row.uid, row.id, self._store, self._metadata_store)
@@ -152,8 +152,9 @@ class StoredLibrary:
             self._opened.pop(next(iter(self._opened)))
         return opened
 
-    def _row(self, run_id: str, deleted: bool = False) -> RunRow:
-        row = self._metadata_store.runs.find(run_id, self.clock())
+    def _row(self, run_id: str, number: int | None, deleted: bool = False) -> RunRow:
+        runs, now_ms = self._metadata_store.runs, self.clock()
+        row = runs.find(run_id, now_ms) if number is None else runs.get([number], now_ms).get(number)
         if row is None:
             raise UnknownRun(f"no run {run_id!r} on this server: the API expects a full run id")
         if row.deleted_ms is not None and not deleted:
@@ -181,6 +182,7 @@ class StoredLibrary:
                 host,
                 {key: t for key, (t, _) in values.items()},
                 {key: value for key, (_, value) in values.items()},
+                row.entity,
             )
             for run_id, row in rows.items()
             for host, values in last.get(run_id, {}).items()
@@ -251,7 +253,7 @@ class StoredLibrary:
 
     # Changes
 
-    async def stop(self, run_id: str) -> None:
+    async def stop(self, run_id: str, number: int | None = None) -> None:
         """Record that a user requests the end of a run. Its relay gets the request with the next response.
 
         Raises:
@@ -260,30 +262,34 @@ class StoredLibrary:
         """
 
         def work() -> None:
-            row = self._row(run_id)
+            row = self._row(run_id, number)
             if row.state != RUNNING:
                 raise ValueError(f"run {run_id!r} is {row.state}; only a running run can be stopped")
             self._metadata_store.runs.request_stop(row.id, self.clock())
 
         await self._change(work)
 
-    async def delete(self, run_id: str) -> None:
+    async def delete(self, run_id: str, number: int | None = None) -> None:
         """Move a run to the trash.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(lambda: self._metadata_store.runs.delete([self._row(run_id).id], self.clock()))
+        await self._change(
+            lambda: self._metadata_store.runs.delete([self._row(run_id, number).id], self.clock())
+        )
 
-    async def restore(self, run_id: str) -> None:
+    async def restore(self, run_id: str, number: int | None = None) -> None:
         """Restore a run from the trash.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(lambda: self._metadata_store.runs.restore([self._row(run_id, deleted=True).id]))
+        await self._change(
+            lambda: self._metadata_store.runs.restore([self._row(run_id, number, deleted=True).id])
+        )
 
-    async def edit(self, run_id: str, values: dict[str, Any]) -> None:
+    async def edit(self, run_id: str, values: dict[str, Any], number: int | None = None) -> None:
         """Set fields of a run's `run` section.
 
         Raises:
@@ -291,10 +297,10 @@ class StoredLibrary:
             ValueError: a value that cannot be stored.
         """
         await self._change(
-            lambda: self._metadata_store.runs.set_about(self._row(run_id).id, values, self.clock())
+            lambda: self._metadata_store.runs.set_about(self._row(run_id, number).id, values, self.clock())
         )
 
-    async def rename_project(self, name: str, new_name: str) -> None:
+    async def rename_project(self, name: str, new_name: str, number: int | None = None) -> None:
         """Rename a project.
 
         Raises:
@@ -302,16 +308,16 @@ class StoredLibrary:
             ValueError: there is a project of the new name.
         """
         projects = self._metadata_store.projects
-        await self._change(lambda: projects.rename(projects.id(name), new_name))
+        await self._change(lambda: projects.rename(number or projects.id(name), new_name))
 
-    async def delete_project(self, name: str) -> int:
+    async def delete_project(self, name: str, number: int | None = None) -> int:
         """Move all runs of a project to the trash, and return their number.
 
         Raises:
             UnknownProject: no run was ever in it.
         """
         projects = self._metadata_store.projects
-        deleted = await run_in_threadpool(lambda: projects.delete(projects.id(name), self.clock()))
+        deleted = await run_in_threadpool(lambda: projects.delete(number or projects.id(name), self.clock()))
         self._invalidate_all()
         return deleted
 
@@ -338,4 +344,10 @@ def _group(row: RunRow | None, host: str, by: Grouping | None) -> str | None:
         return host
     if row is None:
         return ""
-    return {"project": row.project, "state": row.state, "run": row.uid}[by]
+    return {
+        "project": row.project,
+        "state": row.state,
+        "run": row.uid,
+        "entity": row.entity or "",
+        "author": "" if row.author is None else row.author.name or row.author.display_name,
+    }[by]

@@ -84,7 +84,7 @@ class StoredRun:
             read_s, read_ms, run = self._run
             if read_ms == now_ms or time.monotonic() - read_s < cached_read.FRESH_S:
                 return run
-        row = self._metadata_store.runs.find(self._run_id, now_ms)
+        row = self._metadata_store.runs.get([self._number], now_ms).get(self._number)
         if row is None or row.deleted_ms is not None:
             raise UnknownRun(f"run {self._run_id!r} is in the trash")
         run = detailed_run(row, self._metadata_store, self._store, now_ms, self._newest_metrics())

@@ -121,6 +121,9 @@ def _run(
         problems=[],
         last=last,
         stop_requested_ms=row.stop_requested_ms,
+        entity=row.entity,
+        author=row.author,
+        service_account=row.service_account,
     )
 
 

@@ -142,14 +142,27 @@ class Database:
                         raise
             return self._write(work, durable)
 
-    def _write(self, work: Callable[[Connection], T], durable: bool) -> T:
+    def change_tables(self, work: Callable[[Connection], T]) -> T:
+        """Run `work`, which may rebuild tables, in one transaction; returns its result.
+
+        On SQLite without foreign keys: dropping the old copy of a table would delete what refers to its rows.
+        """
+        self._check_file()
+        with _own_errors():
+            try:
+                return self._write(work, True, ("PRAGMA foreign_keys = OFF",))
+            finally:
+                if self.is_sqlite:
+                    self.engine.dispose()  # the next connection has foreign keys again
+
+    def _write(self, work: Callable[[Connection], T], durable: bool, before: tuple[str, ...] = ()) -> T:
         if not self.is_sqlite:
             with self.engine.begin() as connection:
                 if not durable:
                     connection.exec_driver_sql("SET LOCAL synchronous_commit = off")
                 return work(connection)
         synchronous = "FULL" if durable else "NORMAL"
-        begin = (f"PRAGMA synchronous = {synchronous}", "BEGIN IMMEDIATE")
+        begin = (*before, f"PRAGMA synchronous = {synchronous}", "BEGIN IMMEDIATE")
         with self._writing, self.engine.connect() as connection:
             connection = connection.execution_options(**{_BEGIN: begin})
             with connection.begin():
@@ -311,16 +324,20 @@ def among(connection: Connection, column: ColumnElement[int], ids: Iterable[int]
     return column == any_(literal(list(ids), postgresql.ARRAY(Integer)))
 
 
-def ids_of(connection: Connection, column: Column[str], names: Iterable[str]) -> dict[str, int]:
-    """The ids of the rows whose unique column has one of the names."""
-    table = column.table
+def rows_named(
+    connection: Connection, column: Column[str], names: Iterable[str], *others: Column[Any]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows whose column has one of the names: the name, the other columns, the id."""
     wanted = sorted(set(names))
-    found: dict[str, int] = {}
     for first in range(0, len(wanted), _NAMES_PER_QUERY):
         some = wanted[first : first + _NAMES_PER_QUERY]
-        rows = connection.execute(select(column, table.c.id).where(column.in_(some)))
-        found.update(rows.all())
-    return found
+        statement = select(column, *others, column.table.c.id).where(column.in_(some))
+        yield from map(tuple, connection.execute(statement))
+
+
+def ids_of(connection: Connection, column: Column[str], names: Iterable[str]) -> dict[str, int]:
+    """The ids of the rows whose unique column has one of the names."""
+    return dict(rows_named(connection, column, names))
 
 
 def ensure_ids(

@@ -34,6 +34,7 @@ from runvitals.model.fields import NUMBER
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.state import RUNNING
+from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import among, ids_of
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import device, project, run, run_device, run_field, run_tag, run_text
@@ -111,14 +112,16 @@ def _conditions(
     yield Condition(run.c.deleted_ms.is_not(None) if wanted.deleted else run.c.deleted_ms.is_(None))
     if wanted.states:
         yield _in_states(wanted.states, now_ms)
-    numbers = None if wanted.project is None else project_ids(connection, wanted)
-    if numbers is not None:
-        yield _in_projects(connection, numbers, project_indexed)
+    projects = _project_ids(connection, wanted)
+    if projects is not None:
+        yield _in_projects(connection, projects, project_indexed)
     readable = wanted.readable
     if readable is not None and (
-        numbers is None or wanted.deleted or not readable.projects.issuperset(numbers)
+        projects is None or wanted.deleted or not readable.projects.issuperset(projects)
     ):
         yield _readable(connection, readable, wanted.deleted)
+    if wanted.author is not None:
+        yield _by_author(connection, wanted.author)
     names = {one.field for one in wanted.where if is_field(one.field)}
     numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in names})
     for predicate in wanted.where:
@@ -154,10 +157,29 @@ def _in_states(states: tuple[str, ...], now_ms: int) -> Condition:
     return Condition(state_at(now_ms).in_(states), select(listed))
 
 
-def project_ids(connection: Connection, wanted: Filter) -> list[int]:
-    """The projects that a filter names."""
-    statement = select(project.c.id).where(project.c.name == plain_text(wanted.project or ""))
+def _project_ids(connection: Connection, wanted: Filter) -> list[int] | None:
+    """The projects that a filter names; None if it names neither a project nor an entity."""
+    statement = select(project.c.id)
+    if wanted.project is not None:
+        statement = statement.where(project.c.name == plain_text(wanted.project))
+    if wanted.entity is not None:
+        statement = statement.join(entity, entity.c.id == project.c.entity_id)
+        statement = statement.where(entity.c.name == plain_text(wanted.entity))
+    if wanted.project is None and wanted.entity is None:
+        return None
     return list(connection.execute(statement).scalars())
+
+
+def _by_author(connection: Connection, name: str) -> Condition:
+    named = (
+        select(user_account.c.id)
+        .join(entity, entity.c.id == user_account.c.entity_id)
+        .where(entity.c.name == plain_text(name), user_account.c.deleted_ms.is_(None))
+    )
+    author_id = connection.execute(named).scalar()
+    if author_id is None:
+        return Condition(false())
+    return Condition(run.c.author_id == author_id, select(run.c.id).where(run.c.author_id == author_id))
 
 
 def _in_projects(connection: Connection, numbers: list[int], indexed: bool) -> Condition:

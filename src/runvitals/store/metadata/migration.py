@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import os
 import re
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection, inspect, text
 
 from runvitals.store.errors import MetadataStoreError
 from runvitals.store.metadata.database import Database
+
+if TYPE_CHECKING:
+    from alembic.config import Config
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
@@ -30,18 +34,39 @@ def migrate(database: Database, revision: str = "head") -> None:
 
     def upgrade(connection: Connection) -> None:
         from alembic import command
-        from alembic.config import Config
 
-        if not database.is_sqlite:
-            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
-        config = Config()
-        config.set_main_option("script_location", FOLDER.replace("%", "%%"))
-        config.attributes["connection"] = connection
-        _check_known(database, connection)
-        command.upgrade(config, revision)
+        command.upgrade(_config(database, connection), revision)
 
     if not is_current(database, revision):
-        database.write(upgrade)
+        database.change_tables(upgrade)
+
+
+def downgrade(database: Database, revision: str) -> None:
+    """Migrate the database back to an earlier revision, in a single transaction.
+
+    Raises:
+        RuntimeError: something would be lost; the text says what. Nothing was changed.
+        MetadataStoreError: a later version of runvitals has migrated it.
+    """
+
+    def work(connection: Connection) -> None:
+        from alembic import command
+
+        command.downgrade(_config(database, connection), revision)
+
+    database.change_tables(work)
+
+
+def _config(database: Database, connection: Connection) -> Config:
+    from alembic.config import Config
+
+    if not database.is_sqlite:
+        connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _LOCK})
+    config = Config()
+    config.set_main_option("script_location", FOLDER.replace("%", "%%"))
+    config.attributes["connection"] = connection
+    _check_known(database, connection)
+    return config
 
 
 def is_current(database: Database, revision: str = "head") -> bool:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, func, select, update
+from sqlalchemy import ColumnElement, Connection, func, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.model.errors import UnknownProject
+from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import shortened
-from runvitals.store.metadata.database import Database, among
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.database import Database, add_rows, among, rows_named
 from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.text import MAX_NAME, checked_name
 
@@ -20,18 +23,73 @@ DEFAULT_PROJECT = "default"
 
 @dataclass(frozen=True, slots=True)
 class StoredProject:
-    """A project with runs. `newest_ms`: start of its newest run."""
+    """A project with runs. `entity`: whose it is. `newest_ms`: start of its newest run."""
 
     id: int
     name: str
     runs: int
     running: int
     newest_ms: int
+    entity: str | None = None
 
 
 def project_name(text: object) -> str:
     """The project name given by a writer: `default` if it gives none; shortened if it is too long."""
     return shortened(str(text), MAX_NAME) if text else DEFAULT_PROJECT
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectOwner:
+    """Whose a new project is.
+
+    Args:
+        entity_id: the team or user that gets it; None in a store without accounts.
+        user_id: the user who may manage it.
+        visibility: None: its team's.
+    """
+
+    entity_id: int | None = None
+    user_id: int | None = None
+    visibility: str | None = None
+
+
+NOBODY = ProjectOwner()
+"""The owner of projects in a store without accounts."""
+ProjectKey = tuple[int | None, str]
+"""The entity of a project, and its name."""
+
+
+def find_projects(connection: Connection, wanted: Iterable[ProjectKey]) -> dict[ProjectKey, int]:
+    """The ids of the existing ones of these projects."""
+    keys = set(wanted)
+    rows = rows_named(connection, project.c.name, (name for _, name in keys), project.c.entity_id)
+    found = {(entity_id, name): number for name, entity_id, number in rows}
+    return {key: found[key] for key in keys & found.keys()}
+
+
+def ensure_projects(
+    connection: Connection, wanted: Iterable[tuple[str, ProjectOwner]], created_ms: int
+) -> dict[ProjectKey, int]:
+    """The ids of projects by entity and name; missing ones are created. Safe with concurrent writers."""
+    owners = {(owner.entity_id, name): owner for name, owner in wanted}
+    found = find_projects(connection, owners)
+    # In order, so that two writers cannot deadlock.
+    missing = sorted(owners.keys() - found.keys(), key=lambda key: (key[0] or 0, key[1]))
+    if missing:
+        rows = [
+            {
+                "name": key[1],
+                "created_ms": created_ms,
+                "entity_id": key[0],
+                "owner_id": owners[key].user_id,
+                "visibility": owners[key].visibility,
+            }
+            for key in missing
+        ]
+        add_rows(connection, project, rows)
+        rights_changed(connection)  # servers keep the list of the projects that each principal may read
+        found |= find_projects(connection, missing)
+    return found
 
 
 class ProjectTable:
@@ -47,7 +105,7 @@ class ProjectTable:
             readable: only projects that the principal may read; None: all.
         """
         with self._database.read() as connection:
-            listed = [run.c.deleted_ms.is_(None)]
+            listed: list[ColumnElement[bool]] = [run.c.deleted_ms.is_(None)]
             if readable is not None:
                 listed.append(among(connection, run.c.project_id, readable.projects))
             by_project = (
@@ -62,35 +120,59 @@ class ProjectTable:
             )
             running = select(run.c.project_id).where(*listed, run.c.alive_until_ms >= now_ms)
             statement = (
-                select(project.c.id, project.c.name, by_project.c.runs, by_project.c.newest_ms)
+                select(
+                    project.c.id,
+                    project.c.name,
+                    by_project.c.runs,
+                    by_project.c.newest_ms,
+                    entity.c.name.label("entity"),
+                )
                 .join(by_project, by_project.c.project_id == project.c.id)
+                .outerjoin(entity, entity.c.id == project.c.entity_id)
                 .order_by(by_project.c.newest_ms.desc(), project.c.id.desc())
             )
             alive = Counter(connection.execute(running).scalars())
             return [
-                StoredProject(row.id, row.name, row.runs, alive[row.id], row.newest_ms)
+                StoredProject(row.id, row.name, row.runs, alive[row.id], row.newest_ms, row.entity)
                 for row in connection.execute(statement)
             ]
 
-    def id(self, name: str) -> int:
+    def id(self, name: str, readable: ReadableRuns | None = None) -> int:
         """The id of a project.
+
+        Args:
+            readable: only projects that the principal may read; None: all.
 
         Raises:
             UnknownProject: it never had a run.
+            AmbiguousName: several teams or users have one.
         """
-        with self._database.read() as connection:
-            found = connection.execute(
-                select(project.c.id).where(project.c.name == project_name(name))
-            ).scalar()
-        if found is None:
+        found = [number for _, number in self.named(name) if readable is None or number in readable.projects]
+        if len(found) > 1:
+            raise AmbiguousName(f"several teams or users have a project {name!r}; name one of them")
+        if not found:
             raise UnknownProject(f"there is no project {name!r}")
-        return int(found)
+        return found[0]
+
+    def named(self, name: str) -> list[tuple[int | None, int]]:
+        """The entity and the id of each project with this name."""
+        statement = select(project.c.entity_id, project.c.id).where(project.c.name == project_name(name))
+        with self._database.read() as connection:
+            return [(entity_id, number) for entity_id, number in connection.execute(statement)]
+
+    def ensure(self, name: str, owner: ProjectOwner, now_ms: int) -> int:
+        """The id of a project of an entity; it is created if it does not exist."""
+        checked = project_name(name)
+        found = self._database.write(
+            lambda connection: ensure_projects(connection, [(checked, owner)], now_ms)
+        )
+        return found[owner.entity_id, checked]
 
     def rename(self, project_id: int, name: str) -> None:
         """Rename a project. Later runs under the old name belong to a new project.
 
         Raises:
-            ValueError: the name is taken or invalid.
+            ValueError: the name is taken in its entity, or invalid.
             UnknownProject: there is no project with this id.
         """
         statement = (

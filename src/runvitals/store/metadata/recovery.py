@@ -14,13 +14,14 @@ from sqlalchemy.exc import IntegrityError, StatementError
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST
 from runvitals.store import sqlite_salvage
-from runvitals.store.metadata.database import add_rows, ensure_ids
+from runvitals.store.metadata.database import add_rows
 from runvitals.store.metadata.metadata_store import MetadataStore
 from runvitals.store.metadata.metrics import pack_numbers
+from runvitals.store.metadata.projects import NOBODY, ensure_projects
+from runvitals.store.metadata.run_places import copy_entities
 from runvitals.store.metadata.tables import (
     metadata,
     metric,
-    project,
     run,
     run_text,
     schema,
@@ -56,7 +57,9 @@ def fill_from_damaged(metadata_store: MetadataStore, path: str) -> int:
 
     def work(connection: Connection) -> int:
         with closing(sqlite_salvage.open_damaged(path)) as source:
-            return sum(_copy(connection, source, table) for table in metadata.sorted_tables)
+            copied = sum(_copy(connection, source, table) for table in metadata.sorted_tables)
+        copy_entities(connection)  # a store of an earlier version has none
+        return copied
 
     return metadata_store.write(work)
 
@@ -81,7 +84,7 @@ def recover(metadata_store: MetadataStore, runs: Sequence[RecoveredRun]) -> None
 
 def _recover(connection: Connection, runs: Sequence[RecoveredRun]) -> None:
     first_ms = min(one.first_ms for one in runs)
-    (project_id,) = ensure_ids(connection, project.c.name, [PROJECT], created_ms=first_ms).values()
+    (project_id,) = ensure_projects(connection, [(PROJECT, NOBODY)], first_ms).values()
     _add_metric_keys(connection, {number for one in runs for number in one.metrics})
     for one in runs:
         uid = f"recovered-{one.lane}"
@@ -97,7 +100,8 @@ def _recover(connection: Connection, runs: Sequence[RecoveredRun]) -> None:
             "settled_state": LOST,
         }
         connection.execute(insert(run).values(about))
-        run_id = connection.execute(select(run.c.id).where(run.c.uid == uid)).scalar_one()
+        mine = select(run.c.id).where(run.c.uid == uid, run.c.entity_id.is_(None))
+        run_id = connection.execute(mine).scalar_one()
         add_rows(connection, run_text, [{"run_id": run_id, "text": search_text(uid, {}, {})}])
         connection.execute(insert(writer).values(_writer(one, run_id)))
         rows = [{"writer_id": one.lane, "schema_id": _schema(connection, one.metrics)}]

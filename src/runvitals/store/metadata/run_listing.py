@@ -11,6 +11,7 @@ from runvitals.model.fields import NUMBER, TEXT
 from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
+from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import ids_of
 from runvitals.store.metadata.filter_sql import COLUMNS, Plan, plan
 from runvitals.store.metadata.run_rows import RunRow, read_rows
@@ -18,9 +19,25 @@ from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import field, project, run, run_field
 from runvitals.store.metadata.text import check_integers
 
-_TEXTS = ("id", "name", "group", "job_type", "state", "project")
+_TEXTS = ("id", "name", "group", "job_type", "state", "project", "entity", "author")
 _MISSING = 2  # the kind of runs without a value: sorted after numbers and texts
 _PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
+_ENTITY = (
+    select(entity.c.name)
+    .join(project, project.c.entity_id == entity.c.id)
+    .where(project.c.id == run.c.project_id)
+    .correlate(run)
+    .scalar_subquery()
+)
+_AUTHOR_NAME = (
+    select(entity.c.name)
+    .join(user_account, user_account.c.entity_id == entity.c.id)
+    .where(user_account.c.id == run.c.author_id, user_account.c.deleted_ms.is_(None))
+    .correlate(run)
+    .scalar_subquery()
+)
+AUTHOR = func.coalesce(_AUTHOR_NAME, "")
+"""The name of a run's author, as an SQL expression on its row; "" without one, and for a deleted user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +78,13 @@ def _by_column(
     position: PagePosition | None,
     now_ms: int,
 ) -> list[PagePosition]:
-    by = {**COLUMNS, "state": state_at(now_ms), "project": _PROJECT}[sort.by]
+    derived = {
+        "state": state_at(now_ms),
+        "project": _PROJECT,
+        "entity": func.coalesce(_ENTITY, ""),
+        "author": AUTHOR,
+    }
+    by = {**COLUMNS, **derived}[sort.by]
     needed = limit if sort.by in ("started_ms", "name", "id") else None
     query_plan = plan(connection, wanted, now_ms, needed)
     statement = _ordered(

@@ -10,8 +10,9 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.model.ending import Ending
-from runvitals.model.run import State
+from runvitals.model.run import RunAuthor, RunServiceAccount, State
 from runvitals.model.state import RUNNING
+from runvitals.store.metadata.accounts.tables import entity, service_account, user_account
 from runvitals.store.metadata.database import among
 from runvitals.store.metadata.tables import project, run, run_tag
 
@@ -30,6 +31,9 @@ class RunRow:
         duration_ms: so far.
         deleted_ms: when it was moved to the trash; None: it is not there.
         stop_requested_ms: when a user requested a stop; None if none did.
+        entity: name of the team or user that has the project; None in a store without accounts.
+        author: the user whose run it is; None if there is none.
+        service_account: the one that sent it; None if there is none.
     """
 
     id: int
@@ -48,11 +52,16 @@ class RunRow:
     created_ms: int
     deleted_ms: int | None
     stop_requested_ms: int | None
+    entity: str | None
+    author: RunAuthor | None
+    service_account: RunServiceAccount | None
 
     @property
     def state(self) -> State:
         return self.ending.state
 
+
+_author_entity = entity.alias("author_entity")
 
 # In the order in which `_run_row` reads them: access by name costs 15 µs per row in SQLAlchemy.
 _COLUMNS = (
@@ -73,6 +82,14 @@ _COLUMNS = (
     run.c.created_ms,
     run.c.deleted_ms,
     run.c.stop_requested_ms,
+    entity.c.name,
+    user_account.c.id,
+    _author_entity.c.name,
+    user_account.c.display_name,
+    user_account.c.deleted_ms,
+    service_account.c.id,
+    service_account.c.name,
+    service_account.c.deleted_ms,
 )
 
 
@@ -81,6 +98,10 @@ def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> li
     statement = (
         select(*_COLUMNS)
         .join(project, project.c.id == run.c.project_id)
+        .outerjoin(entity, entity.c.id == project.c.entity_id)
+        .outerjoin(user_account, user_account.c.id == run.c.author_id)
+        .outerjoin(_author_entity, _author_entity.c.id == user_account.c.entity_id)
+        .outerjoin(service_account, service_account.c.id == run.c.service_account_id)
         .where(among(connection, run.c.id, run_ids))
     )
     rows = {row[0]: row for row in connection.execute(statement)}
@@ -93,7 +114,8 @@ def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> li
 
 def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
     run_id, uid, project_id, project_name, name, group, job_type, started_ms, last_ms, until_ms, *others = row
-    state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms = others
+    state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms, *owners = others
+    entity_name, *author = owners[:5]
     running = until_ms is not None and until_ms >= now_ms
     end_ms = now_ms if running and abs(now_ms - last_ms) <= _NEAR_MS else last_ms
     return RunRow(
@@ -113,4 +135,23 @@ def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
         created_ms=created_ms,
         deleted_ms=deleted_ms,
         stop_requested_ms=stop_requested_ms,
+        entity=entity_name,
+        author=_author(*author),
+        service_account=_service_account(*owners[5:]),
     )
+
+
+def _author(
+    user_id: int | None, name: str | None, display_name: str | None, deleted_ms: int | None
+) -> RunAuthor | None:
+    if user_id is None:
+        return None
+    return RunAuthor(user_id, name if deleted_ms is None else None, display_name or "")
+
+
+def _service_account(
+    account_id: int | None, name: str | None, deleted_ms: int | None
+) -> RunServiceAccount | None:
+    if account_id is None:
+        return None
+    return RunServiceAccount(account_id, name or "", deleted_ms is not None)

@@ -25,6 +25,7 @@ from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.tables import writer as writer_table
 
 _ENDING_COLUMNS = ("end_state", "exit_code", "signal", "out_of_memory")
+_COLUMNS = [column for column in writer_table.c if column.name != "api_key_id"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, li
     """The writers of runs, in the order in which they started."""
     by_run: dict[int, list[StoredWriter]] = {run_id: [] for run_id in run_ids}
     statement = (
-        select(writer_table)
+        select(*_COLUMNS)
         .where(among(connection, writer_table.c.run_id, by_run))
         .order_by(writer_table.c.started_ms, writer_table.c.name)
     )

@@ -7,25 +7,27 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
+from runvitals.model.errors import AmbiguousName
 from runvitals.model.filter import Filter
 from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
 from runvitals.store.metadata import run_listing, sections
-from runvitals.store.metadata.database import Database, among, ids_of
+from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_places import RunPlace, read_places
 from runvitals.store.metadata.run_rows import RunRow, read_rows
 from runvitals.store.metadata.run_states import state_at
+from runvitals.store.metadata.run_tombstones import remember_purged
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey, read_documents
 from runvitals.store.metadata.sections import SectionUpdate
 from runvitals.store.metadata.tables import field, project, run, run_field, run_tag
 from runvitals.store.metadata.text import checked_name
 
 MAX_PAGE = 1000
-COUNTED_BY = ("project", "state", "tag")
+COUNTED_BY = ("project", "state", "tag", "author")
 _NEWEST = 1000
 
 
@@ -43,9 +45,15 @@ class RunTable:
         self._database = database
 
     def find(self, uid: str, now_ms: int) -> RunRow | None:
-        """A run by its run id, including runs in the trash; None if there is none."""
+        """A run by its run id, including runs in the trash; None if there is none.
+
+        Raises:
+            AmbiguousName: several teams or users have one.
+        """
         with self._database.read() as connection:
-            numbers = list(ids_of(connection, run.c.uid, [plain_text(uid)]).values())
+            numbers = connection.execute(select(run.c.id).where(run.c.uid == plain_text(uid))).scalars().all()
+            if len(numbers) > 1:
+                raise AmbiguousName(f"several teams or users have a run {uid!r}; name one of them")
             found = read_rows(connection, numbers, now_ms)
         return found[0] if found else None
 
@@ -101,7 +109,8 @@ class RunTable:
             return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
     def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
-        """How many runs matching a filter are in each project or state, or have each tag; largest first.
+        """How many runs matching a filter are in each project or state, or have each tag or author; largest
+        first. Runs without an author are counted under "".
 
         Raises:
             ValueError: `by` is not in `COUNTED_BY`.
@@ -110,6 +119,7 @@ class RunTable:
             "project": project.c.name,
             "state": state_at(now_ms),
             "tag": run_tag.c.tag,
+            "author": run_listing.AUTHOR,
         }
         if by not in columns:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
@@ -220,16 +230,20 @@ class RunTable:
             statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
             return list(connection.execute(statement).scalars())
 
-    def purge(self, run_ids: Iterable[int]) -> None:
+    def purge(self, run_ids: Iterable[int], now_ms: int) -> None:
         """Delete runs permanently, with everything but their samples: delete those first, by lane.
 
         Only runs in the trash are deleted. Their ids are never reused.
         """
-        self._database.write(
-            lambda connection: connection.execute(
-                delete(run).where(among(connection, run.c.id, run_ids), run.c.deleted_ms.is_not(None))
-            )
-        )
+        wanted = list(run_ids)
+
+        def work(connection: Connection) -> None:
+            theirs = (among(connection, run.c.id, wanted), run.c.deleted_ms.is_not(None))
+            rows = connection.execute(select(run.c.entity_id, run.c.uid).where(*theirs).with_for_update())
+            remember_purged(connection, map(tuple, rows), now_ms)
+            connection.execute(delete(run).where(*theirs))
+
+        self._database.write(work)
 
     def _set(self, run_ids: Iterable[int], **columns: int | None) -> None:
         def work(connection: Connection) -> None:

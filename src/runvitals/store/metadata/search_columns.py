@@ -15,9 +15,9 @@ from runvitals.model.fields import Scalar
 from runvitals.model.names import shortened
 from runvitals.model.search_text import search_text, tags_of
 from runvitals.store.metadata.database import add_rows, among, ensure_ids, put_rows, update_rows
-from runvitals.store.metadata.projects import project_name
+from runvitals.store.metadata.projects import ProjectOwner, ensure_projects, project_name
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
-from runvitals.store.metadata.tables import field, project, run, run_field, run_tag, run_text
+from runvitals.store.metadata.tables import field, run, run_field, run_tag, run_text
 from runvitals.store.metadata.text import MAX_NAME
 
 LOGGED = "logged"
@@ -34,6 +34,8 @@ class SectionChange(Protocol):
     """An update of a section."""
 
     @property
+    def run_id(self) -> int: ...
+    @property
     def section(self) -> str: ...
     @property
     def values(self) -> dict[str, Any]: ...
@@ -41,14 +43,25 @@ class SectionChange(Protocol):
     def time_ms(self) -> int: ...
 
 
-def ensure_projects(connection: Connection, updates: Iterable[SectionChange]) -> dict[str, int]:
-    """The ids of the projects named in the updates; missing projects are created."""
+def ensure_named_projects(
+    connection: Connection, updates: Iterable[SectionChange]
+) -> dict[tuple[int, str], int]:
+    """The ids of the projects that updates name, by run and name; missing projects are created.
+
+    A name is that of a project of the run's own entity.
+    """
     named = {
-        project_name(one.values["project"]): one.time_ms
+        (one.run_id, project_name(one.values["project"])): one.time_ms
         for one in updates
         if one.section == "run" and "project" in one.values
     }
-    return ensure_ids(connection, project.c.name, named, created_ms=max(named.values(), default=0))
+    if not named:
+        return {}
+    of_runs = among(connection, run.c.id, {run_id for run_id, _ in named})
+    entities = dict(connection.execute(select(run.c.id, run.c.entity_id).where(of_runs)).all())
+    wanted = [(name, ProjectOwner(entities[run_id])) for run_id, name in named if run_id in entities]
+    found = ensure_projects(connection, wanted, max(named.values()))
+    return {(run_id, name): found[entities[run_id], name] for run_id, name in named if run_id in entities}
 
 
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:

@@ -128,7 +128,7 @@ class SectionTable:
 def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
     """Implements `SectionTable.merge` within a transaction, for checked updates."""
     # Projects before runs, as when writers are registered: otherwise two transactions could deadlock.
-    projects = search_columns.ensure_projects(connection, updates)
+    projects = search_columns.ensure_named_projects(connection, updates)
     runs = lock_known_runs(connection, {one.run_id for one in updates})
     keys = {one.key for one in updates}
     documents = read_documents(connection, runs, {key.section for key in keys}.union(search_columns.SECTIONS))
@@ -142,7 +142,7 @@ def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
         if changed_keys or removed:
             changed.add(one.key)
         if one.section == "run" and "project" in changed_keys:
-            moved[one.run_id] = projects[project_name(one.values["project"])]
+            moved[one.run_id] = projects[one.run_id, project_name(one.values["project"])]
     write_documents(connection, {key: documents[key] for key in changed})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, changed))
     search_columns.write_abouts(

@@ -21,6 +21,7 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    text,
 )
 
 from runvitals.store.metadata.accounts import tables as account_tables
@@ -43,29 +44,31 @@ def _ending() -> list[Column[int] | Column[bool]]:
     ]
 
 
-# `entity_id`: the team or user that the project belongs to; null in a store without accounts. `visibility`
-# null: the team's.
+# `entity_id`: the team or user that the project belongs to; null in a store without accounts, which has one
+# set of names. `visibility` null: the team's.
 project = Table(
     "project",
     metadata,
     id_column(),
-    Column("name", ordered_text(), nullable=False, unique=True),
+    Column("name", ordered_text(), nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("entity_id", Integer, ForeignKey("entity.id")),
     Column("owner_id", Integer, ForeignKey("user_account.id")),
     Column("visibility", Text),
+    Index("uq_project_name_entity_id", "name", text("coalesce(entity_id, 0)"), unique=True),
     sqlite_autoincrement=True,
 )
 
 # `uid` is the run id users see. A run is running until `alive_until_ms`, afterwards it is in `settled_state`;
 # `alive_until_ms` is null once all hosts have ended. The indexes end in `deleted_ms` so that runs can be
 # counted, and those in the trash skipped, without reading their rows. `author_id`: the user whose run it is;
-# null for runs of before accounts and those of a service account that named nobody.
+# null for runs of before accounts and those of a service account that named nobody. `entity_id`: a copy of
+# the project's.
 run = Table(
     "run",
     metadata,
     id_column(),
-    Column("uid", ordered_text(), nullable=False, unique=True),
+    Column("uid", ordered_text(), nullable=False),
     Column("project_id", Integer, ForeignKey("project.id"), nullable=False),
     Column("name", ordered_text(), nullable=False),
     Column("group_name", ordered_text(), nullable=False),
@@ -80,6 +83,9 @@ run = Table(
     Column("deleted_ms", BigInteger),
     Column("author_id", Integer, ForeignKey("user_account.id")),
     Column("service_account_id", Integer, ForeignKey("service_account.id", ondelete="SET NULL")),
+    Column("entity_id", Integer, ForeignKey("entity.id")),
+    Index("uq_run_uid_entity_id", "uid", text("coalesce(entity_id, 0)"), unique=True),
+    Index("ix_run_author", "author_id", "started_ms", "id", "deleted_ms"),
     Index("ix_run_started", "started_ms", "id", "deleted_ms"),
     Index("ix_run_project", "project_id", "started_ms", "id", "deleted_ms"),
     Index("ix_run_name", "name", "id", "deleted_ms"),
@@ -87,7 +93,19 @@ run = Table(
     sqlite_autoincrement=True,
 )
 
+# The run ids of runs that were deleted for good: no other run of the entity may get them. `uid_digest`: the
+# first 16 bytes of SHA-256.
+run_tombstone = Table(
+    "run_tombstone",
+    metadata,
+    Column("entity_id", Integer, ForeignKey("entity.id"), primary_key=True),
+    Column("uid_digest", LargeBinary, primary_key=True),
+    Column("purged_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # `lane_id`: the id under which the sample store keeps what this writer recorded. See `writers`.
+# `api_key_id`: the key that it sent first with; the key may be gone.
 writer = Table(
     "writer",
     metadata,
@@ -105,6 +123,7 @@ writer = Table(
     Column("heard_ms", BigInteger, nullable=False),
     Column("end_state", Text),
     *_ending(),
+    Column("api_key_id", Integer),
     UniqueConstraint("run_id", "name"),
     sqlite_autoincrement=True,
 )

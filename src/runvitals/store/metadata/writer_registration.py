@@ -7,7 +7,7 @@ ranks of a host do not overwrite each other. A lane's id is the id of its first 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, case, func, select, update
@@ -15,15 +15,47 @@ from sqlalchemy import Connection, case, func, select, update
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST, MONITOR
-from runvitals.store.metadata.database import add_rows, among, ensure_ids, ids_of
-from runvitals.store.metadata.projects import DEFAULT_PROJECT, project_name
+from runvitals.store.metadata.database import add_rows, among, rows_named
+from runvitals.store.metadata.projects import (
+    DEFAULT_PROJECT,
+    ProjectKey,
+    ProjectOwner,
+    ensure_projects,
+    find_projects,
+    project_name,
+)
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_states import update_run_states
+from runvitals.store.metadata.run_tombstones import find_purged
 from runvitals.store.metadata.section_documents import SectionKey, read_documents
 from runvitals.store.metadata.tables import project, run, run_text, writer
 from runvitals.store.metadata.text import check_integers, checked_name
 
 _NO_LANE = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Sender:
+    """Who registers a writer, in a store with accounts.
+
+    Args:
+        entity_id: the team or user in which the run is, or is created.
+        author_id, service_account_id: whose a new run is.
+        api_key_id: the key that was used.
+    """
+
+    entity_id: int | None = None
+    author_id: int | None = None
+    service_account_id: int | None = None
+    api_key_id: int | None = None
+
+
+UNKNOWN_SENDER = Sender()
+"""The sender in a store without accounts."""
+RunKey = tuple[int | None, str]
+"""The entity of a run, and its run id."""
+_PURGED = 0
+"""The run, writer and lane of a run that was deleted for good."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +70,7 @@ class WriterRegistration:
         started_ms: when the writer started, by its own clock; default: now.
         interval_s: the longest normal time between two heartbeats: 10 for a client that samples every second
             and sends every 10 s.
+        sender: who registers it.
     """
 
     run: str
@@ -49,6 +82,11 @@ class WriterRegistration:
     rank: int | None = None
     interval_s: float | None = None
     started_ms: int | None = None
+    sender: Sender = UNKNOWN_SENDER
+
+    @property
+    def run_key(self) -> RunKey:
+        return self.sender.entity_id, self.run
 
     def check(self) -> None:
         """
@@ -71,7 +109,10 @@ class WriterRegistration:
 class RegisteredWriter:
     """The ids of a writer, and its host.
 
-    `deleted`: the run is in the trash and accepts no more samples.
+    Args:
+        deleted: the run is in the trash, or was deleted for good, and accepts no more samples.
+        project_id: the project of the run.
+        author_id, service_account_id: whose the run is.
     """
 
     run_id: int
@@ -79,63 +120,118 @@ class RegisteredWriter:
     lane_id: int
     deleted: bool
     host: str
+    project_id: int = 0
+    author_id: int | None = None
+    service_account_id: int | None = None
+
+    @property
+    def purged(self) -> bool:
+        """Whether the run was deleted for good; then there are no ids."""
+        return self.run_id == _PURGED
 
 
 def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> list[RegisteredWriter | None]:
     """The ids of writers that are registered, None for the others, in the order of the arguments."""
-    runs = ids_of(connection, run.c.uid, (one.run for one in joining))
+    runs = _find_runs(connection, {one.run_key for one in joining})
     statement = (
         select(
-            run.c.uid,
-            writer.c.name,
             writer.c.run_id,
+            writer.c.name,
             writer.c.id,
             writer.c.lane_id,
             run.c.deleted_ms,
             writer.c.host,
+            run.c.project_id,
+            run.c.author_id,
+            run.c.service_account_id,
         )
         .join(run, run.c.id == writer.c.run_id)
         .where(among(connection, writer.c.run_id, runs.values()))
         .where(writer.c.name.in_({one.writer for one in joining}))
     )
     found = {
-        (row.uid, row.name): RegisteredWriter(
-            row.run_id, row.id, row.lane_id, row.deleted_ms is not None, row.host
+        (row.run_id, row.name): RegisteredWriter(
+            row.run_id,
+            row.id,
+            row.lane_id,
+            row.deleted_ms is not None,
+            row.host,
+            row.project_id,
+            row.author_id,
+            row.service_account_id,
         )
         for row in connection.execute(statement)
     }
-    return [found.get((one.run, one.writer)) for one in joining]
+    return [found.get((runs.get(one.run_key, _PURGED), one.writer)) for one in joining]
 
 
 def join(
     connection: Connection, joining: Sequence[WriterRegistration], now_ms: int
 ) -> list[RegisteredWriter]:
     """The ids of writers; those that are missing are registered."""
-    names = {project_name(one.project) for one in joining}
-    projects = ensure_ids(connection, project.c.name, names | {DEFAULT_PROJECT}, created_ms=now_ms)
+    purged = find_purged(connection, {one.run_key for one in joining})
+    _join(connection, [one for one in joining if one.run_key not in purged], now_ms)
+    return [
+        one or RegisteredWriter(_PURGED, _PURGED, _PURGED, True, "") for one in joined(connection, joining)
+    ]
+
+
+def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms: int) -> None:
+    projects = ensure_projects(
+        connection,
+        [
+            (project_name(one.project), ProjectOwner(one.sender.entity_id, one.sender.author_id))
+            for one in _without_project(connection, joining)
+        ],
+        now_ms,
+    )
     runs = _ensure_runs(connection, joining, projects, now_ms)
     lock_known_runs(connection, runs.values())
     known = joined(connection, joining)
-    new = {(one.run, one.writer): one for one, before in zip(joining, known, strict=True) if before is None}
+    new = {
+        (one.run_key, one.writer): one for one, before in zip(joining, known, strict=True) if before is None
+    }
     if new:
-        add_rows(connection, writer, [_row(runs[one.run], one, now_ms) for one in new.values()])
-        affected = {runs[one.run] for one in new.values()}
+        add_rows(connection, writer, [_row(runs[one.run_key], one, now_ms) for one in new.values()])
+        affected = {runs[one.run_key] for one in new.values()}
         _assign_lanes(connection, affected)
         _leave_default_project(connection, new.values(), runs, projects)
         update_run_states(connection, affected)
-    return [one for one in joined(connection, joining) if one]
+
+
+def _without_project(
+    connection: Connection, joining: Sequence[WriterRegistration]
+) -> list[WriterRegistration]:
+    """Those whose run is new, or is still in the default project."""
+    runs = _find_runs(connection, {one.run_key for one in joining})
+    statement = (
+        select(run.c.id)
+        .join(project, project.c.id == run.c.project_id)
+        .where(among(connection, run.c.id, runs.values()), project.c.name == DEFAULT_PROJECT)
+    )
+    in_default = set(connection.execute(statement).scalars())
+    return [one for one in joining if one.run_key not in runs or runs[one.run_key] in in_default]
+
+
+def _find_runs(connection: Connection, wanted: Collection[RunKey]) -> dict[RunKey, int]:
+    rows = rows_named(connection, run.c.uid, (uid for _, uid in wanted), run.c.entity_id)
+    found = {(entity_id, uid): number for uid, entity_id, number in rows}
+    return {key: found[key] for key in wanted if key in found}
 
 
 def _ensure_runs(
-    connection: Connection, joining: Sequence[WriterRegistration], projects: dict[str, int], now_ms: int
-) -> dict[str, int]:
-    """The ids of the runs by run id; missing runs are created."""
-    named: dict[str, str] = {}
+    connection: Connection,
+    joining: Sequence[WriterRegistration],
+    projects: dict[ProjectKey, int],
+    now_ms: int,
+) -> dict[RunKey, int]:
+    """The ids of the runs by entity and run id; missing runs are created."""
+    first: dict[RunKey, WriterRegistration] = {}
     for one in joining:
-        if one.project or one.run not in named:
-            named[one.run] = project_name(one.project)
-    found = ids_of(connection, run.c.uid, named)
-    missing = sorted(named.keys() - found.keys())
+        if one.project or one.run_key not in first:
+            first[one.run_key] = one
+    found = _find_runs(connection, first)
+    missing = sorted(first.keys() - found.keys(), key=lambda key: (key[0] or 0, key[1]))
     if missing:
         new = {
             "group_name": "",
@@ -145,10 +241,21 @@ def _ensure_runs(
             "last_ms": now_ms,
             "settled_state": LOST,
         }
-        rows = [{"uid": uid, "name": uid, "project_id": projects[named[uid]], **new} for uid in missing]
+        rows = [
+            {
+                "uid": uid,
+                "name": uid,
+                "entity_id": entity_id,
+                "project_id": projects[entity_id, project_name(first[entity_id, uid].project)],
+                "author_id": first[entity_id, uid].sender.author_id,
+                "service_account_id": first[entity_id, uid].sender.service_account_id,
+                **new,
+            }
+            for entity_id, uid in missing
+        ]
         add_rows(connection, run, rows)
-        found.update(ids_of(connection, run.c.uid, missing))
-        texts = [{"run_id": found[uid], "text": search_text(uid, {}, {})} for uid in missing]
+        found.update(_find_runs(connection, missing))
+        texts = [{"run_id": found[key], "text": search_text(key[1], {}, {})} for key in missing]
         add_rows(connection, run_text, texts)
     return found
 
@@ -168,6 +275,7 @@ def _row(run_id: int, one: WriterRegistration, now_ms: int) -> dict[str, object]
         "started_ms": started_ms,
         "last_ms": started_ms,
         "heard_ms": now_ms,
+        "api_key_id": one.sender.api_key_id,
     }
 
 
@@ -186,21 +294,26 @@ def _assign_lanes(connection: Connection, run_ids: Iterable[int]) -> None:
 
 
 def _leave_default_project(
-    connection: Connection, new: Iterable[WriterRegistration], runs: dict[str, int], projects: dict[str, int]
+    connection: Connection,
+    new: Collection[WriterRegistration],
+    runs: dict[RunKey, int],
+    projects: dict[ProjectKey, int],
 ) -> None:
     """Move a run whose first writers named no project to the project that a later writer names.
 
     Runs whose project was set explicitly, in their `run` section, are not moved.
     """
-    named = {runs[one.run]: projects[project_name(one.project)] for one in new if one.project}
+    named = {
+        runs[one.run_key]: projects[one.sender.entity_id, project_name(one.project)]
+        for one in new
+        if one.project and (one.sender.entity_id, project_name(one.project)) in projects
+    }
+    keys = {(one.sender.entity_id, DEFAULT_PROJECT) for one in new}
+    defaults = set(find_projects(connection, keys).values())
     statement = select(run.c.id).where(
-        among(connection, run.c.id, named), run.c.project_id == projects[DEFAULT_PROJECT]
+        among(connection, run.c.id, named), among(connection, run.c.project_id, defaults)
     )
-    unnamed = [
-        run_id
-        for run_id in connection.execute(statement).scalars()
-        if named[run_id] != projects[DEFAULT_PROJECT]
-    ]
+    unnamed = [run_id for run_id in connection.execute(statement).scalars() if named[run_id] not in defaults]
     documents = read_documents(connection, unnamed, ["run"])
     for run_id in unnamed:
         about = documents.get(SectionKey(run_id, "run", ""))

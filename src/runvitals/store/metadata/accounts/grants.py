@@ -28,13 +28,16 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class UserGrants:
-    """A user's rights. `teams`: by entity id; `projects`: by project id."""
+    """A user's rights. `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
+    `default_entity_id`: the team for runs that name none."""
 
     id: int
     state: str
     org_role: str
     access: str
     billing_role: str
+    entity_id: int
+    default_entity_id: int | None
     teams: dict[int, RoleGrant]
     projects: dict[int, RoleGrant]
 
@@ -46,6 +49,7 @@ class ServiceGrants:
     id: int
     kind: str
     team_id: int | None
+    default_team_id: int | None
     reads_only: bool
     projects: frozenset[int]
 
@@ -62,11 +66,12 @@ class EntityFacts:
     public_projects: bool
     public_links: bool
     deleted: bool
+    default_visibility: str = "team"
 
 
 def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | None:
     """The rights of a user; None if there is no such user."""
-    columns = ("id", "state", "org_role", "access", "billing_role")
+    columns = ("id", "state", "org_role", "access", "billing_role", "entity_id", "default_entity_id")
     with database.read() as connection:
         mine = select(*[user_account.c[name] for name in columns]).where(user_account.c.id == user_id)
         row = connection.execute(mine).first()
@@ -100,6 +105,7 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
             service_account.c.id,
             service_account.c.kind,
             service_account.c.team_id,
+            service_account.c.default_team_id,
             service_account.c.reads_only,
         )
         .outerjoin(entity, entity.c.id == service_account.c.team_id)
@@ -120,7 +126,7 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
 
 def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
     """A team or a user's own space; None if there is none with this id."""
-    switches = ("hidden", "members_invite", "public_projects", "public_links")
+    switches = ("hidden", "members_invite", "public_projects", "public_links", "default_visibility")
     mine = (
         select(entity, user_account.c.id.label("owner_id"), *[team.c[name] for name in switches])
         .outerjoin(user_account, user_account.c.entity_id == entity.c.id)
@@ -143,6 +149,7 @@ def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
         row.public_projects,
         row.public_links,
         deleted,
+        row.default_visibility,
     )
 
 

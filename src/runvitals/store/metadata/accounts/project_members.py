@@ -12,6 +12,7 @@ from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.members import resolve_role
+from runvitals.store.metadata.accounts.project_transfer import give_project
 from runvitals.store.metadata.accounts.tables import membership, project_member
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
@@ -147,11 +148,16 @@ class ProjectMemberTable:
         self._database.write(work)
 
     def transfer(self, project_id: int, entity_id: int, by: Actor, now_ms: int) -> None:
-        """Give a project to another team or user. Members who are not in the new team are dropped."""
+        """Give a project to another team or user. Members who are not in the new team are dropped.
+
+        Raises:
+            NameTaken: the new owner has a project of the same name, or a run with the run id of one of its
+                runs.
+        """
 
         def work(connection: Connection) -> None:
             row = _project(connection, project_id)
-            connection.execute(update(project).where(project.c.id == project_id).values(entity_id=entity_id))
+            give_project(connection, project_id, entity_id)
             team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
             strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))
             connection.execute(

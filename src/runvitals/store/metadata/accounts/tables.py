@@ -58,7 +58,8 @@ entity = Table(
     sqlite_autoincrement=True,
 )
 
-# `delete_after_ms`: when a deletion that the user asked for is carried out.
+# `delete_after_ms`: when a deletion that the user asked for is carried out. `default_entity_id`: the team of
+# runs that name none; null: the user's own space.
 user_account = Table(
     "user_account",
     metadata,
@@ -75,6 +76,7 @@ user_account = Table(
     Column("last_seen_ms", BigInteger),
     Column("delete_after_ms", BigInteger),
     Column("deleted_ms", BigInteger),
+    Column("default_entity_id", Integer),
     CheckConstraint("state IN ('unverified', 'active', 'suspended', 'deleted')", name="state"),
     CheckConstraint("org_role IN ('member', 'admin')", name="org_role"),
     CheckConstraint("access IN ('full', 'viewer', 'none')", name="access"),

@@ -11,9 +11,9 @@ from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.project_transfer import adopt_projects
 from runvitals.store.metadata.accounts.tables import entity, invitation, membership, service_account, team
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.tables import project
 
 LEGACY_ACCOUNT = "legacy-tokens"
 _SWITCHES = ("hidden", "members_invite", "public_projects", "public_links", "code_saving")
@@ -187,14 +187,19 @@ class TeamTable:
         """Give a team all projects from before accounts, and the tokens; returns how many projects.
 
         Doing it twice changes nothing more. The tokens stay valid, as keys of a service account of the team.
+        Names of projects become part of addresses: in them, slashes and control characters become `-`. A
+        project whose name the team has already gets a number: `digits-2`.
+
+        Raises:
+            UnknownAccount: there is no such team.
+            NameTaken: the team has a run with the run id of one from before accounts.
         """
 
         def work(connection: Connection) -> int:
             owner = connection.execute(_TEAMS.where(entity.c.id == team_id)).first()
             if owner is None:
                 raise UnknownAccount(f"there is no team with id {team_id}")
-            unowned = update(project).where(project.c.entity_id.is_(None))
-            projects = connection.execute(unowned.values(entity_id=team_id, visibility="team")).rowcount
+            projects = adopt_projects(connection, team_id)
             legacy = select(service_account.c.id).where(service_account.c.kind == "legacy")
             if connection.execute(legacy).first() is None:
                 values = {
