@@ -77,8 +77,8 @@ def build(metadata_store: MetadataStore, runs: int) -> None:
         with spending(spent, "join"):
             joined = metadata_store.writers.join(joining, T0 + first * 1000)
         updates = []
-        for one, numbers in zip(joining, joined, strict=True):
-            started_ms = one.started_ms or 0
+        for registration, numbers in zip(joining, joined, strict=True):
+            started_ms = registration.started_ms or 0
             updates.append(SectionUpdate(numbers.run_id, "run", _about(chance, words), started_ms))
             updates.append(SectionUpdate(numbers.run_id, "config", _config(chance, words), started_ms))
             updates.append(SectionUpdate(numbers.run_id, "summary", _summary(chance), started_ms + 60_000))
@@ -97,7 +97,7 @@ def build(metadata_store: MetadataStore, runs: int) -> None:
             ends = [
                 WriterEnd(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
             ]
-            metadata_store.writers.record_ends([one for one in ends if chance.random() < 0.97])
+            metadata_store.writers.record_ends([end for end in ends if chance.random() < 0.97])
     for what, seconds in spent.items():
         print(f"  {what:8} {seconds / runs * 1e6:31,.0f} µs a run")
     began = time.perf_counter()
@@ -218,7 +218,7 @@ def measure(metadata_store: MetadataStore, runs: int) -> None:
     report("sections of 100 runs", lambda: metadata_store.sections.read(numbers, ["summary", "config"]))
     report("find by id", lambda: metadata_store.runs.find(chance.choice(rare).uid, now_ms))
     known = [WriterRegistration(row.uid, "monitor.x.1") for row in rare[:100]]
-    writers = [one.writer_id for one in metadata_store.writers.join(known, now_ms)]
+    writers = [writer.writer_id for writer in metadata_store.writers.join(known, now_ms)]
     report("100 writers join again", lambda: metadata_store.writers.join(known, now_ms))
     report(
         "100 signs of life",

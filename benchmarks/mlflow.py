@@ -224,7 +224,7 @@ def measure(case: str, seconds: float, server: Server, folder: Path) -> Result:
         events = [(before + _SECOND_NS, after) for before, after in pairwise(collected)]
         if case == OURS:
             journal = paths.run_dir(training.run, str(training.folder / "data"))
-            events = [(one.begin_ns, one.end_ns) for one in runvitals_samples(journal)]
+            events = [(sample.begin_ns, sample.end_ns) for sample in runvitals_samples(journal)]
         return Result(
             case,
             (later[0] - trainer_ns) / _MS / took_s,
@@ -275,17 +275,17 @@ def report(results: list[Result], short: dict[str, list[int]], killed: dict[str,
     ]  # fmt: skip
     rows = [
         [
-            one.case,
-            str(one.threads),
-            "–" if one.stall is None else f"{one.stall.median:.2f} ({one.stall.p90:.2f})",
-            f"{one.trainer_ms:.2f}",
-            f"{one.helpers_ms:.2f}",
-            f"{one.server_ms - bare.server_ms:.2f}",
-            f"{one.requests:.2f}",
-            f"{one.start_ms:.0f}",
-            f"{one.finish_ms:.0f}",
+            result.case,
+            str(result.threads),
+            "–" if result.stall is None else f"{result.stall.median:.2f} ({result.stall.p90:.2f})",
+            f"{result.trainer_ms:.2f}",
+            f"{result.helpers_ms:.2f}",
+            f"{result.server_ms - bare.server_ms:.2f}",
+            f"{result.requests:.2f}",
+            f"{result.start_ms:.0f}",
+            f"{result.finish_ms:.0f}",
         ]
-        for one in results
+        for result in results
     ]
     kept = [[case, *(str(count) for count in short[case]), str(killed[case])] for case in (THEIRS, OURS)]
     lost = table(["points at the server", "0.3 s run", "1.5 s run", "3.5 s run", "killed after 4.5 s"], kept)

@@ -64,9 +64,13 @@ def wait_for(wanted: str, seconds: float = 30) -> OpenRun:
 
 def line(run: OpenRun) -> str:
     """State, number of samples, last values, and the last logged row."""
-    statistics = {one.key: one for one in run.statistics(*LINE)}
-    shown = [run.state, f"{max((one.n for one in statistics.values()), default=0)} samples"]
-    shown += [f"{key} {one.last:.4g} {one.unit}" for key, one in statistics.items() if one.last is not None]
+    statistics = {statistic.key: statistic for statistic in run.statistics(*LINE)}
+    shown = [run.state, f"{max((statistic.n for statistic in statistics.values()), default=0)} samples"]
+    shown += [
+        f"{key} {statistic.last:.4g} {statistic.unit}"
+        for key, statistic in statistics.items()
+        if statistic.last is not None
+    ]
     for call in run.history()[-1:]:
         shown += [f"{key} {value:.4g}" for key, value in call.data.items() if isinstance(value, (int, float))]
     return "  ".join(shown)
@@ -84,11 +88,15 @@ def print_summary(run: OpenRun) -> None:
     facts = run.facts
     print(f"\nrun {run.id} of project {facts.project}: {run.state} after {facts.duration_ms / 1000:.1f} s")
     print(SUMMARY_ROW.format("", "mean", "max", ""))
-    for one in run.statistics(*SUMMARY):
-        if one.total is not None:  # a counter: its increase over the run
-            print(SUMMARY_ROW.format(one.key, "", "", f"{one.total:.4g} {one.unit}"))
-        elif one.n:
-            print(SUMMARY_ROW.format(one.key, f"{one.mean:.4g}", f"{one.max:.4g}", one.unit))
+    for statistic in run.statistics(*SUMMARY):
+        if statistic.total is not None:  # a counter: its increase over the run
+            print(SUMMARY_ROW.format(statistic.key, "", "", f"{statistic.total:.4g} {statistic.unit}"))
+        elif statistic.n:
+            print(
+                SUMMARY_ROW.format(
+                    statistic.key, f"{statistic.mean:.4g}", f"{statistic.max:.4g}", statistic.unit
+                )
+            )
     print(f"details: runvitals show {run.id}")
     print(f"journal: {run_dir(run.id)}")
 

@@ -91,7 +91,7 @@ def budgets(
     tree = {u.children: u.cpu_ms for u in with_children if u.label == RUNVITALS.label}
     stalls = [(c.only_core, c.stall) for c in cases if c.label == RUNVITALS.label and c.stall]
     call = next(call for call in calls if call.label == RUNVITALS.label)
-    lost = sum(one.lost + one.samples_lost for one in losses if one.label.startswith(RUNVITALS.label))
+    lost = sum(loss.lost + loss.samples_lost for loss in losses if loss.label.startswith(RUNVITALS.label))
     return [
         ("CPU a sample, 1 Hz", 0.40, ours[1.0].cpu_ms, "ms"),
         ("CPU a sample, 1 Hz, 10 children", 0.40, tree[10], "ms"),

@@ -1,7 +1,7 @@
 """The delay of a training loop by a sampler, from the times of steps and of samples.
 
 A loss of 0.1 % would be lost in the noise if whole runs with and without a sampler were compared. Therefore
-the steps during a sample are compared with the steps just before it: whatever slows both equally cancels out.
+the steps during a sample are compared with the steps just before it: what slows both equally cancels out.
 """
 
 from __future__ import annotations

@@ -74,12 +74,12 @@ def _append_each(store: SqliteChunks, batches: Iterable[SampleBatch]) -> None:
 
 def _sealed(samples: list[RunSamples], folder: str) -> Numbers:
     """Measure all runs in compacted form: size on disk and time to read."""
-    points = sum(one.values.size for one in samples)
+    points = sum(of_run.values.size for of_run in samples)
     before_mb = memory_mb()
     store = SqliteChunks(folder)
     with spent() as filling:
-        for one in samples:
-            store.append([SampleBatch(one.run, one.run, 0, METRICS, one.t, one.values)])
+        for of_run in samples:
+            store.append([SampleBatch(of_run.run, of_run.run, 0, METRICS, of_run.t, of_run.values)])
         store.flush()
     with spent() as compacting:
         store.compact()
@@ -92,14 +92,14 @@ def _sealed(samples: list[RunSamples], folder: str) -> Numbers:
     store.close()
     numbers["bytes/point"] = size(folder) / points
 
-    one = samples[0]
-    on = grid(int(one.t[0]), int(one.t[-1]), 1000)
+    first = samples[0]
+    on = grid(int(first.t[0]), int(first.t[-1]), 1000)
     t0, t1 = min(int(r.t[0]) for r in samples), max(int(r.t[-1]) for r in samples)
     runs = [r.run for r in samples]
     by_run = {run: run for run in runs}
     chart, wide = METRICS[:8], grid(t0, t1, 1000)
     queries: dict[str, Callable[[SqliteChunks], object]] = {
-        "chart of 8 series": lambda store: store.read_buckets([one.run], chart, on),
+        "chart of 8 series": lambda store: store.read_buckets([first.run], chart, on),
         "1 metric of all runs": lambda store: store.read_buckets(runs, chart[:1], wide),
         "latest of all series": lambda store: store.latest(runs),
         "mean per run over the month": lambda store: store.aggregate(51, runs, t0, t1, None, by_run),

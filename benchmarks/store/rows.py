@@ -78,8 +78,8 @@ def _ingest(connection: sqlite3.Connection, samples: list[RunSamples], group: in
     waits = []
     with spent() as cost:
         for first in range(0, len(batches), group):
-            some = batches[first : first + group]
-            waits.append(once_ms(lambda some=some: _insert(connection, some)))  # type: ignore[misc]
+            batch_group = batches[first : first + group]
+            waits.append(once_ms(lambda batch_group=batch_group: _insert(connection, batch_group)))  # type: ignore[misc]
     name = f"ingest {len(METRICS)}x10 by {group}"
     return {
         f"{name}, points/s": points / cost.wall_s,

@@ -150,10 +150,10 @@ def _churn(source: RunSamples, path: str) -> Numbers:
     try:
         cpu, wall = cpu_s(server.pid), 0.0
         for first in range(0, CHURN_RUNS, 100):
-            some = range(first, first + 100)
+            run_numbers = range(first, first + 100)
             data = b"\n".join(
                 _lines(run, (source.t[:CHURN_TICKS] + run * 1000).tolist(), source.values[:CHURN_TICKS])
-                for run in some
+                for run in run_numbers
             )
             wall += once_ms(lambda data=data: server.post("/api/v1/import", data)) / 1000  # type: ignore[misc]
         time.sleep(10)

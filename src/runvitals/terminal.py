@@ -73,7 +73,8 @@ def harmless_output() -> Iterator[None]:
     """
     before = sys.stdout, sys.stderr
     sys.stdout, sys.stderr = (
-        one if one is None else cast(TextIO, Harmless(raw(one))) for one in (sys.stdout, sys.stderr)
+        stream if stream is None else cast(TextIO, Harmless(raw(stream)))
+        for stream in (sys.stdout, sys.stderr)
     )
     try:
         yield

@@ -36,7 +36,7 @@ def test_failure_gives_exit_code_1_and_escape_sequences_are_escaped(tmp_path: Pa
     assert done.returncode == 1, done.stderr
     report = json.loads(done.stdout)
     assert report["failed"]
-    (fault,) = (one for one in report["findings"] if one["state"] == "FAIL")
+    (fault,) = (finding for finding in report["findings"] if finding["state"] == "FAIL")
     assert fault["name"] == "\x1b[31mred"
     assert "unknown collector" in fault["text"]
     shown = doctor(tmp_path, RUNVITALS_COLLECTORS="cpu,\x1b[31mred", PYTHONIOENCODING="ascii")

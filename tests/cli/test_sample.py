@@ -127,7 +127,7 @@ def test_repeated_readings_as_text() -> None:
     with start() as running:
         assert running.stdout is not None
         text = [running.stdout.readline() for _ in range(40)]
-        running.stdout.close()  # whoever read it has enough
+        running.stdout.close()  # the reader has enough
         assert running.wait(PATIENCE_S) == 0
     assert sum(line.endswith(" UTC\n") for line in text) > 1
     assert not any("\x1b" in line for line in text)

@@ -214,7 +214,10 @@ def test_it_drops_old_samples_and_says_so_in_json(tmp_path: Path, years: list[st
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=PATIENCE_S)
     lines = [json.loads(line) for line in err.splitlines()]
-    assert [one["message"] for one in lines] == ["dropped samples beyond the maximum age", "request rejected"]
+    assert [line["message"] for line in lines] == [
+        "dropped samples beyond the maximum age",
+        "request rejected",
+    ]
     assert lines[0]["samples"] == 3
 
 

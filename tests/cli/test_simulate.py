@@ -52,7 +52,11 @@ def test_live_simulation_stops_on_ctrl_c(tmp_path: Path) -> None:
     process = command(tmp_path, "--hours", "1", "--speed", "60")
     assert process.stdout is not None
     assert "simulated" in process.stdout.readline()
-    eventually(lambda: [one for one in open_run("latest", str(tmp_path)).statistics("cpu") if one.n >= 3])
+    eventually(
+        lambda: [
+            statistic for statistic in open_run("latest", str(tmp_path)).statistics("cpu") if statistic.n >= 3
+        ]
+    )
     assert open_run("latest", str(tmp_path)).state == "running"
     process.send_signal(signal.SIGINT)
     out, _ = process.communicate(timeout=PATIENCE_S)

@@ -55,9 +55,9 @@ def test_run_is_delivered_once(data: Path, receiver: Receiver, capsys: pytest.Ca
     assert main(["relay", "status", "--json"]) == 0
     reported = json.loads(capsys.readouterr().out.partition("\n")[2])
     assert reported["relay"] is None
-    (one,) = reported["deliveries"]
-    assert (one["run"], one["destination"], one["state"]) == ("one", receiver.url, "delivered")
-    assert one["counts"]["samples"] == 1
+    (delivery,) = reported["deliveries"]
+    assert (delivery["run"], delivery["destination"], delivery["state"]) == ("one", receiver.url, "delivered")
+    assert delivery["counts"]["samples"] == 1
 
 
 def test_all_runs_of_all_hosts_are_delivered(

@@ -51,9 +51,12 @@ def test_filters_and_sort_order(client: Client, tmp_path: Path) -> None:
 def test_latest_and_aggregate(client: Client, tmp_path: Path) -> None:
     for number in range(2):
         Training(tmp_path, f"r{number}", host=f"node{number}", seed=number).advance(30)
-    assert {one.host: set(one.values) for one in client.latest("cpu")} == {"node0": {"cpu"}, "node1": {"cpu"}}
+    assert {latest.host: set(latest.values) for latest in client.latest("cpu")} == {
+        "node0": {"cpu"},
+        "node1": {"cpu"},
+    }
     by_host = client.aggregate("cpu", t0=T0, t1=T0 + 29_999, bucket_ms=10_000, group_by="host")
-    assert [(one.group, one.n.sum()) for one in by_host] == [("node0", 30), ("node1", 30)]
+    assert [(latest.group, latest.n.sum()) for latest in by_host] == [("node0", 30), ("node1", 30)]
     (of_all,) = client.aggregate("cpu", t0=T0, t1=T0 + 29_999, text="r1")
     assert (of_all.group, of_all.n.tolist()) == (None, [30])
     t, values = client.run("r1").metrics("cpu")["cpu"]

@@ -1,4 +1,4 @@
-"""One host with accelerators of several vendors: each device has its own index, whatever its source."""
+"""One host with accelerators of several vendors: each device has its own index, across all sources."""
 
 from __future__ import annotations
 

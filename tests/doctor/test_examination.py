@@ -22,7 +22,7 @@ def settings(**given: Any) -> dict[str, Any]:
 
 
 def by_name(findings: Iterator[Finding]) -> dict[str, Finding]:
-    return {one.name: one for one in findings}
+    return {finding.name: finding for finding in findings}
 
 
 def test_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
@@ -126,6 +126,6 @@ def test_check_that_raises_is_reported_as_a_failure() -> None:
         raise RuntimeError("out of luck")
 
     findings = list(_safely("system", broken))
-    assert [one.state for one in findings] == ["PASS", "FAIL"]
+    assert [finding.state for finding in findings] == ["PASS", "FAIL"]
     assert "out of luck" in findings[1].text
     assert Report(findings).failed

@@ -19,7 +19,11 @@ def examined(
 ) -> dict[str, Finding]:
     values = {**resolve({}, {"HOME": str(root)}, "/"), "host_root": str(root), **settings}
     reading = MachineReading(states=states, counts=counts or {})
-    return {one.name: one for one in sources.findings(reading, values) if not one.name.startswith("/dev/")}
+    return {
+        finding.name: finding
+        for finding in sources.findings(reading, values)
+        if not finding.name.startswith("/dev/")
+    }
 
 
 def test_working_sources_pass_and_incomplete_ones_are_partial(tmp_path: Path) -> None:
@@ -40,7 +44,7 @@ def test_absent_sources_are_no_failure_but_faulty_ones_are(tmp_path: Path) -> No
         "nvidia": {"state": "failing", "reason": "NvmlError: the driver does not answer"},
     }
     found = examined(tmp_path, states)
-    assert {name: one.state for name, one in found.items()} == {
+    assert {name: finding.state for name, finding in found.items()} == {
         "amd": "ABSENT",
         "fridge": "FAIL",
         "nvidia": "FAIL",

@@ -77,15 +77,15 @@ def test_the_next_file_exists_already_after_an_interrupted_call(tmp_path: Path) 
 
 
 def test_two_writers_share_a_folder(tmp_path: Path) -> None:
-    one = JournalWriter(str(tmp_path), "monitor.n1.1", {})
+    first = JournalWriter(str(tmp_path), "monitor.n1.1", {})
     other = JournalWriter(str(tmp_path), "monitor.n2.1", {})
     for i in range(20):
-        one.sample(i, {"cpu": 1.0})
+        first.sample(i, {"cpu": 1.0})
         other.sample(100 + i, {"gpu.0.temp": 2.0})
     records = read(tmp_path)
     assert samples([r for r in records if r.writer == "monitor.n1.1"]) == list(range(20))
     assert samples([r for r in records if r.writer == "monitor.n2.1"]) == list(range(100, 120))
-    one.close()
+    first.close()
     other.close()
 
 

@@ -87,7 +87,7 @@ def test_an_ambiguous_name_is_an_error_that_lists_the_keys(data: Path) -> None:
 
 def test_mlflow_names_have_mlflow_units(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = open_run("abc", str(data)).metrics(names="mlflow")
-    assert {key: one.values[-1] for key, one in found.items()} == pytest.approx(IN_MLFLOW)
+    assert {key: series.values[-1] for key, series in found.items()} == pytest.approx(IN_MLFLOW)
     assert found["gpu.0.gpu"].key == "system/gpu_0_utilization_percentage"
     assert found["system/gpu_0_memory_usage_megabytes"].unit == "MB"
 
@@ -104,18 +104,20 @@ def test_the_api_has_mlflow_names_too(data: Path, how: dict[str, object]) -> Non
     groups = client.ask("runs/abc/metrics", names="mlflow", **how)["groups"]
     values = {key: column[-1] for group in groups for key, column in group["series"].items()}
     assert values == pytest.approx(IN_MLFLOW)
-    about = {one["key"]: one for one in client.ask("runs/abc/series", names="mlflow")}
+    about = {series["key"]: series for series in client.ask("runs/abc/series", names="mlflow")}
     assert about.keys() == IN_MLFLOW.keys()
     memory = about["system/gpu_0_memory_usage_megabytes"]
     assert (memory["unit"], memory["last"], memory["subject"]) == ("MB", pytest.approx(2000.0), "GPU")
-    ours = {one["key"]: one["mlflow"] for one in client.ask("runs/abc/series")}
+    ours = {series["key"]: series["mlflow"] for series in client.ask("runs/abc/series")}
     assert ours["gpu.0.memoryAllocatedBytes"] == {
         "name": "system/gpu_0_memory_usage_megabytes",
         "unit": "MB",
         "factor": 1e-6,
     }
     assert ours["system.load1"] is None
-    reported = {one["key"]: one["mean"] for one in client.ask("runs/abc/statistics", names="mlflow")}
+    reported = {
+        statistic["key"]: statistic["mean"] for statistic in client.ask("runs/abc/statistics", names="mlflow")
+    }
     assert reported == pytest.approx(IN_MLFLOW)
     table = client.get("/api/v1/runs/abc/metrics", params={"names": "mlflow", "format": "csv", **how})
     (row, _) = csv.DictReader(io.StringIO(table.text))
@@ -135,7 +137,7 @@ def test_mlflows_memory_is_that_of_the_host(tmp_path: Path) -> None:
     monitor.end(T0 + 1000)
     expected = {"memory_percent": 80.0, "system/system_memory_usage_percentage": 20.0}
     found = open_run("abc", str(tmp_path)).metrics(names="mlflow")
-    assert {key: one.values[-1] for key, one in found.items()} == expected
+    assert {key: series.values[-1] for key, series in found.items()} == expected
     (group,) = Client(tmp_path).ask("runs/abc/metrics", names="mlflow", keys="memory_percent")["groups"]
     assert group["series"] == {"memory_percent": [80.0]}
 

@@ -131,7 +131,12 @@ class Receiver:
 
     def received(self) -> list[tuple[str, int]]:
         """(writer, seq) of every envelope received, in order."""
-        return [(one["writer"], one["seq"]) for request in self.requests for one in request if "seq" in one]
+        return [
+            (envelope["writer"], envelope["seq"])
+            for request in self.requests
+            for envelope in request
+            if "seq" in envelope
+        ]
 
     def run(self, uid: str) -> RunRow:
         run = self.metadata_store.runs.find(uid, self.now_ms())
@@ -144,9 +149,10 @@ class Receiver:
     def samples(self) -> dict[str, list[tuple[int, float]]]:
         """All stored values, by key."""
         series = self.store.read(self.store.active_runs(0), None, 0, END_OF_TIME_MS).series
-        keys = self.metadata_store.metrics.keys(one.metric for one in series)
+        keys = self.metadata_store.metrics.keys(item.metric for item in series)
         return {
-            keys[one.metric]: list(zip(one.t.tolist(), one.values.tolist(), strict=True)) for one in series
+            keys[item.metric]: list(zip(item.t.tolist(), item.values.tolist(), strict=True))
+            for item in series
         }
 
 

@@ -88,7 +88,7 @@ class Cluster:
         return "".join(output)
 
     def end(self) -> None:
-        """Whatever a failed test has left."""
+        """End what a failed test has left."""
         (self.folder / "stop").touch()
         for agent in self._agents:
             agent.kill()
@@ -122,13 +122,15 @@ class Cluster:
 def stored(receiver: Receiver) -> Counter[tuple[str, str]]:
     """The same, of what the server holds."""
     run_id = receiver.run(RUN).id
-    hosts = {one.lane_id: one.host for one in receiver.metadata_store.writers.of_runs([run_id])[run_id]}
+    hosts = {
+        writer.lane_id: writer.host for writer in receiver.metadata_store.writers.of_runs([run_id])[run_id]
+    }
     series = receiver.store.read(receiver.store.active_runs(0), None, 0, END_OF_TIME_MS).series
-    keys = receiver.metadata_store.metrics.keys(one.metric for one in series)
+    keys = receiver.metadata_store.metrics.keys(item.metric for item in series)
     found: Counter[tuple[str, str]] = Counter()
-    for one in series:
-        if keys[one.metric] in ("memory_percent", "loss"):
-            found[hosts[one.run], keys[one.metric]] += len(one.t)
+    for item in series:
+        if keys[item.metric] in ("memory_percent", "loss"):
+            found[hosts[item.run], keys[item.metric]] += len(item.t)
     return found
 
 
@@ -168,7 +170,7 @@ def states(receiver: Receiver) -> dict[str, str]:
 
     run = receiver.run(RUN)
     writers = receiver.metadata_store.writers.of_runs([run.id])[run.id]
-    return {"run": run.state, **{one.name: one.ending.state for one in hosts(writers, receiver.now_ms())}}
+    return {"run": run.state, **{host.name: host.ending.state for host in hosts(writers, receiver.now_ms())}}
 
 
 def test_two_nodes_survive_outages_as_one_run(cluster: Cluster, receiver: Receiver) -> None:
@@ -179,7 +181,7 @@ def test_two_nodes_survive_outages_as_one_run(cluster: Cluster, receiver: Receiv
     assert receiver.runs() == 1
     assert states(receiver) == {"run": "running", "node1": "running", "node2": "running"}
     ranks = receiver.metadata_store.writers.processes(receiver.run(RUN).id)
-    assert sorted((one.rank, one.host, one.world_size) for one in ranks) == [
+    assert sorted((rank.rank, rank.host, rank.world_size) for rank in ranks) == [
         (0, "node1", 4), (1, "node1", 4), (2, "node2", 4), (3, "node2", 4),
     ]  # fmt: skip
 

@@ -113,7 +113,7 @@ def test_stop_request_interrupts_the_training(receiver: Receiver, environ: dict[
         output, _ = training.communicate(timeout=PATIENCE_S)
     assert output == "interrupted\n"
     folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
-    events = [one.value["name"] for one in read_run(str(folder)) if one.type == frames.EVENT]
+    events = [record.value["name"] for record in read_run(str(folder)) if record.type == frames.EVENT]
     assert "stop_requested" in events
 
 
@@ -150,8 +150,8 @@ def test_missing_token_is_reported_and_recorded_in_the_journal(
     assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in output
     assert "0 samples, 0 log() rows delivered, " in output
     folder = str(Path(environ["RUNVITALS_DIR"]) / "runs" / "abc")
-    events = [one.value for one in read_run(folder) if one.type == frames.EVENT]
-    assert [one["name"] for one in events] == ["not_delivered"]
+    events = [record.value for record in read_run(folder) if record.type == frames.EVENT]
+    assert [event["name"] for event in events] == ["not_delivered"]
     assert f"`runvitals login {receiver.url}`" in events[0]["text"]
     login.save(receiver.url, "rvt_right", environ)
     eventually(lambda: receiver.runs() == 1 and receiver.run("abc").state == "finished")

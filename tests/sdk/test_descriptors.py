@@ -67,8 +67,8 @@ def test_nothing_is_written_to_a_socket_that_reuses_the_descriptor(tmp_path: Pat
         theirs.recv(100)
     journal.close()
     assert rows(tmp_path) == [1]
-    for one in (ours, theirs):
-        one.close()
+    for descriptor in (ours, theirs):
+        descriptor.close()
     os.close(fd)
 
 

@@ -77,7 +77,7 @@ def test_ranks_of_a_job_derive_the_same_id_and_name(tmp_path: Path) -> None:
     ranks = [identify(VALUES, STEP | {"SLURM_PROCID": rank}) for rank in ("0", "1")]
     assert ranks[0].run_id == short_id("slurm-7.0")
     assert ranks[0].job == {"launcher": "slurm", "key": "slurm-7.0", "name": "bert-7"}
-    assert [one.default_name("p", str(tmp_path)) for one in ranks] == ["bert-7", "bert-7-2"], (
+    assert [rank.default_name("p", str(tmp_path)) for rank in ranks] == ["bert-7", "bert-7-2"], (
         "as the second run of one process"
     )
     assert ranks[1].run_id == f"{ranks[0].run_id}-2"

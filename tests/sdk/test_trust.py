@@ -82,7 +82,7 @@ def test_settings_are_not_harmless_by_default() -> None:
     assert not {name for name in WANTED if name != "mode"} & {
         name for name, setting in SETTINGS.items() if setting.is_harmless(None)
     }
-    assert len([one for one in SETTINGS.values() if not one.is_harmless(None)]) == len(WANTED) - 1
+    assert len([setting for setting in SETTINGS.values() if not setting.is_harmless(None)]) == len(WANTED) - 1
 
 
 def test_project_cannot_enable_delivery(project: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,6 +1,6 @@
 """A headless Chromium, driven through its DevTools protocol.
 
-Chromium is the one on PATH. Whoever needs one and has none gets a `NoBrowser` that says so.
+Chromium is the one on PATH. Without one, a test gets a `NoBrowser` that says so.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ class Browser:
 
     def _attach(self) -> str:
         targets = self.call("Target.getTargets")["targetInfos"]
-        target = next(one["targetId"] for one in targets if one["type"] == "page")
+        target = next(target["targetId"] for target in targets if target["type"] == "page")
         session: str = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         return session
 
@@ -141,7 +141,7 @@ class Browser:
         if event.get("method") == "Log.entryAdded" and params["entry"]["level"] in ("warning", "error"):
             self.complaints.append(f"{params['entry']['text']} ({params['entry'].get('url', '')})")
         elif event.get("method") == "Runtime.consoleAPICalled" and params["type"] in ("warning", "error"):
-            self.complaints.append(" ".join(str(one.get("value", one)) for one in params["args"]))
+            self.complaints.append(" ".join(str(arg.get("value", arg)) for arg in params["args"]))
         elif event.get("method") == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))

@@ -70,7 +70,7 @@ class StoredServer(Client):
         return seen
 
     def _writer(self, run_id: str, writer: str, records: list[Record], first: bool) -> None:
-        about = next((one.value for one in records if one.type == frames.START), {})
+        about = next((record.value for record in records if record.type == frames.START), {})
         names = ("project", "role", "host", "pid", "rank", "interval_s")
         joining = WriterRegistration(
             run_id, writer, started_ms=about.get("t"), **{name: about.get(name) for name in names}
@@ -98,7 +98,7 @@ class StoredServer(Client):
             t = np.array([time_ms for time_ms, _ in made], np.int64)
             self.append(who, names_of_call, t, np.array([row for _, row in made], np.float64))
         self.metadata_store.writers.record_heartbeats(
-            [WriterHeartbeat(who.writer_id, self.now_ms, max(one.time_ms for one in records))]
+            [WriterHeartbeat(who.writer_id, self.now_ms, max(record.time_ms for record in records))]
         )
 
     def _fold(self, who: RegisteredWriter, writer: str, record: Record) -> None:
@@ -129,10 +129,10 @@ class StoredServer(Client):
         )
 
     def _record(self, who: RegisteredWriter, host: str, record: Record) -> None:
-        value = {key: one for key, one in record.value.items() if key != "t"}
+        value = {key: entry for key, entry in record.value.items() if key != "t"}
         if record.type == frames.INFO:
             updates = [
-                SectionUpdate(who.run_id, name, one, record.time_ms, host) for name, one in value.items()
+                SectionUpdate(who.run_id, name, entry, record.time_ms, host) for name, entry in value.items()
             ]
             self.metadata_store.sections.merge(updates)
         elif record.type == frames.EVENT:

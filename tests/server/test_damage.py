@@ -65,7 +65,7 @@ WHAT = (
 def test_series_are_listed(server: StoredServer) -> None:
     answer = server.get("/api/v1/runs/abc/series")
     assert answer.status_code == 200
-    assert {one["key"] for one in answer.json()} >= set(KEYS)
+    assert {series["key"] for series in answer.json()} >= set(KEYS)
     assert WHAT in answer.headers["runvitals-problems"]
     assert server.ask("runs/abc/metrics", keys="lost")["groups"] == []
 
@@ -89,8 +89,8 @@ def test_a_chart_of_intact_samples_has_no_problems(server: StoredServer) -> None
 def test_statistics_cover_readable_samples(server: StoredServer) -> None:
     answer = server.get("/api/v1/runs/abc/statistics")
     assert answer.status_code == 200
-    assert {one["key"]: one["n"] for one in answer.json()}["memory"] == 6000
-    assert {one["key"]: one["n"] for one in answer.json()}["cpu"] == 4000
+    assert {statistic["key"]: statistic["n"] for statistic in answer.json()}["memory"] == 6000
+    assert {statistic["key"]: statistic["n"] for statistic in answer.json()}["cpu"] == 4000
     assert WHAT in answer.headers["runvitals-problems"]
 
 
@@ -130,7 +130,7 @@ def test_very_many_series_are_returned_in_pages(
         server.append(who, (key,), np.array([T0 + n]), np.ones((1, 1)))
     for _ in ("in memory", "sealed"):
         pages = [server.get(f"/api/v1/runs/wide/series?skip={skip}") for skip in (0, 500, 1000)]
-        assert [key for page in pages for key in (one["key"] for one in page.json())] == list(keys)
+        assert [key for page in pages for key in (series["key"] for series in page.json())] == list(keys)
         assert (
             pages[0].headers["runvitals-problems"] == "700 more series are left out: select some with `keys`"
         )
@@ -143,7 +143,7 @@ def test_very_many_series_are_returned_in_pages(
         refused = server.get("/api/v1/runs/wide/statistics")
         assert (refused.status_code, "select some with `keys`" in refused.text) == (422, True)
         assert len(server.ask("runs/wide")["last"]["curl"]) == 100
-        wide = next(one for one in server.ask("runs", last="name.000*")["runs"] if one["id"] == "wide")
+        wide = next(run for run in server.ask("runs", last="name.000*")["runs"] if run["id"] == "wide")
         assert len(wide["last"]["curl"]) == 10
         assert server.ask("runs/wide/metrics", after=metrics["cursor"])["cursor"] == metrics["cursor"]
         server.store.flush()

@@ -78,7 +78,7 @@ def test_a_run_whose_samples_are_too_old_is_listed_with_its_summary(
     with caplog.at_level(logging.INFO, "runvitals.server"):
         keeper.run_once()
     assert (samples(server, "old"), samples(server, "new")) == (0, 1000)
-    assert [(one["id"], one["summary"]) for one in server.ask("runs")["runs"]] == [
+    assert [(run["id"], run["summary"]) for run in server.ask("runs")["runs"]] == [
         ("new", {"loss": 0.5}),
         ("old", {"loss": 0.5}),
     ]
@@ -139,7 +139,7 @@ def test_ages_are_checked_once_an_hour(server: StoredServer) -> None:
 def test_failures_are_reported_and_retried(
     server: StoredServer, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever it is that fails; the thread goes on."""
+    """The thread continues after any failure."""
     run(server, "old", 120)
     keeper, _ = housekeeping(server, RetentionPolicy(samples_ms=90 * DAY_MS))
     failing = SharedServer(server.store, server.metadata_store, clock=lambda: server.now_ms)
@@ -171,7 +171,7 @@ def test_projects_are_renamed_and_deleted(server: StoredServer) -> None:
     run(server, "b", 1)
     renamed = server.request("PATCH", "/api/v1/projects/digits", json={"name": "team/digits"})
     assert renamed.json() == {"project": "team/digits", "done": "rename", "runs": None}
-    assert [one["name"] for one in server.ask("projects")] == ["team/digits"]
+    assert [project["name"] for project in server.ask("projects")] == ["team/digits"]
     assert server.ask("runs/a")["project"] == "team/digits"
     assert server.request("PATCH", "/api/v1/projects/nope", json={"name": "x"}).status_code == 404
     assert server.request("PATCH", "/api/v1/projects/team%2Fdigits", json={"name": ""}).status_code == 422
@@ -180,4 +180,4 @@ def test_projects_are_renamed_and_deleted(server: StoredServer) -> None:
     assert (taken.status_code, taken.json()["error"]) == (409, "the project 'team/digits' already exists")
     gone = server.request("DELETE", "/api/v1/projects/team%2Fdigits", json={})
     assert gone.json() == {"project": "team/digits", "done": "delete", "runs": 2}
-    assert [one["id"] for one in server.ask("runs")["runs"]] == ["c"]
+    assert [run["id"] for run in server.ask("runs")["runs"]] == ["c"]

@@ -54,10 +54,10 @@ def test_nothing_is_acknowledged_after_a_file_was_deleted(
     (path,) = tmp_path.rglob(name)
     lost(path, how)
     refused = [send(client, 3), send(client, 4), send(client, 1, run="another")]
-    assert [one.status_code for one in refused] == [503] * 3
-    for one in refused:
-        assert one.headers["retry-after"] == "5"
-        assert f"{path} was {how}" in one.json()["error"]
+    assert [response.status_code for response in refused] == [503] * 3
+    for response in refused:
+        assert response.headers["retry-after"] == "5"
+        assert f"{path} was {how}" in response.json()["error"]
     ready = client.get("/readyz")
     assert ready.status_code == 503
     assert ready.json()["problem"].startswith(f"{path} was {how}")

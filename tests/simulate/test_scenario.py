@@ -20,13 +20,20 @@ def test_phases_are_contiguous(duration_s: float) -> None:
     scenario = plan(duration_s, nodes=4, devices=8, seed=1)
     assert (scenario.segments[0].start_s, scenario.segments[-1].end_s) == (0.0, pytest.approx(duration_s))
     assert all(
-        one.end_s == pytest.approx(following.start_s) for one, following in pairwise(scenario.segments)
+        segment.end_s == pytest.approx(following.start_s)
+        for segment, following in pairwise(scenario.segments)
     )
-    assert {one.phase for one in scenario.segments} >= {"warm-up", "train", "checkpoint", "hang", "restart"}
+    assert {segment.phase for segment in scenario.segments} >= {
+        "warm-up",
+        "train",
+        "checkpoint",
+        "hang",
+        "restart",
+    }
 
 
 def test_every_kind_of_incident_occurs_at_times_that_depend_on_the_seed() -> None:
-    kinds = [one.kind for one in plan(HOUR_S, nodes=4, devices=8, seed=0).incidents]
+    kinds = [incident.kind for incident in plan(HOUR_S, nodes=4, devices=8, seed=0).incidents]
     assert kinds == [
         "data stall", "heat", "data stall", "straggler", "memory leak", "out of memory", "lost node",
     ]  # fmt: skip
@@ -35,7 +42,7 @@ def test_every_kind_of_incident_occurs_at_times_that_depend_on_the_seed() -> Non
 
 
 def test_no_lost_node_with_one_host_and_no_device_incidents_without_devices() -> None:
-    alone = {one.kind for one in plan(HOUR_S, nodes=1, devices=0, seed=0).incidents}
+    alone = {incident.kind for incident in plan(HOUR_S, nodes=1, devices=0, seed=0).incidents}
     assert alone == {"data stall", "memory leak", "out of memory"}
 
 

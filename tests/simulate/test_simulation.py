@@ -42,8 +42,8 @@ def simulated_run(folder: Path, *args: Any, **given: Any) -> OpenRun:
 
 def records(folder: Path) -> list[tuple[Any, ...]]:
     return [
-        (one.writer, one.type, one.time_ms, one.value, one.packed)
-        for one in read_run(run_dir("sim", str(folder)))
+        (record.writer, record.type, record.time_ms, record.value, record.packed)
+        for record in read_run(run_dir("sim", str(folder)))
     ]
 
 

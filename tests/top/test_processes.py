@@ -25,7 +25,7 @@ def test_sorted_by_cpu_since_the_last_call_then_by_memory(tmp_path: Path) -> Non
     process(tmp_path, 11, 1.0, 500, "python train.py --token abc")
     process(tmp_path, 12, 0.0, 10, name="kworker) (1")
     processes = ProcessList(str(tmp_path))
-    assert [one.pid for one in processes.heaviest(9, 100.0)] == [11, 10, 12]
+    assert [process.pid for process in processes.heaviest(9, 100.0)] == [11, 10, 12]
     process(tmp_path, 12, 1.5, 10, name="kworker) (1")
     first, second = processes.heaviest(2, 102.0)
     assert (first.pid, first.cpu_percent, first.command) == (12, 75.0, "[kworker) (1]")

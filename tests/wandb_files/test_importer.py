@@ -54,7 +54,7 @@ def test_run_of_the_real_client(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert math.isnan(rows[3].data["odd"])
     assert rows[9].data["net.norm"] == 9
     assert [(event.level, event.text) for event in run.events] == [("warning", "the GPU is hot")]
-    keys = {one.key for one in run.statistics()}
+    keys = {statistic.key for statistic in run.statistics()}
     assert {"proc.memory.rssMB", "memory_percent", "network.recv", "disk./.usagePercent"} <= keys
     assert "hunter2" not in "".join(path.read_bytes().decode("latin-1") for path in folder.iterdir())
 
@@ -83,7 +83,7 @@ def test_all_types_of_records(tmp_path: Path) -> None:
     run = open_run("abc", directory=str(tmp_path / "ours"))
     about = run.facts
     assert (about.state, about.project, about.duration_ms) == ("finished", "vision", 20_000)
-    keys = {(one.host, one.key) for one in run.statistics()}
+    keys = {(statistic.host, statistic.key) for statistic in run.statistics()}
     mine = {("node1", key) for key in ("cpu", "memory_percent", "gpu.0.powerWatts", "custom")}
     assert keys == {*mine, ("node2", "cpu")}
     assert {host.name: host.interval_s for host in about.hosts} == {"node1": 15.0, "node2": 15.0}

@@ -1,6 +1,6 @@
 """Decisions and principals, kept until rights change.
 
-Every change of rights, in whichever process, raises a number in the metadata store: the generation. The cache
+Every change of rights, in any process, raises a number in the metadata store: the generation. The cache
 reads it at most every `check_s` seconds and starts anew when it has changed, so that a right that was taken
 away is gone in all processes within that time.
 """

@@ -88,7 +88,7 @@ class Directory:
         return self._cache.get(("key", digest, self._period()), lambda: self._of_key(secret))
 
     def of_link(self, secret: str) -> GuestLink | None:
-        """Whoever has this link; None if it is not valid."""
+        """The guest who holds this link; None if the link is not valid."""
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         return self._cache.get(("link", digest, self._period()), lambda: self._of_link(secret))
 

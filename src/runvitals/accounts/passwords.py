@@ -61,7 +61,7 @@ def password_problem(
 
 
 def normalised(password: str) -> str:
-    """The form in which passwords are compared, whichever way a keyboard composes accents."""
+    """The form in which passwords are compared: keyboards compose accents in several ways."""
     return unicodedata.normalize("NFC", password)
 
 

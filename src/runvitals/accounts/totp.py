@@ -69,7 +69,7 @@ def new_recovery_codes() -> list[str]:
 
 
 def recovery_digest(code: str) -> bytes:
-    """The digest under which a recovery code is stored, whatever its case, spaces and dashes."""
+    """The digest under which a recovery code is stored; case, spaces and dashes do not count."""
     plain = "".join(letter for letter in code.casefold() if letter.isalnum())
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).digest()
 

@@ -1,6 +1,6 @@
 """The common part of `user`, `team`, `key` and `invite`: they work on the metadata store of a server.
 
-Whoever can write to that database may do everything, so the commands ask for no sign-in. Every change is in
+A user who can write to that database may do everything, so the commands ask for no sign-in. Every change is in
 the audit log, made by `cli`.
 """
 

@@ -22,7 +22,7 @@ def add(subparsers: Any) -> None:
     actions = add_actions(parser)
     create = actions.add_parser("create", help="print a link to join a team, once")
     create.add_argument("team", metavar="TEAM")
-    create.add_argument("address", metavar="ADDRESS", nargs="?", help="default: a link for whoever has it")
+    create.add_argument("address", metavar="ADDRESS", nargs="?", help="default: a link that anyone can use")
     create.add_argument("--role", default="member", help="viewer, member, admin, or a custom role")
     create.add_argument("--days", type=int, default=7, help="how long it is valid, 1 to 30; default: 7")
     show = actions.add_parser("list", help="list pending invitations")

@@ -74,7 +74,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
     from runvitals.relay.main import lower_priority
 
     folder = directory(arguments)
-    runs = [find_run(one, folder) for one in arguments.words]
+    runs = [find_run(word, folder) for word in arguments.words]
     wanted, environ = _wanted(arguments)
     if arguments.metrics:
         from runvitals.relay.destinations.prometheus import destination
@@ -133,16 +133,16 @@ def _status(arguments: argparse.Namespace) -> int:
     ]
     if arguments.json:
         pid = None if answer is None else answer["pid"]
-        print(json.dumps({"relay": pid, "deliveries": [_as_json(one) for one in cursors]}, indent=1))
+        print(json.dumps({"relay": pid, "deliveries": [_as_json(cursor) for cursor in cursors]}, indent=1))
         return 0
     print("no relay is running" if answer is None else f"a relay is running, process {answer['pid']}")
     if cursors:
-        print(table([_HEADING, *(_row(one) for one in cursors)], right=frozenset({4, 5, 6, 7, 8})))
-    for one in cursors:
-        held = f"{one.held_records} records left: {one.held_why}" if one.held else ""
-        for text in filter(None, (one.error, held, one.rejection, one.damaged)):
+        print(table([_HEADING, *(_row(cursor) for cursor in cursors)], right=frozenset({4, 5, 6, 7, 8})))
+    for cursor in cursors:
+        held = f"{cursor.held_records} records left: {cursor.held_why}" if cursor.held else ""
+        for text in filter(None, (cursor.error, held, cursor.rejection, cursor.damaged)):
             problem = inert(redaction.text(text))
-            print(f"{inert(_run_id(one))} to {inert(one.spec.shown)}: {problem}")
+            print(f"{inert(_run_id(cursor))} to {inert(cursor.spec.shown)}: {problem}")
     return 0
 
 

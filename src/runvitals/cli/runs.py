@@ -26,9 +26,9 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     runs = RunList(directory(arguments))
-    found = [one for one in runs.runs(now_ms()) if arguments.project in (None, one.project)]
+    found = [run for run in runs.runs(now_ms()) if arguments.project in (None, run.project)]
     if arguments.json:
-        print(json.dumps([finite(run_as_dict(one)) for one in found], indent=1, allow_nan=False))
+        print(json.dumps([finite(run_as_dict(run)) for run in found], indent=1, allow_nan=False))
     elif found:
         heading = [
             "RUN",
@@ -43,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
             "SUMMARY",
             "TAGS",
         ]
-        print(table([heading, *(_row(one) for one in found)], right=frozenset({5, 7, 8})))
-        for one in found:
-            if one.problems:
-                print(f"{inert(one.id)}: {inert(one.problems[0])}", file=sys.stderr)
+        print(table([heading, *(_row(run) for run in found)], right=frozenset({5, 7, 8})))
+        for run in found:
+            if run.problems:
+                print(f"{inert(run.id)}: {inert(run.problems[0])}", file=sys.stderr)
     else:
         of_project = f" of project {inert(arguments.project)!r}" if arguments.project else ""
         print(f"no runs{of_project} in {inert(runs.directory)}; start one with `runvitals run -- CMD`")

@@ -32,7 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     opened = open_run(arguments.id, directory(arguments))
     statistics = opened.statistics()
     if arguments.json:
-        shown = {**run_as_dict(opened.facts), "statistics": [asdict(one) for one in statistics]}
+        shown = {**run_as_dict(opened.facts), "statistics": [asdict(statistic) for statistic in statistics]}
         print(json.dumps(finite(shown), indent=1, allow_nan=False))
         return 0
     print(table(_facts(opened.facts)))
@@ -102,15 +102,25 @@ def _not_measured(run: Run) -> list[str]:
 
 
 def _statistics(statistics: list[Statistics]) -> str:
-    several = len({one.host for one in statistics}) > 1
+    several = len({row.host for row in statistics}) > 1
     heading = ["METRIC", "UNIT", "N", "MIN", "MEAN", "P95", "MAX", "LAST", "TOTAL"]
     rows = [
         [
-            inert(f"{one.key} on {one.host}" if several else one.key),
-            inert(one.unit),
-            str(one.n),
-            *(number(value) for value in (one.min, one.mean, one.p95, one.max, one.last, one.total)),
+            inert(f"{row.key} on {row.host}" if several else row.key),
+            inert(row.unit),
+            str(row.n),
+            *(
+                number(value)
+                for value in (
+                    row.min,
+                    row.mean,
+                    row.p95,
+                    row.max,
+                    row.last,
+                    row.total,
+                )
+            ),
         ]
-        for one in statistics
+        for row in statistics
     ]
     return table([heading, *rows], right=frozenset(range(2, 9)))

@@ -60,12 +60,12 @@ def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
     """The ids of the named runs, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
-    for one in named:
+    for name in named:
         try:
-            ids[find_run(one, folder)] = None
+            ids[find_run(name, folder)] = None
         except (LookupError, ValueError) as error:
             _print_error(str(error.args[0]))
-            unknown.append(inert(one))
+            unknown.append(inert(name))
     return list(ids), unknown
 
 
@@ -102,10 +102,10 @@ class DestinationSync:
                     failed.append(self._named(run_id))
             except (ValueError, ImportError) as error:  # the destination could not be created
                 _print_error(inert(error))
-                return failed + [self._named(one) for one in ids[number:]]
+                return failed + [self._named(run_id) for run_id in ids[number:]]
             if self._failures == _UNREACHABLE_AFTER and number + 1 < len(ids):
                 _print_error(f"{inert(self._destination)} is unreachable: skipping the remaining runs")
-                return failed + [self._named(one) for one in ids[number + 1 :]]
+                return failed + [self._named(run_id) for run_id in ids[number + 1 :]]
         return failed
 
     def _named(self, run_id: str) -> str:

@@ -77,12 +77,12 @@ def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:
     """The response of `/runs/{run}/statistics`."""
-    return [_known(Statistics, one) for one in answer]
+    return [_known(Statistics, entry) for entry in answer]
 
 
 def latest(answer: Iterable[Mapping[str, Any]]) -> list[Latest]:
     """The response of `/latest`."""
-    return [_known(Latest, one) for one in answer]
+    return [_known(Latest, entry) for entry in answer]
 
 
 def columns(answer: Mapping[str, Any]) -> Columns:

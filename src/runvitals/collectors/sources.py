@@ -233,7 +233,7 @@ def _ask(found: Sources, name: str, place: str, scope: Scope) -> None:
     except Absent as absent:
         found.reasons[name] = str(absent)
         return
-    except Exception as error:  # noqa: BLE001 -- whatever a driver or plugin does, the other collectors work
+    except Exception as error:  # noqa: BLE001 -- a driver or plugin that fails must not stop the other collectors
         found.reasons[name] = f"{PROBE_FAILED}: {type(error).__name__}: {error}"
         return
     if collector is None:

@@ -111,7 +111,7 @@ def _contents(
     headers = [str(text) for text in (values.get("openmetrics_headers") or {}).values()]
     scrub = Scrubber(environ, [*kept_tokens(environ), *headers])
     sections: dict[str, Callable[[], Any]] = {
-        "doctor.json": lambda: {"findings": [asdict(one) for one in report.findings]},
+        "doctor.json": lambda: {"findings": [asdict(finding) for finding in report.findings]},
         "reading.json": lambda: asdict(report.reading),
         "machine.json": lambda: facts.facts(
             Scope(values["host_root"], [os.getpid()]), os.getpid(), os.getcwd(), environ
@@ -161,7 +161,10 @@ def _environment(environ: Mapping[str, str], scrub: Scrubber) -> str:
 
 
 def _packages() -> str:
-    names = {f"{one.metadata['Name']}=={one.version}" for one in metadata.distributions()}
+    names = {
+        f"{distribution.metadata['Name']}=={distribution.version}"
+        for distribution in metadata.distributions()
+    }
     return "\n".join(sorted(names, key=str.lower)) + "\n"
 
 
@@ -184,8 +187,13 @@ def _runs(directory: str) -> list[dict[str, Any]]:
                 if event.level != "info" and event.name != "alert"
             ],
             "deliveries": [
-                {"to": one.spec.shown, "closed": one.closed, "error": one.error, "counts": one.counts}
-                for one in find_cursors(paths.run_dir(run.id, directory))
+                {
+                    "to": cursor.spec.shown,
+                    "closed": cursor.closed,
+                    "error": cursor.error,
+                    "counts": cursor.counts,
+                }
+                for cursor in find_cursors(paths.run_dir(run.id, directory))
             ],
         }
         for run in runs

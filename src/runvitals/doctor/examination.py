@@ -27,7 +27,7 @@ class Report:
 
     def counts(self) -> dict[State, int]:
         """The number of findings in each state."""
-        return {state: sum(one.state == state for one in self.findings) for state in STATES}
+        return {state: sum(finding.state == state for finding in self.findings) for state in STATES}
 
 
 def examine(

@@ -31,7 +31,9 @@ class Scrubber:
     def __init__(self, environ: Mapping[str, str], more: Iterable[str]) -> None:
         known = {value for name, value in environ.items() if redaction.is_secret(name, value)}
         known.update(more)
-        self._known = sorted((one for one in known if len(one) >= _SHORTEST_SECRET), key=len, reverse=True)
+        self._known = sorted(
+            (secret for secret in known if len(secret) >= _SHORTEST_SECRET), key=len, reverse=True
+        )
         home = environ.get("HOME") or os.path.expanduser("~")
         # Match whole names only: /home/anna is not part of /home/annabel.
         self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
@@ -51,10 +53,10 @@ class Scrubber:
     def value(self, value: Any, name: str = "") -> Any:
         """A JSON value with secrets redacted; `name` is the name of its field."""
         if isinstance(value, Mapping):
-            return {self.text(str(key)): self.value(one, str(key)) for key, one in value.items()}
+            return {self.text(str(key)): self.value(entry, str(key)) for key, entry in value.items()}
         if isinstance(value, (list, tuple)):
-            words = all(isinstance(one, str) for one in value)
-            return self._words(value) if words else [self.value(one, name) for one in value]
+            words = all(isinstance(entry, str) for entry in value)
+            return self._words(value) if words else [self.value(entry, name) for entry in value]
         if isinstance(value, str):
             return redaction.HIDDEN if redaction.is_secret(name, value) else self.text(value)
         return value

@@ -130,7 +130,7 @@ def _pid_namespace() -> Finding:
 
 def _limits(scope: Scope) -> Iterator[Finding]:
     cgroup = locate(scope)
-    versions = {one.version for one in (cgroup.cpu, cgroup.memory) if one is not None}
+    versions = {folder.version for folder in (cgroup.cpu, cgroup.memory) if folder is not None}
     if not versions:
         yield Finding("system", "cgroup", "ABSENT", "no cgroup file system is mounted: limits are unknown")
         return

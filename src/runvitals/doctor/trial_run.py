@@ -88,7 +88,7 @@ def _import_error() -> str:
 
 def _judge(run_id: str, folder: str, took: str) -> Iterator[Finding]:
     opened = open_run(run_id, folder)
-    costs = {one.key: one for one in opened.statistics("monitor.*")}
+    costs = {statistic.key: statistic for statistic in opened.statistics("monitor.*")}
     cost, memory = costs.get("monitor.sampleMs"), costs.get("monitor.rssMB")
     if opened.state != "finished" or cost is None or cost.mean is None:
         text = f"the monitor started, but its run is {opened.state} and has no samples"

@@ -153,14 +153,14 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
     """
     if isinstance(value, dict):
         kept: dict[Any, Any] = {}
-        for key, one in value.items():
+        for key, entry in value.items():
             shown = hide(key) if isinstance(key, str) else key
             while shown in kept:
                 shown = f"{shown}*"
-            kept[shown] = entries(one, str(key), is_within_secret or _is_always_secret(str(key)))
+            kept[shown] = entries(entry, str(key), is_within_secret or _is_always_secret(str(key)))
         return kept
     if isinstance(value, list):
-        return [entries(one, name, is_within_secret) for one in value]
+        return [entries(entry, name, is_within_secret) for entry in value]
     if is_within_secret and isinstance(value, (str, int, float)) and not isinstance(value, bool):
         plain = value.lower() in _PLAIN_VALUES if isinstance(value, str) else abs(value) < _SMALLEST_PIN
         return value if plain else HIDDEN

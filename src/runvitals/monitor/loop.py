@@ -316,7 +316,7 @@ class Monitor:
             self.recorder.warn("still_closing", text)
 
     def _record_ended(self, process: WatchedProcess) -> None:
-        """Record immediately that a process has ended: whatever killed it may kill the monitor next."""
+        """Record immediately that a process has ended: what killed it may kill the monitor next."""
         # Read the messages that it sent before it ended.
         for client in [client for client in self._clients.values() if client.pid == process.pid]:
             self._read_client(client)

@@ -243,7 +243,7 @@ class Batch:
         return not (self.samples or self.logs or self.notes)
 
     def moments(self) -> Iterator[Moment]:
-        """All samples in the order they were taken, whatever their keys.
+        """All samples in the order they were taken, across all sets of keys.
 
         Use this for computations that depend on the previous sample (rates, ascending steps): the tables
         overlap in time, because slowly changing metrics are not in every sample.

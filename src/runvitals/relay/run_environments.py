@@ -13,7 +13,7 @@ class RunEnvironments:
     """The relay's own environment with, for each run, the variables of its training.
 
     A training sends the variables of its destinations (`MLFLOW_…` for `mlflow`) when it starts. They replace
-    those of the relay, which were inherited from whichever training started it.
+    those of the relay, which were inherited from the training that started it.
     """
 
     def __init__(self) -> None:

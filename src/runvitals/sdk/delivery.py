@@ -56,7 +56,7 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
         answer = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
     except (OSError, ImportError):  # the process is out of file descriptors
         answer = None
-    reports = {} if answer is None else {one["destination"]: one for one in answer["destinations"]}
+    reports = {} if answer is None else {entry["destination"]: entry for entry in answer["destinations"]}
     for destination in wanted:
         report = reports.get(destination)
         if report is None:

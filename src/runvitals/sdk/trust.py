@@ -1,6 +1,6 @@
 """Which project files the user trusts.
 
-A `runvitals.toml` comes with whatever repository was cloned, so its author need not be the user. Untrusted,
+A `runvitals.toml` can come with a cloned repository, so its author need not be the user. Untrusted,
 it may only change harmless settings. Settings that name servers, destinations, endpoints, paths or headers
 apply only after the user has trusted the file. Trust is stored as a checksum in the user's configuration
 folder, so any change of the file revokes it.
@@ -82,7 +82,7 @@ def listed(environ: Mapping[str, str]) -> dict[str, str]:
     if hasattr(os, "geteuid") and (status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022):
         raise ValueError(f"{path} is writable by other users; check its owner and run chmod 600 on it")
     files = value.get("files") if isinstance(value, dict) else None
-    if not isinstance(files, dict) or not all(isinstance(one, str) for one in files.values()):
+    if not isinstance(files, dict) or not all(isinstance(digest, str) for digest in files.values()):
         raise ValueError(f"{path} is corrupt; remove it, then run `runvitals trust` again")
     return files
 

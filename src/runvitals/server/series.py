@@ -112,27 +112,27 @@ def time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: in
 
 def _raw_groups(series: Iterable[Series]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bytes], dict[str, Any]] = {}
-    for one in series:
+    for item in series:
         deadline.check()
-        place = (one.host, one.role, one.t.tobytes())
+        place = (item.host, item.role, item.t.tobytes())
         if place not in groups:
-            about = {"host": one.host, "role": one.role, "t": one.t.tolist(), "n": None}
+            about = {"host": item.host, "role": item.role, "t": item.t.tolist(), "n": None}
             groups[place] = {**about, "series": {}, "min": None, "max": None}
-        groups[place]["series"][one.key] = one.values.tolist()
+        groups[place]["series"][item.key] = item.values.tolist()
     return list(groups.values())
 
 
 def _bucket_groups(series: Iterable[BucketedSeries]) -> list[dict[str, Any]]:
     groups: dict[tuple[str, str, bytes, bytes], dict[str, Any]] = {}
-    for one in series:
+    for item in series:
         deadline.check()
-        buckets = one.buckets
-        place = (one.host, one.role, buckets.t.tobytes(), buckets.n.tobytes())
+        buckets = item.buckets
+        place = (item.host, item.role, buckets.t.tobytes(), buckets.n.tobytes())
         group = groups.get(place)
         if group is None:
-            about = {"host": one.host, "role": one.role, "t": buckets.t.tolist()}
+            about = {"host": item.host, "role": item.role, "t": buckets.t.tolist()}
             group = groups[place] = {**about, **_columns(buckets)}
-        _add(group, one.key, buckets, bucket_values(one.key, buckets))
+        _add(group, item.key, buckets, bucket_values(item.key, buckets))
     return list(groups.values())
 
 

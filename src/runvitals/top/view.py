@@ -141,8 +141,8 @@ class View:
             return []
         families = list(dict.fromkeys(device.family for device in devices))
         title = device_names(vitals.machine, families) or ", ".join(
-            f"{sum(one.family == family for one in devices)} × {title}"
-            for family, title in {one.family: one.title for one in devices}.items()
+            f"{sum(device.family == family for device in devices)} × {title}"
+            for family, title in {device.family: device.title for device in devices}.items()
         )
         lines = [self._line(), self._line().add(inert(title), "bold")]
         if len(devices) <= room - len(lines):

@@ -70,7 +70,7 @@ class Server:
         return self.ask("runs/get", run_id=run)["run"]
 
     def keys(self, run: str) -> set[str]:
-        return {one["key"] for one in self.run(run)["data"].get("metrics", ())}
+        return {metric["key"] for metric in self.run(run)["data"].get("metrics", ())}
 
     def system(self, run: str) -> set[str]:
         return {key for key in self.keys(run) if key.startswith("system/")}
@@ -78,7 +78,7 @@ class Server:
     def steps(self, run: str, key: str) -> list[int]:
         """The steps of a metric's points, in the order of their times."""
         found = self.ask("metrics/get-history", run_id=run, metric_key=key).get("metrics", ())
-        return [one["step"] for one in sorted(found, key=lambda one: one["timestamp"])]
+        return [metric["step"] for metric in sorted(found, key=lambda metric: metric["timestamp"])]
 
 
 class Gate:

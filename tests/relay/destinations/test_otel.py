@@ -55,7 +55,10 @@ def found(requests: list[Request]) -> dict[str, Any]:
 
 
 def attributes(message: Any) -> dict[str, Any]:
-    return {one.key: getattr(one.value, one.value.WhichOneof("value")) for one in message.attributes}
+    return {
+        attribute.key: getattr(attribute.value, attribute.value.WhichOneof("value"))
+        for attribute in message.attributes
+    }
 
 
 def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sender) -> None:
@@ -69,12 +72,12 @@ def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sen
     metrics = found(target.requests)
     points = metrics["process.cpu.utilization"].gauge.data_points
     ns = journal.t0 * 1_000_000
-    assert [(one.time_unix_nano, one.as_double) for one in points] == [(ns, 0.1), (ns + 10**9, 0.11)]
+    assert [(point.time_unix_nano, point.as_double) for point in points] == [(ns, 0.1), (ns + 10**9, 0.11)]
     sent = metrics["system.network.io"]
     assert sent.unit == "By"
     assert sent.sum.is_monotonic
     assert sent.sum.aggregation_temporality == AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
-    assert [one.as_double for one in sent.sum.data_points] == [0.0, 5.0]
+    assert [data_point.as_double for data_point in sent.sum.data_points] == [0.0, 5.0]
     assert sent.sum.data_points[0].start_time_unix_nano > 0
     assert attributes(sent.sum.data_points[0]) == {
         "network.io.direction": "transmit",
@@ -124,9 +127,12 @@ def test_gaps_and_the_end_are_marked(journal: Journal, target: RecordingServer, 
     journal.end()
     sender.send()
     metrics = found(target.requests)
-    flags = [one.flags for one in metrics["process.cpu.utilization"].gauge.data_points]
+    flags = [data_point.flags for data_point in metrics["process.cpu.utilization"].gauge.data_points]
     assert flags == [0, 1]
-    values = {one.attributes[0].value.string_value: one for one in metrics["runvitals.log"].gauge.data_points}
+    values = {
+        data_point.attributes[0].value.string_value: data_point
+        for data_point in metrics["runvitals.log"].gauge.data_points
+    }
     assert isnan(values["loss"].as_double)
     assert values["gain"].as_double == float("inf")
     assert values["loss"].flags == 0

@@ -30,8 +30,8 @@ def receivers(tmp_path: Path) -> Iterator[Callable[..., Receiver]]:
         return open_now[-1]
 
     yield make
-    for one in open_now:
-        one.close()
+    for descriptor in open_now:
+        descriptor.close()
 
 
 @pytest.fixture
@@ -72,8 +72,8 @@ def test_delivers_the_whole_journal(journal: Journal, receiver: Receiver, sender
     assert stored["loss"] == list(zip(times, [1.0, 1 / 2, 1 / 3], strict=True))
     assert stored["_step"] == list(zip(times, [0.0, 1.0, 2.0], strict=True))
     assert (run.project, run.name, run.tags, run.state) == ("digits", "seven", ("a",), "finished")
-    assert [one.name for one in receiver.metadata_store.events.of_run(run.id)] == ["marker"]
-    assert "".join(one.text for one in receiver.metadata_store.console.tail(run.id).pieces) == "café\n"
+    assert [event.name for event in receiver.metadata_store.events.of_run(run.id)] == ["marker"]
+    assert "".join(piece.text for piece in receiver.metadata_store.console.tail(run.id).pieces) == "café\n"
     assert sender.delivery.caught_up
     assert sender.cursor.counts["samples"] == 3
     assert sender.cursor.counts["logs"] == 3
@@ -171,7 +171,7 @@ def test_lost_position_causes_no_duplicates(journal: Journal, receiver: Receiver
     again.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0, 2.0]
     events = receiver.metadata_store.events.of_run(receiver.run(RUN).id)
-    assert [one.name for one in events] == ["marker 0", "marker 1", "marker 2"]
+    assert [event.name for event in events] == ["marker 0", "marker 1", "marker 2"]
     again.kill()
 
 
@@ -194,7 +194,7 @@ def test_sends_heartbeats_of_a_running_run(journal: Journal, receiver: Receiver,
     sender.delivery.step(105.0)
     assert len(receiver.requests) == before
     sender.delivery.step(110.0)
-    assert [set(one) for one in receiver.requests[-1]] == [{"run", "writer", "project", "about"}]
+    assert [set(envelope) for envelope in receiver.requests[-1]] == [{"run", "writer", "project", "about"}]
     assert len(receiver.requests) == before + 1
 
 

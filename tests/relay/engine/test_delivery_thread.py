@@ -60,9 +60,9 @@ class Relay:
         return cursor
 
     def close(self) -> None:
-        for one in self._deliveries:
-            one.close()
-            one.cursor.unlock()
+        for opened in self._deliveries:
+            opened.close()
+            opened.cursor.unlock()
 
     def work(self, seconds: float = 0.0) -> None:
         """Do what the thread does in that time, second by second."""
@@ -175,7 +175,9 @@ def test_run_restored_from_the_trash_continues(journal: Journal, receiver: Recei
     relay.work(600)
     assert len(receiver.requests) - requests_before < 65  # heartbeats only
     assert sum(map(len, receiver.requests[requests_before:])) == len(receiver.requests) - requests_before
-    assert not any("body" in one for request in receiver.requests[requests_before:] for one in request)
+    assert not any(
+        "body" in envelope for request in receiver.requests[requests_before:] for envelope in request
+    )
 
     receiver.metadata_store.runs.restore([run.id])
     receiver.recorder.heartbeats.flush()
@@ -240,7 +242,7 @@ def test_records_with_future_times_are_held_until_accepted(
     receiver.ahead_ms = 2 * DAY_MS  # two days later
     relay.work(1900)
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 4.0, 1.0, 2.0, 3.0]
-    names = [one.name for one in receiver.metadata_store.events.of_run(receiver.run(RUN).id)]
+    names = [event.name for event in receiver.metadata_store.events.of_run(receiver.run(RUN).id)]
     assert sorted(names) == ["ahead 1", "ahead 2", "ahead 3", "right"]
     assert (cursor.held, cursor.held_why) == ({}, "")
 

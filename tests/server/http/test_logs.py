@@ -59,7 +59,7 @@ def test_failed_rejected_and_slow_requests_are_logged(out: io.StringIO) -> None:
     configure("json", out)
     asked("/200", "/200?s=0.9", "/404", "/500", "/api?s=2.5", "/runs/a/live?s=60", "/metrics?wait=20")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
-    assert [(one["level"], one["message"], one["status"], one["seconds"]) for one in lines] == [
+    assert [(line["level"], line["message"], line["status"], line["seconds"]) for line in lines] == [
         ("warning", "request rejected", 404, 0.0),
         ("error", "request failed", 500, 0.0),
         ("info", "slow request", 200, 2.5),

@@ -120,10 +120,10 @@ def test_no_client_misses_or_repeats_news(tmp_path: Path, training: Training) ->
                 training.advance(1)
                 await anyio.sleep(0.003)
             with anyio.fail_after(10):
-                while not (len(got) == 30 and all(len(some) >= 33 for some in got.values())):
+                while not (len(got) == 30 and all(len(numbers) >= 33 for numbers in got.values())):
                     await anyio.sleep(0.01)
             closing.set()
-        assert all(some == list(range(33)) for some in got.values())
+        assert all(numbers == list(range(33)) for numbers in got.values())
 
     run(coming_and_going)
 

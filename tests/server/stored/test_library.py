@@ -121,7 +121,7 @@ def test_a_device_by_its_uuid(training: Training, server: StoredServer) -> None:
     row = server.metadata_store.runs.find("abc", T0)
     assert row is not None
     server.metadata_store.devices.record(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
-    keys = {one["key"] for one in server.ask("runs/abc/series", device="GPU-1")}
+    keys = {series["key"] for series in server.ask("runs/abc/series", device="GPU-1")}
     assert keys == {
         f"gpu.1.{name}" for name in ("gpu", "memory", "memoryAllocated", "temp", "powerWatts", "smClock")
     }
@@ -141,7 +141,7 @@ def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: StoredSe
         server.metadata_store.devices.record(row.id, devices_of("node1", {"gpu_nvidia": gpus}), T0)
     for device, runs in (("GPU-1", ["b", "a"]), ("GPU-2", ["c"]), ("node1/0000:01:00.0", ["b"]), ("x", [])):
         for client in (local, server):
-            assert [one["id"] for one in client.ask("runs", device=device)["runs"]] == runs
+            assert [run["id"] for run in client.ask("runs", device=device)["runs"]] == runs
 
 
 def test_logged_values(training: Training, local: Client, server: StoredServer) -> None:
@@ -164,11 +164,12 @@ def test_news_since_a_cursor(tmp_path: Path, local: Client, server: StoredServer
     training = Training(tmp_path)
     training.advance(3)
     seen = server.take(tmp_path)
-    first = [one.ask("runs/abc/metrics", keys="cpu")["cursor"] for one in (local, server)]
+    first = [client.ask("runs/abc/metrics", keys="cpu")["cursor"] for client in (local, server)]
     training.advance(2)
     server.take(tmp_path, after=seen)
     mine, theirs = (
-        one.ask("runs/abc/metrics", after=cursor) for one, cursor in zip((local, server), first, strict=True)
+        client.ask("runs/abc/metrics", after=cursor)
+        for client, cursor in zip((local, server), first, strict=True)
     )
     models.News.model_validate(theirs)
     assert theirs["samples"] == mine["samples"]
@@ -188,8 +189,8 @@ def test_latest_of_all_active_runs(tmp_path: Path, server: StoredServer, local: 
     local.now_ms = server.now_ms = T0 + 5000
     for run_id in ("a", "b", "c"):
         server.take(tmp_path, run_id)
-    assert [one["run"] for one in server.ask("latest", keys="cpu")] == ["a", "b"]
-    (mine,), (theirs,) = (one.ask("latest", keys="cpu", project="other") for one in (local, server))
+    assert [latest["run"] for latest in server.ask("latest", keys="cpu")] == ["a", "b"]
+    (mine,), (theirs,) = (client.ask("latest", keys="cpu", project="other") for client in (local, server))
     models.Latest.model_validate(theirs)
     assert theirs["values"] == mine["values"]
 
@@ -206,8 +207,8 @@ def test_one_metric_over_many_runs(tmp_path: Path, server: StoredServer, local: 
             params |= {"group_by": by} if by else {}
             mine, theirs = local.ask("aggregate", **params), server.ask("aggregate", **params)
             models.Aggregate.model_validate(theirs)
-            for one, other in zip(theirs["groups"], mine["groups"], strict=True):
-                assert one.pop("mean") == pytest.approx(other.pop("mean"))
+            for group, other in zip(theirs["groups"], mine["groups"], strict=True):
+                assert group.pop("mean") == pytest.approx(other.pop("mean"))
             assert theirs == mine
     assert len(server.ask("aggregate", metric="cpu", t0=T0, t1=T0 + 60_000)["groups"]) == 1
 
@@ -230,7 +231,7 @@ def test_a_run_is_stopped_deleted_and_restored(tmp_path: Path, server: StoredSer
     assert server.request("DELETE", "/api/v1/runs/abc", headers=token).status_code == 200
     gone = server.get("/api/v1/runs/abc")
     assert (gone.status_code, "restore" in gone.json()["error"]) == (404, True)
-    assert [one["id"] for one in server.ask("runs", deleted=True)["runs"]] == ["abc"]
+    assert [run["id"] for run in server.ask("runs", deleted=True)["runs"]] == ["abc"]
     assert server.request("POST", "/api/v1/runs/abc/restore", json={}).status_code == 200
     training.end(exit_code=0)
     server.take(tmp_path)
@@ -246,8 +247,8 @@ def test_samples_before_the_start_of_the_run_are_found(server: StoredServer) -> 
     server.append(who, ("cpu",), t, np.arange(100.0).reshape(-1, 1))
     answer = server.ask("runs/abc/metrics")
     assert (answer["t0"], answer["t1"]) == (t[0], t[-1])
-    (one,) = server.ask("runs/abc/series")
-    assert (one["first_ms"], one["last_ms"], one["n"]) == (t[0], t[-1], 100)
+    (series,) = server.ask("runs/abc/series")
+    assert (series["first_ms"], series["last_ms"], series["n"]) == (t[0], t[-1], 100)
 
 
 def test_pages_continue(tmp_path: Path, server: StoredServer) -> None:
@@ -269,7 +270,7 @@ def test_pages_continue(tmp_path: Path, server: StoredServer) -> None:
 def test_pages_are_stable_while_runs_start(
     tmp_path: Path, server: StoredServer, sort: str, descending: bool
 ) -> None:
-    """Every run that was there at the first page is on one page, once, whatever comes meanwhile."""
+    """Every run that was there at the first page is on one page, once, even if runs are added meanwhile."""
 
     def starts(number: int, started_ms: int) -> str:
         joining = WriterRegistration(f"run{number}", "curl", "digits", started_ms=started_ms)

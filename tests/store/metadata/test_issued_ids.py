@@ -36,7 +36,7 @@ def test_runs_are_recovered_with_the_ids_of_their_samples(metadata_store: Metada
     run = metadata_store.runs.find(f"recovered-{lane}", NOW)
     assert run is not None
     assert (run.project, run.state, run.duration_ms) == ("recovered", "lost", 1000)
-    assert [one.lane_id for one in metadata_store.writers.of_runs([run.id])[run.id]] == [lane]
+    assert [writer.lane_id for writer in metadata_store.writers.of_runs([run.id])[run.id]] == [lane]
     assert metadata_store.metrics.keys([given.metric + 3]) == {
         given.metric + 3: f"recovered.metric_{given.metric + 3}"
     }

@@ -83,7 +83,7 @@ def test_predicates(five: MetadataStore, predicates: list[str], expected: str, f
 
 @pytest.fixture(params=["listed", "gone through"])
 def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ways of finding runs, whatever their number."""
+    """Both ways of finding runs, for any number of them."""
     limit = 10_000 if request.param == "listed" else 0
     monkeypatch.setattr(filter_sql, "COUNTED", limit)
 
@@ -328,12 +328,12 @@ def test_filters_match_a_naive_implementation(
     joining = [WriterRegistration(uid, "w", run[0], started_ms=T0 + run[3]) for uid, run in starts]
     numbers = metadata_store.writers.join(joining, T0)
     models, updates, ends = [], [], []
-    for uid, one, (project, state, tags, start, values) in zip(names, numbers, drawn, strict=True):
-        models.append(Model(uid, one.run_id, project, state, tags, T0 + start, values))
-        updates.append(SectionUpdate(one.run_id, "config", values, T0))
-        updates.append(SectionUpdate(one.run_id, "run", {"tags": tags}, T0))
+    for uid, number, (project, state, tags, start, values) in zip(names, numbers, drawn, strict=True):
+        models.append(Model(uid, number.run_id, project, state, tags, T0 + start, values))
+        updates.append(SectionUpdate(number.run_id, "config", values, T0))
+        updates.append(SectionUpdate(number.run_id, "run", {"tags": tags}, T0))
         if state != "running":
-            ends.append(WriterEnd(one.writer_id, Ending(state), T0))
+            ends.append(WriterEnd(number.writer_id, Ending(state), T0))
     metadata_store.sections.merge(updates)
     metadata_store.writers.record_ends(ends)
     for wanted, sort, limit in asked:

@@ -44,8 +44,8 @@ def test_same_sections_as_journal_readers(
     updates = [SectionUpdate(run_id, "summary", values, time_ms) for time_ms, values in said]
     for time_ms, values in said:
         merged.update(values, time_ms)
-    for some in [updates] if together else [[update] for update in updates]:
-        metadata_store.sections.merge(some)
+    for group in [updates] if together else [[update] for update in updates]:
+        metadata_store.sections.merge(group)
     shared = metadata_store.sections.read([run_id])[run_id].shared
     assert shared.get("summary", {}) == merged.values
 

@@ -41,7 +41,7 @@ def test_registration_is_idempotent(metadata_store: MetadataStore) -> None:
     ]
     first = metadata_store.writers.join(wanted, T0)
     assert first[0].run_id == first[2].run_id != first[1].run_id
-    assert len({one.writer_id for one in first}) == 3
+    assert len({writer.writer_id for writer in first}) == 3
     assert metadata_store.writers.join([*wanted, *reversed(wanted)], T0 + 1) == [*first, *reversed(first)]
     assert metadata_store.writers.join([], T0) == []
 
@@ -59,10 +59,15 @@ def test_role_and_host_from_the_name_or_given(metadata_store: MetadataStore) -> 
         interval_s=60.0,
         started_ms=5,
     )
-    one, two = sorted(
+    first_writer, two = sorted(
         metadata_store.writers.of_runs([by_name.run_id])[by_name.run_id], key=lambda writer: writer.id
     )
-    assert (one.role, one.host, one.pid, one.started_ms) == ("train", "node1.example.org", None, T0)
+    assert (first_writer.role, first_writer.host, first_writer.pid, first_writer.started_ms) == (
+        "train",
+        "node1.example.org",
+        None,
+        T0,
+    )
     assert (two.role, two.host, two.pid, two.rank, two.interval_s) == ("client", "laptop", 1, 2, 60.0)
     assert (two.started_ms, two.last_ms, two.heard_ms, two.ending) == (5, 5, T0, None)
 
@@ -76,7 +81,9 @@ def test_monitors_of_a_host_share_a_lane_and_ranks_do_not(metadata_store: Metada
     ]
     elsewhere = joined(metadata_store, "other", writer="monitor.node1.a")
     assert first.lane_id == again.lane_id == first.writer_id
-    assert [one.lane_id for one in (*others, elsewhere)] == [one.writer_id for one in (*others, elsewhere)]
+    assert [writer.lane_id for writer in (*others, elsewhere)] == [
+        writer.writer_id for writer in (*others, elsewhere)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,8 +119,8 @@ def test_run_moves_from_the_default_project_to_a_named_one(metadata_store: Metad
 
 
 def test_run_moved_to_the_default_project_by_a_user_stays(metadata_store: MetadataStore) -> None:
-    one = joined(metadata_store, "abc", project=None)
-    metadata_store.sections.merge([SectionUpdate(one.run_id, "run", {"project": "default"}, T0)])
+    registered = joined(metadata_store, "abc", project=None)
+    metadata_store.sections.merge([SectionUpdate(registered.run_id, "run", {"project": "default"}, T0)])
     joined(metadata_store, "abc", writer="w2", project="digits")
     assert project_of(metadata_store, "abc") == "default"
 
@@ -132,20 +139,22 @@ def test_project_names(metadata_store: MetadataStore) -> None:
 
 
 def test_registration_reports_a_run_in_the_trash(metadata_store: MetadataStore) -> None:
-    one = joined(metadata_store, "abc")
-    metadata_store.runs.delete([one.run_id], T0)
-    assert joined(metadata_store, "abc") == replace(one, deleted=True)
+    registered = joined(metadata_store, "abc")
+    metadata_store.runs.delete([registered.run_id], T0)
+    assert joined(metadata_store, "abc") == replace(registered, deleted=True)
     assert joined(metadata_store, "abc", writer="w2").deleted
 
 
 def test_invalid_ends(metadata_store: MetadataStore) -> None:
-    one = joined(metadata_store, "abc")
+    registered = joined(metadata_store, "abc")
     with pytest.raises(ValueError, match="invalid ending 'lost'; expected one of"):
-        metadata_store.writers.record_ends([WriterEnd(one.writer_id, Ending("lost"), T0)])
+        metadata_store.writers.record_ends([WriterEnd(registered.writer_id, Ending("lost"), T0)])
     with pytest.raises(ValueError, match="exit_code"):
-        metadata_store.writers.record_ends([WriterEnd(one.writer_id, Ending("failed", exit_code=2**70), T0)])
+        metadata_store.writers.record_ends(
+            [WriterEnd(registered.writer_id, Ending("failed", exit_code=2**70), T0)]
+        )
     metadata_store.writers.record_ends(
-        [WriterEnd(4711, Ending("failed"), T0), WriterEnd(one.writer_id, Ending("failed", 3), T0)]
+        [WriterEnd(4711, Ending("failed"), T0), WriterEnd(registered.writer_id, Ending("failed", 3), T0)]
     )
     run = metadata_store.runs.find("abc", T0)
     assert run is not None
@@ -189,16 +198,22 @@ def test_concurrent_registration(metadata_store: MetadataStore, asked: list[list
         for names in asked
     ]
     with ThreadPoolExecutor(len(joining)) as threads:
-        answers = list(threads.map(lambda some: metadata_store.writers.join(some, T0), joining))
+        answers = list(threads.map(lambda group: metadata_store.writers.join(group, T0), joining))
     known: dict[tuple[str, str], RegisteredWriter] = {}
-    for some, answer in zip(joining, answers, strict=True):
-        for one, got in zip(some, answer, strict=True):
-            assert known.setdefault((one.run, one.writer), got) == got
-    assert len({one.writer_id for one in known.values()}) == len(known)
-    by_run = {run: {one.run_id for (name, _), one in known.items() if name == run} for run, _ in known}
+    for group, answer in zip(joining, answers, strict=True):
+        for registration, got in zip(group, answer, strict=True):
+            assert known.setdefault((registration.run, registration.writer), got) == got
+    assert len({registered.writer_id for registered in known.values()}) == len(known)
+    by_run = {
+        run: {registered.run_id for (name, _), registered in known.items() if name == run} for run, _ in known
+    }
     assert all(len(ids) == 1 for ids in by_run.values())
     assert all(metadata_store.runs.count(Filter(project=run), T0) == 1 for run in by_run)
-    lanes = {(run, one.lane_id) for (run, writer), one in known.items() if writer.startswith("monitor")}
+    lanes = {
+        (run, registered.lane_id)
+        for (run, writer), registered in known.items()
+        if writer.startswith("monitor")
+    }
     assert len(lanes) == len({run for run, writer in known if writer.startswith("monitor")})
 
 

@@ -113,7 +113,7 @@ describe("MLflow's names", () => {
       mlflow: { name: `system/gpu_${i}_memory_usage_megabytes`, unit: 'MB', factor: 1e-6 },
     });
 
-  it('find a chart whichever names are shown', () => {
+  it('find a chart under all schemes of names', () => {
     expect(search(plan([gpu(0), series('cpu', 'CPU', 'CPU')]), 'gpu_0_memory_usage')).toHaveLength(1);
   });
 

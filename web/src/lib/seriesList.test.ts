@@ -7,7 +7,7 @@ const series = (key: string, host = 'node1'): SeriesInfo => ({ key, host, role: 
 const chart = (id: string): ChartPlan => ({ id }) as ChartPlan;
 
 describe('keyGlob', () => {
-  it('asks for the longest word, in whatever case', () => {
+  it('asks for the longest word, in any case', () => {
     expect(keyGlob('my Loss1')).toBe('*[lL][oO][sS][sS]1*');
     expect(keyGlob('  ')).toBeNull();
   });
@@ -43,7 +43,7 @@ describe('firstCharts', () => {
   });
 });
 
-it('finds names that contain every word, in whatever case', () => {
+it('finds names that contain every word, in any case', () => {
   const names = ['train/Loss', 'eval/loss', 'lr'];
   expect(matching(names, 'LOSS train')).toEqual(['train/Loss']);
   expect(matching(names, ' ')).toEqual(names);

@@ -11,7 +11,7 @@ export const CHARTS_SHOWN = 200;
 /** The server's limit for a glob is 512 characters; a letter takes up to four. */
 const MAX_LETTERS = 100;
 
-/** A glob for keys with the longest of some words, in whatever case: the server's globs distinguish it. */
+/** A glob for keys with the longest of some words, in any case: the server's globs distinguish it. */
 export function keyGlob(words: string): string | null {
   const longest = words.split(/\s+/).reduce((best, word) => (word.length > best.length ? word : best), '');
   if (longest === '') return null;
@@ -42,7 +42,7 @@ export function firstCharts(sections: readonly Section[], most: number): Section
   return found;
 }
 
-/** The names that contain every word, in whatever case. */
+/** The names that contain every word, in any case. */
 export function matching(names: readonly string[], words: string): string[] {
   const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
   return names.filter((name) => wanted.every((word) => name.toLowerCase().includes(word)));

@@ -18,7 +18,7 @@ METRIC = ("metric", "--json")
 STATIC = ("static", "--json")
 
 # reading -> (unit, unit of bare numbers, (section, fields…)…); the first field with a value is used. Field
-# names are in lower case. Amounts of memory are MiB, whatever unit is printed.
+# names are in lower case. Amounts of memory are MiB, also where another unit is printed.
 METRICS: Mapping[str, tuple[str, str, tuple[tuple[str, ...], ...]]] = {
     "gpu": ("%", "%", (("usage", "gfx_activity", "average_gfx_activity", "apu_gfx_activity", "gfx_usage"),)),
     "memory": ("%", "%", (("usage", "umc_activity", "mem_activity", "umc_usage", "mem_usage"),)),

@@ -1,5 +1,4 @@
-"""AMD's programs as sources: the library `amdsmi`, `amd-smi` and `rocm-smi`, whichever is installed and
-works.
+"""AMD's programs as sources: of the library `amdsmi`, `amd-smi` and `rocm-smi`, the first one that works.
 
 They supply what sysfs lacks. A program of another ROCm version may print "Invalid platform" and exit with 0,
 so output without GPUs counts as a failure, and the next program is tried.

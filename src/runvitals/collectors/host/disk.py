@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from runvitals.collectors.base import Scope, Tick
 
-SECTOR = 512  # the kernel's unit in these files, whatever the disk's own sector size
+SECTOR = 512  # the kernel's unit in these files, not the disk's own sector size
 STACKED = ("loop", "ram", "zram", "dm-", "md", "sr", "fd", "nbd", "drbd", "bcache")
 # Disks are added and removed (such as cloud volumes). Listing /sys/block takes 10 µs.
 LOOK_EVERY_S = 30.0

@@ -31,8 +31,8 @@ class LoadAverages:
 
     def sample(self, tick: Tick) -> None:
         gauges = tick.gauges
-        one, five, fifteen, _ = self._file.read().split(None, 3)
-        gauges["system.load1"] = float(one)
+        one_minute, five, fifteen, _ = self._file.read().split(None, 3)
+        gauges["system.load1"] = float(one_minute)
         gauges["system.load5"] = float(five)
         gauges["system.load15"] = float(fifteen)
         if self._uptime_path is not None:

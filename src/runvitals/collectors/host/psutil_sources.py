@@ -263,8 +263,8 @@ class PsutilLoad:
         gauges = tick.gauges
         gauges["system.uptime"] = time.time() - self._psutil.boot_time()
         if tick.mono_s - self._began_s >= self._wait_s:
-            one, five, fifteen = self._psutil.getloadavg()
-            gauges["system.load1"] = float(one)
+            one_minute, five, fifteen = self._psutil.getloadavg()
+            gauges["system.load1"] = float(one_minute)
             gauges["system.load5"] = float(five)
             gauges["system.load15"] = float(fifteen)
 

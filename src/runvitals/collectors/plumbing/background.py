@@ -31,7 +31,7 @@ class BackgroundReader:
 
     Raises:
         Hung: by `sample`, as long as a read is overdue.
-        Exception: by `sample`, whatever `read` raised, again and again until a read succeeds. Otherwise a
+        Exception: by `sample`, what `read` raised, again and again until a read succeeds. Otherwise a
             caller that backs off from a failing source would mistake the lack of news for a recovery.
 
     Example:

@@ -52,7 +52,7 @@ class Cgroup:
     """The controllers of a process. A controller that is not mounted is None.
 
     Args:
-        pressure: the unified tree, whatever controllers it has: all its folders have pressure files.
+        pressure: the unified tree: all its folders have pressure files, with any set of controllers.
         total_memory: memory of the machine in bytes; a higher limit does not count.
 
     Example:

@@ -43,7 +43,7 @@ class MlflowView:
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        return [self._series(one) for one in self._view.samples(selection, t0, t1, at_most)]
+        return [self._series(series) for series in self._view.samples(selection, t0, t1, at_most)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
         chart = self._view.charted(selection, t0, t1, on, max_points)
@@ -53,19 +53,21 @@ class MlflowView:
     def _mlflow_name(self, key: str, host: str) -> tuple[str, float]:
         return mlflow.rename(key, host in self._with_host_memory) or (key, 1.0)
 
-    def _summary(self, one: SeriesSummary) -> SeriesSummary:
-        key, factor = self._mlflow_name(one.key, one.host)
+    def _summary(self, summary: SeriesSummary) -> SeriesSummary:
+        key, factor = self._mlflow_name(summary.key, summary.host)
         low, high, last = (
-            None if value is None else value * factor for value in (one.min, one.max, one.last)
+            None if value is None else value * factor for value in (summary.min, summary.max, summary.last)
         )
-        return replace(one, key=key, min=low, max=high, last=last)
+        return replace(summary, key=key, min=low, max=high, last=last)
 
-    def _series(self, one: Series) -> Series:
-        return renamed_series(one, *self._mlflow_name(one.key, one.host))
+    def _series(self, series: Series) -> Series:
+        return renamed_series(series, *self._mlflow_name(series.key, series.host))
 
-    def _bucketed(self, one: BucketedSeries) -> BucketedSeries:
-        key, factor = self._mlflow_name(one.key, one.host)
-        return replace(one, key=key, buckets=one.buckets if factor == 1.0 else scaled(one.buckets, factor))
+    def _bucketed(self, series: BucketedSeries) -> BucketedSeries:
+        key, factor = self._mlflow_name(series.key, series.host)
+        return replace(
+            series, key=key, buckets=series.buckets if factor == 1.0 else scaled(series.buckets, factor)
+        )
 
 
 def scaled(buckets: Buckets, factor: float) -> Buckets:

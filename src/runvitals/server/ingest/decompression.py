@@ -1,4 +1,4 @@
-"""Content encodings. Never produces more bytes than allowed, whatever size the data declares."""
+"""Content encodings. Never produces more bytes than allowed; the size that the data declares does not matter."""
 
 from __future__ import annotations
 

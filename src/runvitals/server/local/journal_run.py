@@ -81,27 +81,27 @@ class JournalView:
         return [summary(series) for series in self._columns(selection).series[skip:]]
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        series = [one for one in self._columns(selection).series if len(one)]
+        series = [item for item in self._columns(selection).series if len(item)]
         if not series:
             return None
-        return min(int(one.t[0]) for one in series), max(int(one.t[-1]) for one in series)
+        return min(int(item.t[0]) for item in series), max(int(item.t[-1]) for item in series)
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        found = [within(one, t0, t1) for one in self._columns(selection).series]
-        check_value_count(at_most, sum(len(one) for one in found))
-        return [one for one in found if len(one)]
+        found = [within(item, t0, t1) for item in self._columns(selection).series]
+        check_value_count(at_most, sum(len(item) for item in found))
+        return [item for item in found if len(item)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
         series = self._columns(selection).series
-        cut = [within(one, t0, t1) for one in series]
-        if all(len(one) <= max_points for one in cut):
-            return ChartData([one for one in cut if len(one)])
+        cut = [within(item, t0, t1) for item in series]
+        if all(len(item) <= max_points for item in cut):
+            return ChartData([item for item in cut if len(item)])
         buckets = [
-            BucketedSeries(one.key, one.host, one.role, reduce(on, one.t, one.values)) for one in series
+            BucketedSeries(item.key, item.host, item.role, reduce(on, item.t, item.values)) for item in series
         ]
-        return ChartData([], [one for one in buckets if len(one.buckets.t)])
+        return ChartData([], [item for item in buckets if len(item.buckets.t)])
 
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         wanted = set(names)
@@ -161,10 +161,10 @@ def summary(series: Series) -> SeriesSummary:
     return SeriesSummary(*labels, len(values), int(t[0]), int(t[-1]), *extremes)
 
 
-def within(one: Series, t0: int, t1: int) -> Series:
+def within(series: Series, t0: int, t1: int) -> Series:
     """The part of a series from `t0` to `t1`, both included."""
-    first, last = np.searchsorted(one.t, t0, side="left"), np.searchsorted(one.t, t1, side="right")
-    return Series(one.key, one.host, one.role, one.t[first:last], one.values[first:last])
+    first, last = np.searchsorted(series.t, t0, side="left"), np.searchsorted(series.t, t1, side="right")
+    return Series(series.key, series.host, series.role, series.t[first:last], series.values[first:last])
 
 
 def check_value_count(at_most: int | None, total: int) -> None:

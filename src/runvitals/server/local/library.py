@@ -186,8 +186,8 @@ class JournalLibrary:
         groups: dict[str | None, list[Series]] = {}
         for run in runs:
             opened = await self.open(run.id)
-            for one in await opened.use(lambda view: view.samples(SeriesSelection((metric,)), t0, t1)):
-                groups.setdefault(_group(run, one, by), []).append(one)
+            for series in await opened.use(lambda view: view.samples(SeriesSelection((metric,)), t0, t1)):
+                groups.setdefault(_group(run, series, by), []).append(series)
         return await run_in_threadpool(fleet_of_series, groups, t0, t1, bucket_ms)
 
 

@@ -91,9 +91,9 @@ def ordered(runs: Iterable[Run], sort: RunSort) -> list[tuple[_SortKey, Run]]:
     placed = [(_sort_key(run, sort), run) for run in runs]
     found: list[tuple[_SortKey, Run]] = []
     for kind in range(_MISSING + 1):
-        of_kind = sorted((one for one in placed if one[0][0] == kind), key=lambda one: one[0][2])
+        of_kind = sorted((entry for entry in placed if entry[0][0] == kind), key=lambda entry: entry[0][2])
         # Sorting is stable: runs with equal values stay in order of their ids, in both directions.
-        found += sorted(of_kind, key=lambda one: one[0][1], reverse=sort.descending or kind == _MISSING)
+        found += sorted(of_kind, key=lambda entry: entry[0][1], reverse=sort.descending or kind == _MISSING)
     return found
 
 

@@ -61,12 +61,17 @@ def lanes(
     """
     lists = metadata_store.metrics.lists_of_run(run_id)
     of_lane: dict[int, list[StoredWriter]] = {}
-    for one in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
-        of_lane.setdefault(one.lane_id, []).append(one)
+    for writer in sorted(writers, key=lambda w: (w.role != MONITOR, w.started_ms, w.name)):
+        of_lane.setdefault(writer.lane_id, []).append(writer)
     known = {lane.id: lane for lane in before}
     return [
-        _lane(metadata_store, some, [one for w in some for one in lists.get(w.id, ())], known.get(number))
-        for number, some in of_lane.items()
+        _lane(
+            metadata_store,
+            lane_writers,
+            [key_list for w in lane_writers for key_list in lists.get(w.id, ())],
+            known.get(number),
+        )
+        for number, lane_writers in of_lane.items()
     ]
 
 
@@ -77,7 +82,7 @@ def _lane(
     before: Lane | None,
 ) -> Lane:
     first = writers[0]
-    numbers = tuple(one.id for one in lists)
+    numbers = tuple(key_list.id for key_list in lists)
     if before is not None and before.lists == numbers:
         sampled, logged = before.sampled, before.logged
     else:
@@ -87,7 +92,7 @@ def _lane(
         host=first.host,
         role=first.role,
         rank=first.rank,
-        writers=tuple(LaneWriter(one.name, one.started_ms, one.last_ms) for one in writers),
+        writers=tuple(LaneWriter(writer.name, writer.started_ms, writer.last_ms) for writer in writers),
         sampled=sampled,
         logged=logged,
         lists=numbers,
@@ -98,10 +103,10 @@ def _keys(
     metadata_store: MetadataStore, lists: Sequence[KeyList], role: str
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The sampled keys and the logged names, with their numbers."""
-    keys = metadata_store.metrics.keys({number for one in lists for number in one.metric_ids})
+    keys = metadata_store.metrics.keys({number for key_list in lists for number in key_list.metric_ids})
     sampled: dict[str, int] = {}
     logged: dict[str, int] = {}
-    for one in lists:
-        named = {keys[number]: number for number in one.metric_ids if number in keys}
+    for key_list in lists:
+        named = {keys[number]: number for number in key_list.metric_ids if number in keys}
         (logged if STEP in named or role == TRAIN else sampled).update(named)
     return dict(sorted(sampled.items())), logged

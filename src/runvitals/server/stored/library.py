@@ -239,7 +239,11 @@ class StoredLibrary:
             ValueError: too many match.
         """
         wanted = KeyFilter([metric])
-        prefix = metric[: min((metric.find(one) for one in _WILDCARDS if one in metric), default=len(metric))]
+        prefix = metric[
+            : min(
+                (metric.find(wildcard) for wildcard in _WILDCARDS if wildcard in metric), default=len(metric)
+            )
+        ]
         found = self._metadata_store.metrics.with_prefix(prefix) if prefix != metric else {}
         found |= self._metadata_store.metrics.find({metric, canonical(metric)})
         if (match := mlflow.from_mlflow(metric)) is not None:  # a name without an index means all GPUs

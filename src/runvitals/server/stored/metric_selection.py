@@ -54,5 +54,5 @@ class MetricSelection:
         if new:
             matched.numbers |= {number for number, key in new.items() if wanted(key)}
             upto = max(upto, *new)
-            matched.recent = frozenset(one for one in (*matched.recent, *new) if one >= upto - _NEAR)
+            matched.recent = frozenset(number for number in (*matched.recent, *new) if number >= upto - _NEAR)
         return matched.numbers

@@ -66,7 +66,7 @@ class StoredRun:
         """Load the writers of the run and their keys."""
         writers = self._metadata_store.writers.of_runs([self._number])[self._number]
         self._lanes = lanes(self._metadata_store, self._number, writers, self._lanes)
-        self._started_ms = min((one.started_ms for one in writers), default=0)
+        self._started_ms = min((writer.started_ms for writer in writers), default=0)
         self._series.refresh(self._lanes)
         self._run = None
 
@@ -107,7 +107,7 @@ class StoredRun:
         hosts: frozenset[str] = frozenset()
         if selection.rank is not None:
             ranks = self._metadata_store.writers.processes(self._number)
-            hosts = frozenset(one.host for one in ranks if one.rank == selection.rank)
+            hosts = frozenset(rank.host for rank in ranks if rank.rank == selection.rank)
         devices = None if selection.device is None else self._devices(selection.device)
         matches_key = selection.matches_key
 
@@ -122,37 +122,37 @@ class StoredRun:
         if name.isdecimal():
             return {(lane.host, name) for lane in self._lanes}
         return {
-            (one.host, str(one.position))
-            for one in self._metadata_store.devices.of_run(self._number)
-            if name in (one.uuid, one.pci_address) and one.position is not None
+            (device.host, str(device.position))
+            for device in self._metadata_store.devices.of_run(self._number)
+            if name in (device.uuid, device.pci_address) and device.position is not None
         }
 
     def _limited(self, wanted: list[RequestedSeries], skip: int = 0) -> list[RequestedSeries]:
         """As many series as one response may hold; a problem is noted if there are more."""
-        some = wanted[skip : skip + _MAX_SERIES]
-        if len(wanted) > skip + len(some):
-            left = len(wanted) - skip - len(some)
+        page = wanted[skip : skip + _MAX_SERIES]
+        if len(wanted) > skip + len(page):
+            left = len(wanted) - skip - len(page)
             self._series.noted[f"{left:,} more series are left out: select some with `keys`"] = None
-        return some
+        return page
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
         wanted = self._limited(self._requested(selection), skip)
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
-        rates = [one for one in wanted if one.rate is not None and one.stored in extents]
-        small = sum(extents[one.stored].n for one in rates) <= _MAX_RATE_VALUES
+        rates = [item for item in wanted if item.rate is not None and item.stored in extents]
+        small = sum(extents[rate.stored].n for rate in rates) <= _MAX_RATE_VALUES
         derived = self._series.samples(rates, 0, END_OF_TIME_MS - 1) if small else []
-        exact = {(one.key, one.host, one.role): summary(one) for one in derived}
+        exact = {(item.key, item.host, item.role): summary(item) for item in derived}
         found = []
-        for one in wanted:
-            extent = extents.get(one.stored)
-            if one.place in exact and one.rate is not None:
-                found.append(exact[one.place])
+        for item in wanted:
+            extent = extents.get(item.stored)
+            if item.place in exact and item.rate is not None:
+                found.append(exact[item.place])
             elif extent is None:
-                found.append(SeriesSummary(*one.place, 0, 0, 0, None, None, None))
-            elif one.rate is None:
+                found.append(SeriesSummary(*item.place, 0, 0, 0, None, None, None))
+            elif item.rate is None:
                 found.append(
                     SeriesSummary(
-                        *one.place,
+                        *item.place,
                         extent.n,
                         extent.first_ms,
                         extent.last_ms,
@@ -163,7 +163,7 @@ class StoredRun:
                 )
             else:
                 span = (extent.n - 1, extent.first_ms, extent.last_ms)
-                found.append(SeriesSummary(*one.place, *span, None, None, None))
+                found.append(SeriesSummary(*item.place, *span, None, None, None))
         return found
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
@@ -171,13 +171,15 @@ class StoredRun:
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         if not extents:
             return None
-        first = [extents[one.stored].first_ms for one in wanted if one.rate is None and one.stored in extents]
-        rates = [one for one in wanted if one.rate is not None and one.stored in extents]
+        first = [
+            extents[item.stored].first_ms for item in wanted if item.rate is None and item.stored in extents
+        ]
+        rates = [item for item in wanted if item.rate is not None and item.stored in extents]
         if rates:  # a rate starts with the second sample of its counter
-            begin = min(extents[one.stored].first_ms for one in rates)
+            begin = min(extents[rate.stored].first_ms for rate in rates)
             starts = self._series.samples(rates, begin, begin + _LOOK_BACK_MS)
-            first += [int(one.t[0]) for one in starts if len(one)]
-        return (min(first), max(one.last_ms for one in extents.values())) if first else None
+            first += [int(series.t[0]) for series in starts if len(series)]
+        return (min(first), max(extent.last_ms for extent in extents.values())) if first else None
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
@@ -190,20 +192,20 @@ class StoredRun:
                     "select some with `keys`"
                 )
             counts = self._series.counts(wanted, t0, t1)
-            check_value_count(at_most, sum(counts.get(one.stored, 0) for one in wanted))
-        return [one for one in self._series.samples(wanted, t0, t1) if len(one)]
+            check_value_count(at_most, sum(counts.get(item.stored, 0) for item in wanted))
+        return [series for series in self._series.samples(wanted, t0, t1) if len(series)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
         wanted = self._limited(self._requested(selection))
-        buckets = self._series.buckets([one for one in wanted if one.rate is None], on)
-        if all(int(one.buckets.n.sum()) <= max_points for one in buckets):
+        buckets = self._series.buckets([item for item in wanted if item.rate is None], on)
+        if all(int(item.buckets.n.sum()) <= max_points for item in buckets):
             # Maybe few enough: these counts are without gaps, and the grid begins before t0.
-            samples = [one for one in self._series.samples(wanted, t0, t1) if len(one)]
-            if all(len(one) <= max_points for one in samples):
+            samples = [series for series in self._series.samples(wanted, t0, t1) if len(series)]
+            if all(len(series) <= max_points for series in samples):
                 return ChartData(samples)
-        rates = self._series.buckets([one for one in wanted if one.rate is not None], on)
-        by_place = {(one.key, one.host, one.role): one for one in (*buckets, *rates)}
-        return ChartData([], [by_place[one.place] for one in wanted if one.place in by_place])
+        rates = self._series.buckets([item for item in wanted if item.rate is not None], on)
+        by_place = {(item.key, item.host, item.role): item for item in (*buckets, *rates)}
+        return ChartData([], [by_place[item.place] for item in wanted if item.place in by_place])
 
     # Logged values and console output
 
@@ -231,7 +233,7 @@ class StoredRun:
         numbers = [lane.logged[key] for key in (STEP, TRUE_TIME, *keys) if key in lane.logged]
         answer = self._store.read([lane.id], numbers, t0, t1)
         self._series.note(answer.damaged)
-        columns = {one.metric: (one.t, one.values) for one in answer.series}
+        columns = {item.metric: (item.t, item.values) for item in answer.series}
         if lane.logged[STEP] not in columns:
             return {}
         rows, steps = columns[lane.logged[STEP]]
@@ -253,17 +255,19 @@ class StoredRun:
 
     def console(self) -> tuple[bool, list[ConsolePiece]]:
         output = self._metadata_store.console.tail(self._number, KEPT_BYTES)
-        writers = {one.id: one for one in self._metadata_store.writers.of_runs([self._number])[self._number]}
+        writers = {
+            writer.id: writer for writer in self._metadata_store.writers.of_runs([self._number])[self._number]
+        }
         pieces = [
             ConsolePiece(
-                one.time_ms,
-                STREAMS[one.stream],
-                one.text,
-                writers[one.writer_id].host,
-                writers[one.writer_id].rank,
+                piece.time_ms,
+                STREAMS[piece.stream],
+                piece.text,
+                writers[piece.writer_id].host,
+                writers[piece.writer_id].rank,
             )
-            for one in output.pieces
-            if one.writer_id in writers
+            for piece in output.pieces
+            if piece.writer_id in writers
         ]
         return output.dropped_bytes > 0, pieces
 
@@ -285,7 +289,7 @@ class StoredRun:
         for lane, t0, t1 in self._news(before, now):
             on = Grid(t0, t1 - t0 + 1, 1)
             answer = self._store.read_buckets([lane.id], None, on)
-            total += max((int(one.buckets.n.sum()) for one in answer.series), default=0)
+            total += max((int(item.buckets.n.sum()) for item in answer.series), default=0)
         return total
 
     def samples_between(self, before: Position, now: Position) -> Iterator[NewSample]:
@@ -294,9 +298,9 @@ class StoredRun:
             if not keys:
                 continue
             rows: dict[int, dict[str, float]] = {}
-            for one in self._store.read([lane.id], list(keys), t0, t1).series:
-                for t, value in zip(one.t.tolist(), one.values.tolist(), strict=True):
-                    rows.setdefault(t, {})[keys[one.metric]] = value
+            for item in self._store.read([lane.id], list(keys), t0, t1).series:
+                for t, value in zip(item.t.tolist(), item.values.tolist(), strict=True):
+                    rows.setdefault(t, {})[keys[item.metric]] = value
             for t in sorted(rows):
                 yield NewSample(f"{lane.id}.{self._writer_index(lane, t)}", lane.host, lane.role, t, rows[t])
 
@@ -313,8 +317,8 @@ class StoredRun:
             return {}
         keys = {metric: key for key, metric in lane.sampled.items()}
         return {
-            keys[one.metric]: (int(one.t[-1]), float(one.values[-1]))
-            for one in self._store.read([lane.id], list(keys), t0, t1).series
+            keys[item.metric]: (int(item.t[-1]), float(item.values[-1]))
+            for item in self._store.read([lane.id], list(keys), t0, t1).series
         }
 
     def rows_between(self, before: Position, now: Position) -> Iterator[NewRow]:

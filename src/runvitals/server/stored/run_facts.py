@@ -26,8 +26,8 @@ def events_of(
     run_id: int, writers: Sequence[StoredWriter], metadata_store: MetadataStore, skip: int, limit: int
 ) -> list[Event]:
     """The newest `limit` events after leaving out the newest `skip`, in order of time."""
-    by_id = {one.id: one for one in writers}
-    return [_event(one, by_id) for one in metadata_store.events.of_run(run_id, skip, limit)]
+    by_id = {writer.id: writer for writer in writers}
+    return [_event(event, by_id) for event in metadata_store.events.of_run(run_id, skip, limit)]
 
 
 def listed_runs(
@@ -41,7 +41,9 @@ def listed_runs(
     ids = [row.id for row in rows]
     writers = metadata_store.writers.of_runs(ids)
     sections = metadata_store.sections.read(ids, _SHOWN_IN_LISTS)
-    last = last_values([one for some in writers.values() for one in some], metadata_store, store, wanted)
+    last = last_values(
+        [writer for of_run in writers.values() for writer in of_run], metadata_store, store, wanted
+    )
     return [
         _run(row, writers[row.id], sections[row.id], _values(last.get(row.id, {})), now_ms) for row in rows
     ]
@@ -60,10 +62,10 @@ def detailed_run(
         shown: the metrics whose newest values are returned; None means all.
     """
     writers = metadata_store.writers.of_runs([row.id])[row.id]
-    by_id = {one.id: one for one in writers}
+    by_id = {writer.id: writer for writer in writers}
     newest = metadata_store.events.of_run(row.id)
     left_out = max(0, metadata_store.events.count(row.id) - len(newest)) if len(newest) >= _MAX_EVENTS else 0
-    events = [_event(one, by_id) for one in newest]
+    events = [_event(event, by_id) for event in newest]
     last = last_values(writers, metadata_store, store, shown)
     run = _run(
         row, writers, metadata_store.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms
@@ -136,22 +138,22 @@ def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Ev
 def _ranks(processes: Sequence[stored.StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
     """The processes that attached to a monitor, and those known only from their writers."""
     found = {
-        (one.host, one.pid): Rank(
-            one.host,
-            one.pid,
-            one.rank,
-            one.local_rank,
-            one.world_size,
-            one.exit_code,
-            one.signal,
-            one.out_of_memory,
-            one.ended_ms,
+        (process.host, process.pid): Rank(
+            process.host,
+            process.pid,
+            process.rank,
+            process.local_rank,
+            process.world_size,
+            process.exit_code,
+            process.signal,
+            process.out_of_memory,
+            process.ended_ms,
         )
-        for one in processes
+        for process in processes
     }
-    for one in writers:
-        if one.role != MONITOR and one.pid is not None:
-            found.setdefault((one.host, one.pid), Rank(one.host, one.pid, one.rank))
+    for writer in writers:
+        if writer.role != MONITOR and writer.pid is not None:
+            found.setdefault((writer.host, writer.pid), Rank(writer.host, writer.pid, writer.rank))
     return sorted(found.values(), key=lambda r: (r.rank is None, r.rank or 0, r.host, r.pid))
 
 
@@ -162,15 +164,17 @@ def last_values(
     wanted: Collection[int] | None,
 ) -> dict[int, LastValues]:
     """By run: the newest values of these metrics (None means all) from its monitors and other clients."""
-    sampled = {one.lane_id: one for one in writers if one.role != "train"}
+    sampled = {writer.lane_id: writer for writer in writers if writer.role != "train"}
     found: dict[int, LastValues] = {}
     answers = store.latest(sorted(sampled), wanted)
-    numbers = {number for one in answers for number in one.metrics.tolist()}
+    numbers = {number for answer in answers for number in answer.metrics.tolist()}
     keys = metadata_store.metrics.keys(numbers)
-    for one in answers:
-        writer = sampled[one.run]
+    for answer in answers:
+        writer = sampled[answer.run]
         values = found.setdefault(writer.run_id, {}).setdefault(writer.host, {})
-        for number, t, value in zip(one.metrics.tolist(), one.t.tolist(), one.values.tolist(), strict=True):
+        for number, t, value in zip(
+            answer.metrics.tolist(), answer.t.tolist(), answer.values.tolist(), strict=True
+        ):
             if number in keys and not keys[number].startswith("_"):
                 values[keys[number]] = (t, value)
     return found

@@ -116,40 +116,42 @@ class StoredSeries:
 
     def samples(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> list[Series]:
         """The samples from `t0` to `t1`, both included, of every requested series."""
-        stored = self._read_with_gaps([one for one in wanted if one.rate is None], t0, t1)
-        counters = self._counters([one for one in wanted if one.rate is not None], t0, t1)
+        stored = self._read_with_gaps([item for item in wanted if item.rate is None], t0, t1)
+        counters = self._counters([item for item in wanted if item.rate is not None], t0, t1)
         found = []
-        for one in wanted:
+        for item in wanted:
             deadline.check()
-            t, values = (stored if one.rate is None else counters).get(one.stored, _NOTHING)
-            if one.rate is not None:
-                t, values = derive(t, values, one.rate.factor)
-            series = Series(*one.place, t, values)
-            found.append(series if one.rate is None else within(series, t0, t1))
+            t, values = (stored if item.rate is None else counters).get(item.stored, _NOTHING)
+            if item.rate is not None:
+                t, values = derive(t, values, item.rate.factor)
+            series = Series(*item.place, t, values)
+            found.append(series if item.rate is None else within(series, t0, t1))
         return found
 
     def buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> list[BucketedSeries]:
         """Every requested series on a grid. Series without samples there are left out."""
         end = on.t0_ms + on.count * on.width_ms - 1
-        plain = [one for one in wanted if one.rate is None]
+        plain = [item for item in wanted if item.rate is None]
         stored = self._read_buckets(plain, on)
-        for one in plain:
-            if one.stored in stored:
-                gaps = [t for t in self._gaps_of(one) if on.t0_ms <= t <= end]
-                stored[one.stored] = _with_empty(stored[one.stored], on, gaps)
-        derived = self.samples([one for one in wanted if one.rate is not None], on.t0_ms, end)
-        of_rates = {(one.key, one.host, one.role): reduce(on, one.t, one.values) for one in derived}
+        for item in plain:
+            if item.stored in stored:
+                gaps = [t for t in self._gaps_of(item) if on.t0_ms <= t <= end]
+                stored[item.stored] = _with_empty(stored[item.stored], on, gaps)
+        derived = self.samples([item for item in wanted if item.rate is not None], on.t0_ms, end)
+        of_rates = {
+            (series.key, series.host, series.role): reduce(on, series.t, series.values) for series in derived
+        }
         found = []
-        for one in wanted:
-            buckets = stored.get(one.stored) if one.rate is None else of_rates.get(one.place)
+        for item in wanted:
+            buckets = stored.get(item.stored) if item.rate is None else of_rates.get(item.place)
             if buckets is not None and len(buckets.t):
-                found.append(BucketedSeries(*one.place, buckets))
+                found.append(BucketedSeries(*item.place, buckets))
         return found
 
     def counts(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> dict[tuple[int, int], int]:
         """About how many samples the requested series have from `t0` to `t1`, without gaps."""
         on = Grid(t0, t1 - t0 + 1, 1)
-        return {place: int(one.n.sum()) for place, one in self._read_buckets(wanted, on).items()}
+        return {place: int(buckets.n.sum()) for place, buckets in self._read_buckets(wanted, on).items()}
 
     def extents(self, wanted: Sequence[RequestedSeries], from_ms: int) -> dict[tuple[int, int], Extent]:
         """The extents of stored series; `from_ms` is about the start of the run."""
@@ -157,56 +159,62 @@ class StoredSeries:
         # they need not be decoded.
         first = from_ms % _WIDE_MS
         on = Grid(first, _WIDE_MS, (END_OF_TIME_MS - first) // _WIDE_MS)
-        there = {place: one for place, one in self._read_buckets(wanted, on).items() if int(one.n.sum())}
+        there = {
+            place: buckets
+            for place, buckets in self._read_buckets(wanted, on).items()
+            if int(buckets.n.sum())
+        }
         newest = self._newest(there)
         self._find_first(there, on.width_ms)
         # If the first bucket cannot be read, the best known time is the start of the run.
         began = {place: self._first.get(place, from_ms) for place in there}
         return {
             place: Extent(
-                n=int(one.n.sum()),
+                n=int(buckets.n.sum()),
                 first_ms=began[place],
                 last_ms=newest.get(place, began[place]),
-                min=float(np.nanmin(one.min)),
-                max=float(np.nanmax(one.max)),
-                last=float(one.last[np.flatnonzero(one.n)[-1]]),
+                min=float(np.nanmin(buckets.min)),
+                max=float(np.nanmax(buckets.max)),
+                last=float(buckets.last[np.flatnonzero(buckets.n)[-1]]),
             )
-            for place, one in there.items()
+            for place, buckets in there.items()
         }
 
     def _newest(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
         if not places:
             return {}
         return {
-            (one.run, metric): t
-            for one in self._store.latest(*_ids(places))
-            for metric, t in zip(one.metrics.tolist(), one.t.tolist(), strict=True)
+            (latest.run, metric): t
+            for latest in self._store.latest(*_ids(places))
+            for metric, t in zip(latest.metrics.tolist(), latest.t.tolist(), strict=True)
         }
 
     def _find_first(self, there: dict[tuple[int, int], Buckets], width_ms: int) -> None:
         """Find the time of the first value of each series: search its first bucket with narrower ones."""
         places: dict[int, list[tuple[int, int]]] = {}
-        for place, one in there.items():
-            start = int(one.t[np.flatnonzero(one.n)[0]])
+        for place, buckets in there.items():
+            start = int(buckets.t[np.flatnonzero(buckets.n)[0]])
             if not start <= self._first.get(place, -1) < start + width_ms:
                 places.setdefault(start, []).append(place)
-        for start, some in places.items():
+        for start, starting in places.items():
             if width_ms <= _NARROW_MS:
-                for place, (t, values) in self._read(some, start, start + width_ms - 1).items():
+                for place, (t, values) in self._read(starting, start, start + width_ms - 1).items():
                     there_are = np.flatnonzero(~np.isnan(values))
                     if len(there_are):
                         self._first[place] = int(t[there_are[0]])
                 continue
             narrower = max(_NARROW_MS, width_ms // 500)
             on = Grid(start, narrower, -(-width_ms // narrower))
-            found = self._collect(self._store.read_buckets(*_ids(some), on), set(some))
-            self._find_first({place: one for place, one in found.items() if one.n.any()}, narrower)
+            found = self._collect(self._store.read_buckets(*_ids(starting), on), set(starting))
+            self._find_first(
+                {place: buckets for place, buckets in found.items() if buckets.n.any()}, narrower
+            )
 
     def _counters(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
         """Samples of counters, from the last one before `t0` on."""
         found = self._read_with_gaps(wanted, t0, t1)
         start = t0
-        missing = {one.stored: one for one in wanted}
+        missing = {item.stored: item for item in wanted}
         for back_ms in _LOOK_BACK_MS:
             end, start = start - 1, max(0, t0 - back_ms)
             if not missing or end < start:
@@ -219,27 +227,27 @@ class StoredSeries:
         return found
 
     def _read_with_gaps(self, wanted: Sequence[RequestedSeries], t0: int, t1: int) -> Columns:
-        found = self._read([one.stored for one in wanted], t0, t1)
-        for one in wanted:
-            gaps = [t for t in self._gaps_of(one) if t0 <= t <= t1]
+        found = self._read([item.stored for item in wanted], t0, t1)
+        for item in wanted:
+            gaps = [t for t in self._gaps_of(item) if t0 <= t <= t1]
             if gaps:
-                t, values = found.get(one.stored, _NOTHING)
+                t, values = found.get(item.stored, _NOTHING)
                 rows = np.searchsorted(t, gaps)
-                found[one.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
+                found[item.stored] = np.insert(t, rows, gaps), np.insert(values, rows, np.nan)
         return found
 
-    def _gaps_of(self, one: RequestedSeries) -> list[int]:
+    def _gaps_of(self, wanted: RequestedSeries) -> list[int]:
         """Times halfway between the last sample of a monitor and the first one after its restart."""
-        writers = one.lane.writers
+        writers = wanted.lane.writers
         if len(writers) < 2:
             return []
         found = set()
         for before, writer in itertools.pairwise(writers):
-            place = (one.lane.id, writer.started_ms)
-            if (*one.stored, writer.started_ms) not in self._gaps and place not in self._searched:
+            place = (wanted.lane.id, writer.started_ms)
+            if (*wanted.stored, writer.started_ms) not in self._gaps and place not in self._searched:
                 self._searched.add(place)
-                self._find_gaps(one.lane, min(before.last_ms, writer.started_ms), writer.started_ms)
-            found.add(self._gaps.get((*one.stored, writer.started_ms)))
+                self._find_gaps(wanted.lane, min(before.last_ms, writer.started_ms), writer.started_ms)
+            found.add(self._gaps.get((*wanted.stored, writer.started_ms)))
         return sorted(t for t in found if t is not None)
 
     def _find_gaps(self, lane: Lane, last_ms: int, start_ms: int) -> None:
@@ -260,13 +268,13 @@ class StoredSeries:
         answer = self._store.read(*_ids(requested), t0, t1)
         self._note(answer)
         return {
-            (one.run, one.metric): (one.t, one.values)
-            for one in answer.series
-            if (one.run, one.metric) in requested
+            (item.run, item.metric): (item.t, item.values)
+            for item in answer.series
+            if (item.run, item.metric) in requested
         }
 
     def _read_buckets(self, wanted: Sequence[RequestedSeries], on: Grid) -> dict[tuple[int, int], Buckets]:
-        requested = {one.stored for one in wanted}
+        requested = {item.stored for item in wanted}
         return self._collect(self._store.read_buckets(*_ids(requested), on), requested) if requested else {}
 
     def _collect(
@@ -274,7 +282,9 @@ class StoredSeries:
     ) -> dict[tuple[int, int], Buckets]:
         self._note(answer)
         return {
-            (one.run, one.metric): one.buckets for one in answer.series if (one.run, one.metric) in requested
+            (item.run, item.metric): item.buckets
+            for item in answer.series
+            if (item.run, item.metric) in requested
         }
 
     def _note(self, answer: ReadResult[SeriesSamples] | ReadResult[SeriesBuckets]) -> None:

@@ -78,8 +78,8 @@ class ConsoleTable:
             ValueError: an invalid number.
             UnknownRun: a run that does not exist.
         """
-        for one in pieces:
-            one.check()
+        for piece in pieces:
+            piece.check()
         if pieces:
             self._database.write(lambda connection: _add(connection, pieces))
 
@@ -106,10 +106,14 @@ class ConsoleTable:
 
 
 def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
-    lock_known_runs(connection, {one.run_id for one in pieces})
+    lock_known_runs(connection, {piece.run_id for piece in pieces})
     there = _there(connection, pieces)
     # Keyed by identity: a request may contain the same piece twice.
-    rows = {(one.writer_id, one.seq): _row(one) for one in pieces if (one.writer_id, one.seq) not in there}
+    rows = {
+        (piece.writer_id, piece.seq): _row(piece)
+        for piece in pieces
+        if (piece.writer_id, piece.seq) not in there
+    }
     add_rows(connection, console, list(rows.values()))
     added: dict[int, int] = defaultdict(int)
     for row in rows.values():
@@ -119,17 +123,19 @@ def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
 
 
 def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:
-    names = [(one.writer_id, one.seq) for one in pieces]
+    names = [(piece.writer_id, piece.seq) for piece in pieces]
     found: set[tuple[int, int]] = set()
     for first in range(0, len(names), _PIECES_PER_QUERY):
-        some = tuple_(console.c.writer_id, console.c.seq).in_(names[first : first + _PIECES_PER_QUERY])
-        found.update(map(tuple, connection.execute(select(console.c.writer_id, console.c.seq).where(some))))
+        is_known = tuple_(console.c.writer_id, console.c.seq).in_(names[first : first + _PIECES_PER_QUERY])
+        found.update(
+            map(tuple, connection.execute(select(console.c.writer_id, console.c.seq).where(is_known)))
+        )
     return found
 
 
-def _row(one: ConsoleLine) -> dict[str, Any]:
-    text = plain_text(one.text)
-    return {**asdict(one), "text": text, "size": len(text.encode("utf-8"))}
+def _row(piece: ConsoleLine) -> dict[str, Any]:
+    text = plain_text(piece.text)
+    return {**asdict(piece), "text": text, "size": len(text.encode("utf-8"))}
 
 
 def _count(connection: Connection, run_id: int, added: int) -> None:

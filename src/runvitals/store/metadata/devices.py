@@ -30,7 +30,7 @@ class DeviceTable:
             ValueError: a device that cannot be identified, or a value that cannot be stored.
             UnknownRun: there is no run with this id.
         """
-        rows = {one.identity: _row(one, time_ms) for one in devices}
+        rows = {reported.identity: _row(reported, time_ms) for reported in devices}
         if rows:
             self._database.write(lambda connection: _record(connection, run_id, devices, rows))
 
@@ -57,23 +57,31 @@ class DeviceTable:
                 for row in connection.execute(statement)
             ]
         return sorted(
-            found, key=lambda one: (one.host, one.position is None, one.position or 0, one.identity)
+            found,
+            key=lambda reported: (
+                reported.host,
+                reported.position is None,
+                reported.position or 0,
+                reported.identity,
+            ),
         )
 
 
-def _row(one: RunDevice, time_ms: int) -> dict[str, Any]:
-    checked_name("host", one.host)
-    check_integers(f"device {one.identity}", position=one.position, memory_bytes=one.memory_bytes)
-    texts = {name: getattr(one, name) for name in ("uuid", "pci_address", "vendor", "model")}
+def _row(reported: RunDevice, time_ms: int) -> dict[str, Any]:
+    checked_name("host", reported.host)
+    check_integers(
+        f"device {reported.identity}", position=reported.position, memory_bytes=reported.memory_bytes
+    )
+    texts = {name: getattr(reported, name) for name in ("uuid", "pci_address", "vendor", "model")}
     try:
-        body = dumps(one.facts).decode("ascii")
+        body = dumps(reported.facts).decode("ascii")
     except (TypeError, ValueError) as error:
-        raise ValueError(f"the facts about device {one.identity} are not valid JSON: {error}") from None
+        raise ValueError(f"the facts about device {reported.identity} are not valid JSON: {error}") from None
     return {
         **{name: checked_name(name, text) if text else None for name, text in texts.items()},
-        "identity": checked_name("device", one.identity, _MAX_IDENTITY),
-        "host": checked_name("host", one.host),
-        "memory_bytes": one.memory_bytes,
+        "identity": checked_name("device", reported.identity, _MAX_IDENTITY),
+        "host": checked_name("host", reported.host),
+        "memory_bytes": reported.memory_bytes,
         "body": body,
         "first_ms": time_ms,
         "last_ms": time_ms,
@@ -104,11 +112,11 @@ def _record(
         [
             {
                 "run_id": run_id,
-                "host": checked_name("host", one.host),
-                "device_id": numbers[one.identity],
-                "position": one.position,
-                "used": one.used,
+                "host": checked_name("host", reported.host),
+                "device_id": numbers[reported.identity],
+                "position": reported.position,
+                "used": reported.used,
             }
-            for one in devices
+            for reported in devices
         ],
     )

@@ -67,8 +67,8 @@ class EventTable:
             ValueError: data that is not valid JSON, or a number beyond 64 bits.
             UnknownRun: a run that does not exist.
         """
-        rows = [_row(one) for one in events]
-        runs = {one.run_id for one in events}
+        rows = [_row(stored) for stored in events]
+        runs = {stored.run_id for stored in events}
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows))
 
@@ -113,18 +113,18 @@ def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> 
     add_rows(connection, event, rows)
 
 
-def _row(one: StoredEvent) -> dict[str, Any]:
-    check_integers(f"event {one.name!r}", time_ms=one.time_ms, seq=one.seq)
+def _row(stored: StoredEvent) -> dict[str, Any]:
+    check_integers(f"event {stored.name!r}", time_ms=stored.time_ms, seq=stored.seq)
     try:
-        body = dumps({"name": one.name, "level": one.level, "text": one.text, "data": one.data})
+        body = dumps({"name": stored.name, "level": stored.level, "text": stored.text, "data": stored.data})
     except (TypeError, ValueError) as error:
-        raise ValueError(f"event {one.name!r} of run {one.run_id} is not valid JSON: {error}") from None
+        raise ValueError(f"event {stored.name!r} of run {stored.run_id} is not valid JSON: {error}") from None
     return {
-        "run_id": one.run_id,
-        "writer_id": one.writer_id,
-        "seq": one.seq,
-        "time_ms": one.time_ms,
-        "level": shortened(one.level, MAX_NAME),
-        "name": shortened(one.name, MAX_NAME),
+        "run_id": stored.run_id,
+        "writer_id": stored.writer_id,
+        "seq": stored.seq,
+        "time_ms": stored.time_ms,
+        "level": shortened(stored.level, MAX_NAME),
+        "name": shortened(stored.name, MAX_NAME),
         "body": body.decode("ascii"),
     }

@@ -153,7 +153,10 @@ class MetricTable:
     def of_run(self, run_id: int) -> dict[int, set[int]]:
         """The metrics of a run: their ids by writer id."""
         found = self.lists_of_run(run_id)
-        return {writer_id: {n for one in lists for n in one.metric_ids} for writer_id, lists in found.items()}
+        return {
+            writer_id: {n for key_list in lists for n in key_list.metric_ids}
+            for writer_id, lists in found.items()
+        }
 
     def lists_of_run(self, run_id: int) -> dict[int, list[KeyList]]:
         """The key lists that a run's writers used, by writer id, oldest first."""

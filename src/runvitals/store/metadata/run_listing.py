@@ -152,7 +152,7 @@ def _with_value(
 
 
 def _without_value(query_plan: Plan, number: int | None, position: PagePosition | None) -> Select[Any]:
-    """The newest first, whatever the direction."""
+    """The newest first, in both directions."""
     statement = select(run.c.id, run.c.started_ms.label("value")).where(*query_plan.where)
     if number is not None:
         having = select(run_field.c.run_id).where(run_field.c.field_id == number)

@@ -254,7 +254,7 @@ class RunTable:
 
 
 def _set_run_section(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:
-    """Set keys of `run` sections, whatever the times of the records that set them before."""
+    """Set keys of `run` sections, even if records with later times set them before."""
     documents = read_documents(connection, lock_known_runs(connection, changes), ["run"])
     updates = []
     for run_id, values in changes.items():

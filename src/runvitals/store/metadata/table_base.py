@@ -18,7 +18,7 @@ metadata = MetaData(
 
 
 def ordered_text() -> TypeEngine[str]:
-    """Text that both databases sort by code points, whatever PostgreSQL's locale is."""
+    """Text that both databases sort by code points, independent of PostgreSQL's locale."""
     return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
 

@@ -73,12 +73,12 @@ class WriterTable:
             >>> joined.lane_id
             17
         """
-        for one in joining:
-            one.check()
+        for registration in joining:
+            registration.check()
         with self._database.read() as connection:
             known = joined(connection, joining)
         if all(known):
-            return [one for one in known if one]
+            return [registered for registered in known if registered]
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
     def record_heartbeats(self, heartbeats: Sequence[WriterHeartbeat]) -> None:
@@ -158,18 +158,19 @@ class WriterTable:
         numbers = [
             field.name for field in fields(StoredProcess) if field.name not in ("host", "out_of_memory")
         ]
-        for one in processes:
-            checked_name("host", one.host)
-            check_integers(f"process {one.pid}", **{name: getattr(one, name) for name in numbers})
+        for entry in processes:
+            checked_name("host", entry.host)
+            check_integers(f"process {entry.pid}", **{name: getattr(entry, name) for name in numbers})
 
         def work(connection: Connection) -> None:
-            lock_known_runs(connection, {one.run_id for one in processes})
+            lock_known_runs(connection, {entry.run_id for entry in processes})
             statement = insert(connection, process)
             known = [field.name for field in fields(StoredProcess)[3:]]
             kept = {name: func.coalesce(statement.excluded[name], process.c[name]) for name in known}
             statement = statement.on_conflict_do_update(index_elements=["run_id", "host", "pid"], set_=kept)
             connection.execute(
-                statement, [{**asdict(one), "host": checked_name("host", one.host)} for one in processes]
+                statement,
+                [{**asdict(entry), "host": checked_name("host", entry.host)} for entry in processes],
             )
 
         if processes:
@@ -180,7 +181,7 @@ class WriterTable:
         with self._database.read() as connection:
             rows = connection.execute(select(process).where(process.c.run_id == run_id))
             found = [StoredProcess(**row._asdict()) for row in rows]
-        return sorted(found, key=lambda one: (one.rank is None, one.rank or 0, one.host, one.pid))
+        return sorted(found, key=lambda entry: (entry.rank is None, entry.rank or 0, entry.host, entry.pid))
 
 
 def _lock_runs_of(connection: Connection, writer_ids: Iterable[int]) -> list[int]:

@@ -1,4 +1,4 @@
-"""The contract of sample stores, whatever their engine.
+"""The interface of sample stores, independent of their engine.
 
 A **series** is (run, metric): two integer ids assigned by the metadata store. The sample store knows no
 names, hosts or teams. If several hosts of a run record the same key, the metadata store assigns each host an
@@ -7,8 +7,8 @@ id of its own, and `aggregate` combines them with `group_by`.
 The rules, tested by `tests/store/samples/conformance.py` for every store:
 
 * A batch is stored completely or not at all, and is durable when `append` returns.
-* (run, writer, seq) identifies a batch: a repeated batch is acknowledged but not stored again, in whatever
-  order batches arrive.
+* (run, writer, seq) identifies a batch: a repeated batch is acknowledged but not stored again, in any order
+  of arrival.
 * The last write wins on (run, metric, t). Batches may arrive in any order.
 * Values are returned bit for bit as they were written: -0.0, ±inf, subnormals, NaN payloads. NaN is a gap: a
   sample when samples are read, but not counted in buckets and aggregates.

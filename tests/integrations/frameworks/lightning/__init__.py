@@ -1,3 +1,3 @@
-"""Stands in for Lightning: a Trainer that calls hooks in Lightning's order, on whatever is derived from
+"""Stands in for Lightning: a Trainer that calls hooks in Lightning's order, on what is derived from
 `Callback`.
 """

@@ -34,7 +34,7 @@ class FakeCloud:
 
     def dimensions(self, namespace: str) -> set[tuple[tuple[str, str], ...]]:
         return {
-            tuple((one["Name"], one["Value"]) for one in metric["Dimensions"])
+            tuple((dimension["Name"], dimension["Value"]) for dimension in metric["Dimensions"])
             for metric in self._client.list_metrics(Namespace=namespace)["Metrics"]
         }
 

@@ -11,7 +11,7 @@ from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
 def test_one_document_per_line_in_any_chunks(size: int) -> None:
     documents = JsonDocuments()
     text = b'{"a":1}\r\n\n{"b":2}\n{"c":3}'
-    found = [one for i in range(0, len(text), size) for one in documents.feed(text[i : i + size])]
+    found = [document for i in range(0, len(text), size) for document in documents.feed(text[i : i + size])]
     found += documents.end()
     assert found == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
     assert documents.malformed == 0
@@ -20,7 +20,9 @@ def test_one_document_per_line_in_any_chunks(size: int) -> None:
 def test_document_over_several_lines() -> None:
     documents = JsonDocuments()
     text = json.dumps({"a": {"b": [1, 2]}}, indent=2).encode()
-    assert [json.loads(one) for one in [*documents.feed(text), *documents.end()]] == [{"a": {"b": [1, 2]}}]
+    assert [json.loads(document) for document in [*documents.feed(text), *documents.end()]] == [
+        {"a": {"b": [1, 2]}}
+    ]
 
 
 def test_incomplete_document_does_not_affect_the_next() -> None:

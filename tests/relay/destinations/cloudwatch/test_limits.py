@@ -96,10 +96,10 @@ def test_splits_requests_at_one_megabyte() -> None:
     dimensions = tuple((f"dimension{i}", "/" * 1024) for i in range(3))
     names = [limits.valid_name("\u00e9" * 60 + str(i)) for i in range(400)]
     series = [MetricSeries(name, "Megabytes/Second", dimensions) for name in names]
-    data = [Datum(one, 1_800_000_000, values, (1_000_000,) * 150) for one in series]
+    data = [Datum(item, 1_800_000_000, values, (1_000_000,) * 150) for item in series]
     found = list(limits.pack_requests(data))
     assert len(found) > 1
-    sizes = [len(json.dumps([entry(one) for one in request], separators=(",", ":"))) for request in found]
+    sizes = [len(json.dumps([entry(datum) for datum in request], separators=(",", ":"))) for request in found]
     assert max(sizes) <= 1_000_000
     assert sum(map(len, found)) == 400
 

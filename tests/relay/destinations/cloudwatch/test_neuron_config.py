@@ -103,4 +103,4 @@ def test_problem_names_line_and_expected_values(text: str, message: str) -> None
 
 def test_problems_are_in_file_order() -> None:
     found = problems('{\n"perod": "1s",\n"system_metrics": [\n{"type": "cpu"},\n{}]\n}')
-    assert [one.partition(":")[0] for one in found] == ["2", "4", "5"]
+    assert [datum.partition(":")[0] for datum in found] == ["2", "4", "5"]

@@ -7,7 +7,7 @@ from tests.relay.destinations.cloudwatch.reports import inferentia, line, proces
 
 
 def values(document: dict[str, object], by_tag: bool = False) -> dict[str, float]:
-    return {one.series.name: one.value for one in read(line(document), by_tag).readings}
+    return {reading.series.name: reading.value for reading in read(line(document), by_tag).readings}
 
 
 def test_core_names_match_aws_script() -> None:
@@ -16,7 +16,7 @@ def test_core_names_match_aws_script() -> None:
 
 
 def test_names_and_units_of_every_group() -> None:
-    readings = {one.series.name: one for one in read(line(inferentia())).readings}
+    readings = {reading.series.name: reading for reading in read(line(inferentia())).readings}
     assert {name: readings[name].series.unit for name in (
         "NeuronCoreUtilizationNC3", "ExecutionErrorsHardware", "ExecutionStatusCompletedWithNumErr",
         "ExecutionLatencyP99", "DeviceLatencyP50", "RuntimeMemoryHost", "RuntimeMemoryDevice",
@@ -62,7 +62,7 @@ def test_sums_memory_and_executions_and_takes_the_slowest_latency() -> None:
 
 def test_by_tag_keeps_tags_separate() -> None:
     found = read(line(report(process([9.0], tag="a"), process([5.0], tag="b"))), by_tag=True).readings
-    assert [(one.series.dimensions, one.value) for one in found] == [
+    assert [(reading.series.dimensions, reading.value) for reading in found] == [
         ((("RuntimeTag", "a"),), 9.0),
         ((("RuntimeTag", "b"),), 5.0),
     ]
@@ -118,7 +118,7 @@ def test_skips_groups_with_errors_and_lists_the_errors() -> None:
     broken = {"vcpu_usage": {"user": 0, "system": 0}, "error": "open /proc/7/stat: no such file"}
     document = report(process([5.0], neuron_runtime_vcpu_usage=broken), {**process([9.0]), "error": "gone"})
     found = read(line(document))
-    assert [one.series.name for one in found.readings] == ["NeuronCoreUtilizationNC0"]
+    assert [reading.series.name for reading in found.readings] == ["NeuronCoreUtilizationNC0"]
     assert found.errors == [
         "neuron_runtime_vcpu_usage: open /proc/7/stat: no such file",
         "process 700: gone",

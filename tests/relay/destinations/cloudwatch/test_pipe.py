@@ -79,7 +79,7 @@ def run_pipe(
 
 def test_aggregates_reports_of_a_minute() -> None:
     data, shown = run_pipe(line(report(process([50.0]))) * 3 + line(report(process([80.0]))))
-    assert [(one.series.name, one.time_s, one.values, one.counts) for one in data] == [
+    assert [(datum.series.name, datum.time_s, datum.values, datum.counts) for datum in data] == [
         ("NeuronCoreUtilizationNC0", START_S, (50.0, 80.0), (3, 1))
     ]
     assert shown == "runvitals: 4 reports, 1 data kept"
@@ -122,12 +122,12 @@ def test_counts_values_that_cannot_be_sent() -> None:
 
 def test_reads_a_report_of_450_kilobytes() -> None:
     busy = [process([0.0] * i + [100.0] + [0.0] * (31 - i), pid=i) for i in range(32)]
-    for one in busy:
-        one["report"]["memory_used"] = {"loaded_models": [{"name": "x" * 700}] * 20}
+    for busy_process in busy:
+        busy_process["report"]["memory_used"] = {"loaded_models": [{"name": "x" * 700}] * 20}
     text = line(report(*busy))
     assert len(text) > 450_000
     data, _ = run_pipe(text, NEURON_STANDARD)
-    assert [one.values for one in data] == [(100.0,)] * 32
+    assert [datum.values for datum in data] == [(100.0,)] * 32
 
 
 def test_delivers_to_cloudwatch(cloud: FakeCloud) -> None:

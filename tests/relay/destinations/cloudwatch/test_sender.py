@@ -15,7 +15,7 @@ def datum(name: str, readings: int = 1) -> Datum:
 
 def test_sends_requests_in_order() -> None:
     arrived: list[str] = []
-    sender = Sender(lambda request: arrived.extend(one.series.name for one in request))
+    sender = Sender(lambda request: arrived.extend(sent.series.name for sent in request))
     for i in range(50):
         sender.offer([datum(f"m{i}", 2)])
     assert sender.close(5.0)
@@ -61,9 +61,9 @@ def test_drops_only_the_rejected_datum() -> None:
     arrived: list[str] = []
 
     def put(request: Sequence[Datum]) -> None:
-        if any(one.series.name == "bad" for one in request):
+        if any(sent.series.name == "bad" for sent in request):
             raise RequestRejected("InvalidParameterValue")
-        arrived.extend(one.series.name for one in request)
+        arrived.extend(sent.series.name for sent in request)
 
     sender = Sender(put)
     sender.offer([datum(name) for name in ("a", "b", "bad", "c", "d")])

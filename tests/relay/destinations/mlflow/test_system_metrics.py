@@ -47,20 +47,20 @@ def test_window_continues_in_another_process() -> None:
     window = MetricWindow(None, 0)
     assert list(window.add([table(["cpu.mean"], [[10.0]])], samples=2)) == []
     later = MetricWindow(json.loads(json.dumps(window.state)), 0)
-    assert [one.value for one in later.add([table(["cpu.mean"], [[20.0]], 1)], samples=2)] == [15.0]
+    assert [metric.value for metric in later.add([table(["cpu.mean"], [[20.0]], 1)], samples=2)] == [15.0]
 
 
 def test_incomplete_window_at_the_end() -> None:
     window = MetricWindow(None, 0)
     assert list(window.add([table(["cpu.mean"], [[10.0], [30.0]])], samples=6)) == []
-    assert [one.value for one in window.close()] == [20.0]
+    assert [metric.value for metric in window.close()] == [20.0]
     assert list(window.close()) == []
 
 
 def test_gap_is_not_zero() -> None:
     rows = [[NAN, 50.0], [40.0, NAN], [NAN, NAN]]
     found = list(MetricWindow(None, 0).add([table(["cpu.mean", "host.memory_percent"], rows)], samples=3))
-    assert {one.key: one.value for one in found} == {
+    assert {metric.key: metric.value for metric in found} == {
         "cpu_utilization_percentage": 40.0,
         "system_memory_usage_percentage": 50.0,
     }
@@ -71,7 +71,7 @@ def test_alternating_key_sets_stay_in_order() -> None:
     turns = [table(["cpu.mean"], [[1.0]]), table(["cpu.mean", "load1"], [[2.0, 9.0]], 1)]
     turns.append(table(["cpu.mean"], [[3.0]], 2))
     mixed = [turns[2], turns[0], turns[1]]
-    assert [one.value for one in MetricWindow(None, 0).add(mixed, samples=1)] == [1.0, 2.0, 3.0]
+    assert [metric.value for metric in MetricWindow(None, 0).add(mixed, samples=1)] == [1.0, 2.0, 3.0]
 
 
 HOST = {
@@ -89,12 +89,14 @@ HOST = {
 def test_host_metrics_have_mlflow_names_and_units() -> None:
     keys = [*HOST, "memory_percent", "disk./data.usageGB", "load1"]
     row = [value for value, _, _ in HOST.values()] + [99.0, 7.0, 8.0]
-    found = {one.key: one.value for one in MetricWindow(None, 0).add([table(keys, [row])], samples=1)}
+    found = {
+        metric.key: metric.value for metric in MetricWindow(None, 0).add([table(keys, [row])], samples=1)
+    }
     assert found == {name: value for _, name, value in HOST.values()}
 
 
 def test_memory_of_the_cgroup_replaces_unknown_host_memory() -> None:
-    assert [one.name for one in columns(["memory_percent"])] == ["system_memory_usage_percentage"]
+    assert [column.name for column in columns(["memory_percent"])] == ["system_memory_usage_percentage"]
 
 
 GPU = ("gpu", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "powerPercent")
@@ -103,7 +105,9 @@ GPU = ("gpu", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "powerPer
 def test_gpu_metrics_per_device_and_combined() -> None:
     keys = [f"gpu.{i}.{what}" for i in (0, 1) for what in GPU]
     row = [80.0, 50.0, 8e9, 250.0, 62.5, 40.0, 10.0, 2e9, 150.0, 37.5]
-    found = {one.key: one.value for one in MetricWindow(None, 0).add([table(keys, [row])], samples=1)}
+    found = {
+        metric.key: metric.value for metric in MetricWindow(None, 0).add([table(keys, [row])], samples=1)
+    }
     assert found == {
         "gpu_0_utilization_percentage": 80.0,
         "gpu_0_memory_usage_percentage": 50.0,
@@ -125,7 +129,7 @@ def test_gpu_metrics_per_device_and_combined() -> None:
 
 def test_mean_excludes_a_lost_gpu() -> None:
     found = MetricWindow(None, 0).add([table(["gpu.0.gpu", "gpu.1.gpu"], [[NAN, 30.0]])], samples=1)
-    assert {one.key: one.value for one in found} == {
+    assert {metric.key: metric.value for metric in found} == {
         "gpu_1_utilization_percentage": 30.0,
         "gpu_utilization_percentage": 30.0,
     }
@@ -134,5 +138,5 @@ def test_mean_excludes_a_lost_gpu() -> None:
 @pytest.mark.parametrize(("amd", "gigabytes"), [((), []), ((0,), [8.0])])
 def test_amd_memory_has_both_mlflow_names(amd: tuple[int, ...], gigabytes: list[float]) -> None:
     found = list(MetricWindow(None, 0).add([table(["gpu.0.memoryAllocatedBytes"], [[8e9]])], 1, amd))
-    assert [one.value for one in found if one.key == "gpu_0_memory_usage_megabytes"] == [8000.0]
-    assert [one.value for one in found if one.key == "gpu_0_memory_usage_gigabytes"] == gigabytes
+    assert [metric.value for metric in found if metric.key == "gpu_0_memory_usage_megabytes"] == [8000.0]
+    assert [metric.value for metric in found if metric.key == "gpu_0_memory_usage_gigabytes"] == gigabytes

@@ -82,10 +82,12 @@ class Tracking:
     def points(self, run: str, key: str) -> list[tuple[int, Any]]:
         """(step, value) of a metric in the order they came; a point that came twice counts once."""
         metrics = self.runs[run]["metrics"]
-        return list(dict.fromkeys((one["step"], one["value"]) for one in metrics if one["key"] == key))
+        return list(
+            dict.fromkeys((metric["step"], metric["value"]) for metric in metrics if metric["key"] == key)
+        )
 
     def keys(self, run: str) -> set[str]:
-        return {one["key"] for one in self.runs[run]["metrics"]}
+        return {metric["key"] for metric in self.runs[run]["metrics"]}
 
     # -- HTTP
 
@@ -155,7 +157,7 @@ class Tracking:
 
     def _runs_search(self, body: dict[str, Any]) -> dict[str, Any]:
         key, value = body["filter"].removeprefix("tags.`").removesuffix("'").split("` = '")
-        found = [run for run, one in self.runs.items() if one["tags"].get(key) == value]
+        found = [run for run, record in self.runs.items() if record["tags"].get(key) == value]
         return {"runs": [{"info": {"run_id": run}} for run in found]}
 
     def _runs_get(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -171,9 +173,9 @@ class Tracking:
         metrics = body.get("metrics", [])
         assert len(metrics) <= 1000
         assert len(body.get("params", [])) <= 100
-        if any(one["key"] in self.rejected for one in metrics):
+        if any(metric["key"] in self.rejected for metric in metrics):
             raise ErrorResponse(INVALID, "Invalid metric name")
         run["metrics"] += metrics
-        run["params"].update({one["key"]: one["value"] for one in body.get("params", [])})
-        run["tags"].update({one["key"]: one["value"] for one in body.get("tags", [])})
+        run["params"].update({param["key"]: param["value"] for param in body.get("params", [])})
+        run["tags"].update({tag["key"]: tag["value"] for tag in body.get("tags", [])})
         return {}

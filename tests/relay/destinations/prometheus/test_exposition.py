@@ -132,8 +132,8 @@ def test_official_parsers_accept_both_formats() -> None:
     board = LatestRunValues()
     board.add(of_every_metric(), T0)
     board.add(batch("train", **{'lo"ss\\\n': float("inf"), "nan": float("nan"), "\ud800": 1.0}), T0)
-    strict = {one.name: one for one in openmetrics(render(board.samples(T0), OPENMETRICS).decode())}
-    loose = {one.name: one for one in text_format(render(board.samples(T0), TEXT).decode())}
+    strict = {family.name: family for family in openmetrics(render(board.samples(T0), OPENMETRICS).decode())}
+    loose = {family.name: family for family in text_format(render(board.samples(T0), TEXT).decode())}
     assert strict["runvitals_memory_used_bytes"].unit == "bytes"
     assert strict["runvitals_gpu_energy_joules"].type == "counter"
     assert strict["runvitals_run"].type == "info"

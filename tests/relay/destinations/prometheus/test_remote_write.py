@@ -48,12 +48,12 @@ def read1(requests: list[Request]) -> dict[str, Points]:
     found: dict[str, Points] = {}
     for request in requests:
         message = messages.WriteRequest.FromString(bytes(cramjam.snappy.decompress_raw(request.body)))
-        for one in message.timeseries:
-            names = [label.name for label in one.labels]
+        for series in message.timeseries:
+            names = [label.name for label in series.labels]
             assert names == sorted(names)
-            labels = {label.name: label.value for label in one.labels}
+            labels = {label.name: label.value for label in series.labels}
             points = found.setdefault(named(labels), [])
-            points += [(sample.timestamp, sample.value) for sample in one.samples]
+            points += [(sample.timestamp, sample.value) for sample in series.samples]
     return found
 
 
@@ -144,13 +144,15 @@ def test_version_2_request(journal: Journal, target: RecordingServer, sender2: S
     assert symbols[0] == ""
     assert len(symbols) == len(set(symbols))
     found: dict[str, Any] = {}
-    for one in message.timeseries:
-        words = [symbols[ref] for ref in one.labels_refs]
+    for series in message.timeseries:
+        words = [symbols[ref] for ref in series.labels_refs]
         names = words[::2]
         assert names == sorted(names)
-        found[dict(zip(names, words[1::2], strict=True))["__name__"]] = one
+        found[dict(zip(names, words[1::2], strict=True))["__name__"]] = series
     cpu, sent = found[CPU], found[SENT]
-    assert [(one.timestamp, one.value, one.start_timestamp) for one in cpu.samples] == [(journal.t0, 0.5, 0)]
+    assert [(sample.timestamp, sample.value, sample.start_timestamp) for sample in cpu.samples] == [
+        (journal.t0, 0.5, 0)
+    ]
     assert (cpu.metadata.type, symbols[cpu.metadata.unit_ref]) == (2, "ratio")
     assert sent.metadata.type == 1
     assert symbols[sent.metadata.help_ref]
@@ -337,8 +339,8 @@ def test_prometheus_accepts_it(journal: Journal, tmp_path: Path) -> None:
         sender.kill()
         assert (sender.cursor.rejection, sender.cursor.counts["samples"]) == ("", 50)
         ((_, points),) = (
-            (one["metric"], one["values"])
-            for one in prometheus.ask("query", query=f"{CPU}[1h]", time=journal.t0 / 1000 + 60)["result"]
+            (series["metric"], series["values"])
+            for series in prometheus.ask("query", query=f"{CPU}[1h]", time=journal.t0 / 1000 + 60)["result"]
         )
         assert [(round(1000 * time), float(value)) for time, value in points] == [
             (journal.t0 + 1000 * second, (second + 0.1) * 0.01) for second in range(50)

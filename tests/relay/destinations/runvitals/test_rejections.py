@@ -67,7 +67,7 @@ def test_odd_rows_are_repaired_and_others_unchanged(
     assert {"(empty)", "_step_", "_time_", "huge", "beside", "nan"} <= set(stored)
     assert any(key.startswith("n" * 500) for key in stored)
     run = receiver.run(RUN)
-    assert [one.text for one in receiver.metadata_store.events.of_run(run.id)] == ["NaN"]
+    assert [event.text for event in receiver.metadata_store.events.of_run(run.id)] == ["NaN"]
     assert receiver.metadata_store.sections.read([run.id])[run.id].shared["config"]["lr"] == 0.1
     assert (sender.cursor.counts["rejected"], sender.cursor.rejection) == (0, "")
     assert receiver.statistics.rejections == []
@@ -84,7 +84,7 @@ def test_only_the_rejected_record_of_a_batch_is_dropped(
     journal.train.json(frames.EVENT, {"t": journal.t0, "name": "alert", "level": "error", "text": "hot"})
     sender.send()
     assert [value for _, value in receiver.samples()["cpu"]] == [float(n) for n in range(200)]
-    assert [one.text for one in receiver.metadata_store.events.of_run(receiver.run(RUN).id)] == ["hot"]
+    assert [event.text for event in receiver.metadata_store.events.of_run(receiver.run(RUN).id)] == ["hot"]
     row, event = _rejected_records(sender)
     assert (row["writer"], row["t"], row["record"]) == (MONITOR, EARLY_MS, {"values": {"cpu": -1.0}})
     assert "year 2000" in row["why"]

@@ -61,7 +61,7 @@ class Sender:
         self._thread.start()
 
     def offer(self, request: Sequence[Datum]) -> None:
-        """Accept a request. Returns immediately, whatever the state of the network."""
+        """Accept a request. Returns immediately; the network is never waited for."""
         with self._changed:
             self._queue.append(request)
             self._data += len(request)

@@ -87,7 +87,7 @@ class ClientStore:
             found = client.get_run(run)
             # Not public, but MLflow's own monitor calls it for the same reason: all other calls return no
             # steps, or the whole history.
-            steps = [(one.key, int(one.step)) for one in found.data._metric_objs]
+            steps = [(metric.key, int(metric.step)) for metric in found.data._metric_objs]
             return RunState(str(found.info.status), last_system_step(steps))
 
     def log(
@@ -102,7 +102,10 @@ class ClientStore:
         with self._client() as client:
             client.log_batch(
                 run,
-                metrics=[entities.Metric(one.key, one.value, one.time_ms, one.step) for one in metrics],
+                metrics=[
+                    entities.Metric(metric.key, metric.value, metric.time_ms, metric.step)
+                    for metric in metrics
+                ],
                 params=[entities.Param(pair.key, pair.value) for pair in params],
                 tags=[entities.RunTag(pair.key, pair.value) for pair in tags],
             )

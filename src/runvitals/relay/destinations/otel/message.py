@@ -156,7 +156,7 @@ class Json:
             partial = loads(body).get("partialSuccess") or {}
             return int(partial.get("rejectedDataPoints") or 0), str(partial.get("errorMessage") or "")
         except (ValueError, AttributeError, TypeError, OverflowError):
-            return 0, ""  # the server accepted the request, whatever its response says
+            return 0, ""  # the server accepted the request, even if its response cannot be read
 
     def _metric(self, family: MetricFamily, lines: list[SeriesPoints]) -> dict[str, Any]:
         data: dict[str, Any] = {"dataPoints": [point for line in lines for point in self._points(line)]}

@@ -27,8 +27,8 @@ def content_type(accept: str) -> str:
         'text/plain; version=0.0.4; charset=utf-8'
     """
     liked = {"application/openmetrics-text": 0.0, "text/plain": 0.0}
-    for one in accept.lower().split(","):
-        kind, *parameters = (part.strip() for part in one.split(";"))
+    for offer in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in offer.split(";"))
         quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
         if kind in liked:
             liked[kind] = max(

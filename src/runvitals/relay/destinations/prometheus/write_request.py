@@ -77,7 +77,7 @@ class Version2:
 
         series = []
         for line in lines:
-            refs = b"".join([varint(number(one)) for pair in _labels(line.series) for one in pair])
+            refs = b"".join([varint(number(symbol)) for pair in _labels(line.series) for symbol in pair])
             family = line.series.family
             about = uint(1, _KINDS[family.kind]) + uint(3, number(family.help)) + uint(4, number(family.unit))
             series.append(text(5, text(1, refs) + times.samples(line, line.start_ms) + text(5, about)))

@@ -70,12 +70,12 @@ def _int(value: int) -> bytes:
     return p(">BQ", 0xCF, value)
 
 
-def _head(size: int, fix: int, fix_limit: int, one: int | None, two: int, four: int) -> bytes:
+def _head(size: int, fix: int, fix_limit: int, one_byte: int | None, two: int, four: int) -> bytes:
     """The header of a text, bytes, list or map of that size."""
     if size < fix_limit:
         return p(">B", fix | size)
-    if one is not None and size < 1 << 8:
-        return p(">BB", one, size)
+    if one_byte is not None and size < 1 << 8:
+        return p(">BB", one_byte, size)
     if size < 1 << 16:
         return p(">BH", two, size)
     return p(">BI", four, size)

@@ -80,22 +80,24 @@ def sample_fields(keys: Iterable[str]) -> list[TableField]:
 def sample_blocks(keys: Sequence[str], series: Sequence[Series]) -> Iterator[Block]:
     """Samples in order of time, with a row for each time of a host and role; other keys are left out."""
     numbers = {key: number for number, key in enumerate(keys, len(SAMPLE_FIELDS))}
-    known = [one for one in series if one.key in numbers]
-    times = _Times((one.host, one.role, one.t) for one in known)
-    parts = [_Part(numbers[one.key], times.rows(one.host, one.role, one.t), one.values) for one in known]
+    known = [item for item in series if item.key in numbers]
+    times = _Times((item.host, item.role, item.t) for item in known)
+    parts = [
+        _Part(numbers[item.key], times.rows(item.host, item.role, item.t), item.values) for item in known
+    ]
     return _cut(times.leading(), len(numbers), parts)
 
 
 def bucket_table(series: Sequence[BucketedSeries]) -> Table:
     """Buckets in order of time, with columns `key`, `key:min`, `key:max` and `key:n`."""
-    keys = sorted({one.key for one in series})
+    keys = sorted({item.key for item in series})
     numbers = {key: number * len(_BUCKET_FIELDS) + len(SAMPLE_FIELDS) for number, key in enumerate(keys)}
-    times = _Times((one.host, one.role, one.buckets.t) for one in series)
+    times = _Times((item.host, item.role, item.buckets.t) for item in series)
     parts: list[_Part] = []
-    for one in series:
-        rows = times.rows(one.host, one.role, one.buckets.t)
-        columns = (bucket_values(one.key, one.buckets), one.buckets.min, one.buckets.max, one.buckets.n)
-        parts += [_Part(numbers[one.key] + place, rows, column) for place, column in enumerate(columns)]
+    for item in series:
+        rows = times.rows(item.host, item.role, item.buckets.t)
+        columns = (bucket_values(item.key, item.buckets), item.buckets.min, item.buckets.max, item.buckets.n)
+        parts += [_Part(numbers[item.key] + place, rows, column) for place, column in enumerate(columns)]
     named: list[tuple[str, Kind]] = [(key + suffix, kind) for key in keys for suffix, kind in _BUCKET_FIELDS]
     blocks = _cut(times.leading(), len(named), parts, [kind for _, kind in named])
     return Table(_with_labels(SAMPLE_FIELDS, named), blocks)
@@ -103,28 +105,28 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
 
 def logged_table(logged: Sequence[LoggedSeries]) -> Table:
     """Logged rows by process and step: a table row for each, with a column for each name."""
-    names = list(dict.fromkeys(one.key + suffix for one in logged for suffix in one.columns))
+    names = list(dict.fromkeys(item.key + suffix for item in logged for suffix in item.columns))
     numbers = {name: number for number, name in enumerate(names, len(ROW_FIELDS))}
-    places = list(dict.fromkeys((one.host, one.rank) for one in logged))
+    places = list(dict.fromkeys((item.host, item.rank) for item in logged))
     kinds: dict[str, Kind] = dict.fromkeys(names, "number")
     parts: list[_Part] = []
     calls: list[NDArray[Any]] = []
     first = 0
     for place in places:
-        own = [one for one in logged if (one.host, one.rank) == place]
-        distinct = {one.step.tobytes() + one.t.tobytes(): _calls(one.step, one.t) for one in own}
+        own = [item for item in logged if (item.host, item.rank) == place]
+        distinct = {item.step.tobytes() + item.t.tobytes(): _calls(item.step, item.t) for item in own}
         every: NDArray[Any] = np.unique(np.concatenate(list(distinct.values())))
-        rows = {known: np.searchsorted(every, some) + first for known, some in distinct.items()}
-        for one in own:
-            theirs = rows[one.step.tobytes() + one.t.tobytes()]
+        rows = {known: np.searchsorted(every, own_calls) + first for known, own_calls in distinct.items()}
+        for item in own:
+            theirs = rows[item.step.tobytes() + item.t.tobytes()]
             order = np.argsort(theirs)
-            for suffix, values in one.columns.items():
+            for suffix, values in item.columns.items():
                 if values.dtype == np.int64:
-                    kinds[one.key + suffix] = "whole"
-                parts.append(_Part(numbers[one.key + suffix], theirs[order], values[order]))
+                    kinds[item.key + suffix] = "whole"
+                parts.append(_Part(numbers[item.key + suffix], theirs[order], values[order]))
         calls.append(every)
         first += len(every)
-    lengths = [len(some) for some in calls]
+    lengths = [len(calls_of_place) for calls_of_place in calls]
     joined = np.concatenate(calls) if calls else np.empty(0, _CALL)
     ranks = np.repeat(np.array([-1 if rank is None else rank for _, rank in places], np.int64), lengths)
     leading = [
@@ -161,13 +163,13 @@ class _Times:
         for host, role, t in of:
             vectors.setdefault((host, role), {})[t.tobytes()] = t
         self._places = {place: number for number, place in enumerate(vectors)}
-        own = [np.unique(np.concatenate(list(some.values()))) for some in vectors.values()]
+        own = [np.unique(np.concatenate(list(of_place.values()))) for of_place in vectors.values()]
         t = np.concatenate(own) if own else np.empty(0, np.int64)
-        place = np.repeat(np.arange(len(own)), [len(one) for one in own])
+        place = np.repeat(np.arange(len(own)), [len(times) for times in own])
         order = np.lexsort((place, t))
         row_of = np.empty(len(order), np.int64)
         row_of[order] = np.arange(len(order))
-        ends = np.cumsum([len(one) for one in own])
+        ends = np.cumsum([len(times) for times in own])
         self._own = own
         self._rows = np.split(row_of, ends[:-1]) if own else []
         self._t, self._place = t[order], place[order]

@@ -92,8 +92,8 @@ async def metrics_table(
         found = view.charted(selection, start, end, grid(start, end, max_points), max_points)
         problems.update(noted)
         if found.buckets is None:
-            return view.run_id, found.samples, sum(len(one.t) for one in found.samples)
-        count = sum(_COLUMNS_OF_A_BUCKET * len(one.buckets.t) for one in found.buckets)
+            return view.run_id, found.samples, sum(len(item.t) for item in found.samples)
+        count = sum(_COLUMNS_OF_A_BUCKET * len(item.buckets.t) for item in found.buckets)
         return view.run_id, bucket_table(found.buckets), count
 
     run_id, found, values = await run.use(charted)
@@ -108,7 +108,7 @@ async def metrics_table(
         pieces = _windows(first, windows, found.keys, writer, problems)
         return _streamed(pieces, run_id, format, problems, values)
     if isinstance(found, list):
-        keys = sorted({one.key for one in found})
+        keys = sorted({item.key for item in found})
         found = Table(sample_fields(keys), sample_blocks(keys, found))
     return _written(found, run_id, format, problems, values)
 
@@ -131,7 +131,7 @@ async def history_table(
         return view.run_id, logged
 
     run_id, logged = await run.use(read)
-    values = sum(len(column) for one in logged for column in one.columns.values())
+    values = sum(len(column) for item in logged for column in item.columns.values())
     table = await run_in_threadpool(logged_table, logged)
     return _written(table, f"{run_id}-history", format, problems, values)
 

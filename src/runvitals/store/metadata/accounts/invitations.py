@@ -1,4 +1,4 @@
-"""Invitations to a team or to the organisation, by e-mail or by a link for whoever has it."""
+"""Invitations to a team or to the organisation, by e-mail or by a link that anyone can use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ENDED = "this invitation was used, has expired or was revoked"
 
 @dataclass(frozen=True, slots=True)
 class InvitationRow:
-    """An invitation without its secret. `address` null: a link for whoever has it. `team_id` null: to the
+    """An invitation without its secret. `address` null: a link that anyone can use. `team_id` null: to the
     organisation only."""
 
     id: int

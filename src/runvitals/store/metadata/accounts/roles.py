@@ -40,7 +40,7 @@ class RoleTable:
         """Create a custom role from values that were checked.
 
         Raises:
-            NameTaken: there is a role of this name, whatever its case.
+            NameTaken: there is a role of this name, in any case of letters.
             ValueError: there are too many roles.
         """
         added = sorted(set(actions))

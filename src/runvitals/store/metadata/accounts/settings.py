@@ -15,7 +15,7 @@ from runvitals.store.metadata.database import Database, put_rows
 
 
 class SettingTable:
-    """The table of settings, as JSON values by name. Whoever writes them checks names and values."""
+    """The table of settings, as JSON values by name. Names and values are checked by the caller."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -318,7 +318,7 @@ api_key_entity = Table(
     sqlite_with_rowid=False,
 )
 
-# `team_id` null: to the organisation only. `address_key` null: a link for whoever has it.
+# `team_id` null: to the organisation only. `address_key` null: a link that anyone can use.
 invitation = Table(
     "invitation",
     metadata,

@@ -245,6 +245,6 @@ def living_team(connection: Connection, name: str) -> TeamRow:
 
 
 def revoke_invitations(connection: Connection, *conditions: ColumnElement[bool]) -> None:
-    """End the pending invitations that fit: with the team, or with the right of whoever invited."""
+    """End the pending invitations that fit: with the team, or with the right of the inviter."""
     pending = update(invitation).where(invitation.c.state == "pending", *conditions)
     connection.execute(pending.values(state="revoked"))

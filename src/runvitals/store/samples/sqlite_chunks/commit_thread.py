@@ -91,7 +91,7 @@ class CommitThread:
         """Run a function on the log in this thread, between commits. Returns its result.
 
         Raises:
-            StoreClosed: the thread is closing; and whatever `work` raises.
+            StoreClosed: the thread is closing; and what `work` raises.
         """
         future: Future[T] = Future()
 

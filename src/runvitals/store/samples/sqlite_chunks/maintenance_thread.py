@@ -86,7 +86,7 @@ class MaintenanceThread:
         """Run a function in this thread, between its steps.
 
         Raises:
-            StoreClosed: the thread is closing; and whatever `work` raises.
+            StoreClosed: the thread is closing; and what `work` raises.
         """
         future: Future[None] = Future()
 

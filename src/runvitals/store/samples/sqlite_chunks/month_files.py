@@ -358,7 +358,7 @@ class MonthFiles:
 
     def close(self) -> None:
         with self._lock:
-            idle = [connection for some in self._idle.values() for connection in some]
+            idle = [connection for connections in self._idle.values() for connection in connections]
             self._idle.clear()
         # Readers first: the last connection to close a file checkpoints it, which only a writer can.
         for connection in (*idle, *self._writers.values()):
