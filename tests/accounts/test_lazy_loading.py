@@ -7,7 +7,7 @@ import sys
 
 _LOADED = """
 import sys
-import runvitals.server.app, runvitals.server.local.library
+import runvitals.server.app, runvitals.server.local.run_library
 unwanted = ("runvitals.accounts", "runvitals.store.metadata", "argon2")
 print(sorted(name for name in sys.modules if name.startswith(unwanted)))
 """

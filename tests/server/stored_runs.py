@@ -15,7 +15,7 @@ from runvitals.model.ending import Ending
 from runvitals.query.history import numbers
 from runvitals.query.series import WriterSamples
 from runvitals.server.app import create_app
-from runvitals.server.stored.library import StoredLibrary
+from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata import (
     ConsoleLine,
     MetadataStore,
@@ -29,7 +29,7 @@ from runvitals.store.metadata import (
     open_metadata_store,
 )
 from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, add_logged_rows
-from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.query.journals import T0
 from tests.server.client import Client

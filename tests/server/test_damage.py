@@ -15,7 +15,7 @@ from runvitals.server import cached_read
 from runvitals.server.api.tables import samples
 from runvitals.server.api.tables.formats import Format
 from runvitals.server.api.tables.responses import IncompleteTable, metrics_table
-from runvitals.server.library import SeriesSelection
+from runvitals.server.run_library import SeriesSelection
 from runvitals.server.stored import run as stored_run
 from runvitals.store.metadata import StoredEvent, WriterRegistration
 from tests.server.stored_runs import StoredServer

@@ -15,7 +15,7 @@ import pytest
 from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.store.metadata import WriterRegistration
-from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.interface import SampleBatch
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 

@@ -12,8 +12,8 @@ import pytest
 
 from runvitals import deadline
 from runvitals.deadline import TooSlow
-from runvitals.server.library import RunView
-from runvitals.server.stored.library import StoredLibrary
+from runvitals.server.run_library import RunView
+from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.workers import Busy, Workers
 from tests.patience import PATIENCE_S
 from tests.query.journals import Training

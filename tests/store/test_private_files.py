@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.store.metadata.backup import backup as copy_metadata
 from runvitals.store.metadata.database import Database
-from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.backup import backup
 

@@ -14,7 +14,7 @@ from runvitals.store import pairing
 from runvitals.store.check import check_metadata_store
 from runvitals.store.metadata import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
 from runvitals.store.repair import repair
-from runvitals.store.samples.contract import SampleBatch, StoreError
+from runvitals.store.samples.interface import SampleBatch, StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING

@@ -1,7 +1,7 @@
 """The common part of `user`, `team`, `key` and `invite`: they work on the metadata store of a server.
 
-A user who can write to that database may do everything, so the commands ask for no sign-in. Every change is in
-the audit log, made by `cli`.
+A user who can write to that database may do everything, so the commands ask for no sign-in. Every change is
+in the audit log, made by `cli`.
 """
 
 from __future__ import annotations

@@ -102,7 +102,7 @@ class Tick:
     """The sample being taken: its time, and the values that the collectors have read.
 
     ``gauges`` and ``counters`` map keys to values. A counter is the source's running total. It
-    may start anywhere: the monitor subtracts the first value, so that stored counters start at 0 with the run.
+    may start anywhere: the monitor subtracts the first value, so stored counters start at 0 with the run.
 
     ``events`` lists what happened since the last tick: objects with ``name``, ``level`` (``info``,
     ``warning`` or ``error``), ``text`` for the user, and any further fields.

@@ -43,7 +43,7 @@ LINUX = {
     # After "nvidia": values that the driver reports are not taken from the exporter.
     "dcgm": "runvitals.collectors.dcgm.probe:probe",
     "amd": "runvitals.collectors.amd.probe:probe",
-    "trainium": "runvitals.collectors.neuron.probe:probe",
+    "trainium": "runvitals.collectors.trainium.probe:probe",
     "tpu": "runvitals.collectors.tpu.probe:probe",
     "gaudi": "runvitals.collectors.vendors.probes:gaudi",
     "ascend": "runvitals.collectors.vendors.probes:ascend",

@@ -20,10 +20,10 @@ from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.http.buffered_body import BufferedBodies
-from runvitals.server.library import Library
 from runvitals.server.live.feed import RunFeeds
-from runvitals.server.local.library import JournalLibrary
+from runvitals.server.local.run_library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
+from runvitals.server.run_library import Library
 from runvitals.server.workers import DEADLINE_S, Busy
 from runvitals.store.errors import MetadataStoreUnavailable
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from runvitals.buckets import Buckets, Grid, combine, reduce
 from runvitals.metrics import DEFINITIONS
 from runvitals.query.series import Series
-from runvitals.server.library import FleetSeries
 from runvitals.server.local.journal_run import within
-from runvitals.store.samples.contract import MetricAggregate
+from runvitals.server.run_library import FleetSeries
+from runvitals.store.samples.interface import MetricAggregate
 
 _MAX_BUCKETS = 100_000
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.samples.contract import SampleStore
+from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MINUTE_MS = 60_000

@@ -12,7 +12,7 @@ from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
 from runvitals.metrics import SUBJECTS, mlflow
 from runvitals.query.key_filter import find, unit
 from runvitals.query.series import Series
-from runvitals.server.library import (
+from runvitals.server.run_library import (
     BucketedSeries,
     LoggedColumns,
     Position,

@@ -32,9 +32,9 @@ from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics
-from runvitals.server.stored.library import StoredLibrary
+from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.samples.contract import SampleStore, StoreError, StoreStats
+from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
 from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_S = 2.0

@@ -12,7 +12,7 @@ from runvitals.store.metadata.database import ReadOnlyDatabase, sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds, IssuedIds
 from runvitals.store.metadata.migration import is_current, is_empty
 from runvitals.store.pairing import REMEDY, PairingState, mismatch
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import stored_ids
 from runvitals.store.samples.sqlite_chunks.check import Problem, check_pages
 from runvitals.store.samples.sqlite_chunks.database import open_read_only

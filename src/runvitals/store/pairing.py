@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.database import sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.log import Pairing
 

@@ -16,7 +16,7 @@ from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.database import sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds
 from runvitals.store.metadata.recovery import RecoveredRun, fill_from_damaged, recover
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, database
 from runvitals.store.samples.sqlite_chunks import repair as samples
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock

@@ -273,7 +273,7 @@ def test_run_is_delivered_as_an_mlflow_run(server: Server, gate: Gate, environ: 
     )
     assert f"delivered to mlflow:{gate.url}: " in done.stderr
     assert "3 log() rows" in done.stderr
-    assert gate.signed[-1] == "me:another"  # the relay has it from this training, even if another training started the relay
+    assert gate.signed[-1] == "me:another"  # from this training, even if another one started the relay
     experiment = server.ask("experiments/get-by-name", experiment_name="digits")["experiment"]
     (run,) = server.ask("runs/search", experiment_ids=[experiment["experiment_id"]])["runs"]
     assert run["info"]["run_name"] == "first try"

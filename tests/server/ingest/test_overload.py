@@ -16,7 +16,7 @@ from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.sample_commits import SampleCommits
-from runvitals.store.samples.contract import CommitAck, SampleBatch
+from runvitals.store.samples.interface import CommitAck, SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.server.ingest.server import NOW, Server
 from tests.server.serving import answered, serving

@@ -14,11 +14,11 @@ import pytest
 
 from runvitals.model.errors import UnknownRun
 from runvitals.query.reader import RunReader
-from runvitals.server.library import RunVersion, RunView
 from runvitals.server.live import feed as feeds
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.follower import Follower
 from runvitals.server.local.journal_run import JournalView
+from runvitals.server.run_library import RunVersion, RunView
 from tests.query.journals import T0, Training
 
 

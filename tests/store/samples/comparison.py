@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from runvitals.buckets import Buckets, grid
-from runvitals.store.samples.contract import SampleStore
+from runvitals.store.samples.interface import SampleStore
 
 
 def assert_equal(

@@ -1,4 +1,4 @@
-"""Tests of the contract for any sample store: subclass `Conformance` and override the fixture `opened`.
+"""Tests of the interface for any sample store: subclass `Conformance` and override the fixture `opened`.
 
 class TestMyStore(Conformance):
     @pytest.fixture
@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from runvitals.buckets import Grid, grid
-from runvitals.store.samples.contract import (
+from runvitals.store.samples.interface import (
     END_OF_TIME_MS,
     CommitAck,
     MetricAggregate,
@@ -67,7 +67,7 @@ def means(result: ReadResult[MetricAggregate]) -> dict[int, list[tuple[int, int,
 
 
 class Conformance:
-    """A test per rule of the contract. `opened` is an empty store; if `sealed`, it is flushed first."""
+    """A test per rule of the interface. `opened` is an empty store; if `sealed`, it is flushed first."""
 
     @pytest.fixture
     def opened(self) -> SampleStore:

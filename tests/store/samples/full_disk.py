@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 
-from runvitals.store.samples.contract import StoreUnavailable
+from runvitals.store.samples.interface import StoreUnavailable
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.check import check
 from tests.store.samples.conformance import T0

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 import numpy as np
 
 from runvitals.buckets import Grid, reduce
-from runvitals.store.samples.contract import (
+from runvitals.store.samples.interface import (
     Capabilities,
     CommitAck,
     LatestSample,

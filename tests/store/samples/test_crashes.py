@@ -18,7 +18,7 @@ import pytest
 
 from runvitals.buckets import grid
 from runvitals.store.check import check_metadata_store
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.month_files import SET_ASIDE

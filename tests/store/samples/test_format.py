@@ -8,7 +8,7 @@ import struct
 
 import pytest
 
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, database, log
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.database import Format

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from runvitals.store.samples.contract import CommitAck, StoreError
+from runvitals.store.samples.interface import CommitAck, StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks.backup import backup
 from runvitals.store.samples.sqlite_chunks.check import check

@@ -8,7 +8,7 @@ import sqlite3
 import numpy as np
 import pytest
 
-from runvitals.store.samples.contract import MetricAggregate, SampleBatch
+from runvitals.store.samples.interface import MetricAggregate, SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import T0
 

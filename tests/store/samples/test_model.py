@@ -1,4 +1,4 @@
-"""The model, to which other stores are compared, fulfills the contract."""
+"""The model, to which other stores are compared, fulfills the interface's rules."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import DAY, T0

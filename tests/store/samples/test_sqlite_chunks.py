@@ -1,5 +1,5 @@
-"""The SQLite store fulfills the contract: with default settings, and with chunks so small that sealing and
-compaction happen often.
+"""The SQLite store fulfills the interface's rules: with default settings, and with chunks so small that
+sealing and compaction happen often.
 """
 
 from __future__ import annotations

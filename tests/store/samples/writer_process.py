@@ -11,7 +11,7 @@ import threading
 
 import numpy as np
 
-from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from tests.store.samples.conformance import DAY, T0
 

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary, TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
-from runvitals.server.library import RunView
+from runvitals.server.run_library import RunView
 
 router = APIRouter(responses=RUN_ERRORS)
 

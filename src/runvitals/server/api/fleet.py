@@ -13,7 +13,7 @@ from runvitals.server.api import models
 from runvitals.server.api.parameters import Keys, Millis, TheFilter, TheLibrary
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.fleet import check_aggregate
-from runvitals.server.library import Grouping
+from runvitals.server.run_library import Grouping
 
 router = APIRouter(responses=INVALID_PARAMETER)
 _HOUR_MS = 3_600_000

@@ -19,7 +19,7 @@ from runvitals.server.api.responses import (
 )
 from runvitals.server.api.tables.formats import RESPONSES, TheFormat
 from runvitals.server.api.tables.responses import history_table, send_table
-from runvitals.server.library import RunView
+from runvitals.server.run_library import RunView
 
 router = APIRouter(responses=RUN_ERRORS)
 NAMES_PER_RESPONSE = 10_000

@@ -13,7 +13,7 @@ from runvitals.metrics import mlflow
 from runvitals.query.run_handle import Names
 from runvitals.query.series import Series, renamed_series
 from runvitals.server.api.parameters import TheRun
-from runvitals.server.library import (
+from runvitals.server.run_library import (
     BucketedSeries,
     ChartData,
     OpenedRun,

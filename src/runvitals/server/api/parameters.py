@@ -10,7 +10,7 @@ from runvitals.journal.paths import check_run_id
 from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.run import State
-from runvitals.server.library import EditableLibrary, Library, OpenedRun, SeriesSelection
+from runvitals.server.run_library import EditableLibrary, Library, OpenedRun, SeriesSelection
 
 
 class ReadableRunsOf(Protocol):

@@ -13,7 +13,7 @@ from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.api import models
-from runvitals.server.library import OpenedRun, RunView
+from runvitals.server.run_library import OpenedRun, RunView
 
 ErrorResponses = dict[int | str, dict[str, Any]]
 INVALID_PARAMETER: ErrorResponses = {

@@ -23,9 +23,9 @@ from runvitals.server.api.responses import (
 )
 from runvitals.server.api.tables.formats import RESPONSES, TheFormat
 from runvitals.server.api.tables.responses import metrics_table, send_table
-from runvitals.server.library import OpenedRun, RunView
 from runvitals.server.live import follower as live
 from runvitals.server.live.feed import CHECK_INTERVAL_S
+from runvitals.server.run_library import OpenedRun, RunView
 
 router = APIRouter(responses=RUN_ERRORS)
 MAX_WAIT_S = 30

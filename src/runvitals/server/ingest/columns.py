@@ -12,7 +12,7 @@ from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range, too_large
 from runvitals.server.ingest.limits import Limits
-from runvitals.store.samples.contract import extent
+from runvitals.store.samples.interface import extent
 
 _ITEM = 8
 

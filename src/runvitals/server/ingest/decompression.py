@@ -1,4 +1,4 @@
-"""Content encodings. Never produces more bytes than allowed; the size that the data declares does not matter."""
+"""Content encodings. Never produces more bytes than allowed; the size that the data declares is ignored."""
 
 from __future__ import annotations
 

@@ -24,11 +24,11 @@ from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry
-from runvitals.server.library import RunVersion
+from runvitals.server.run_library import RunVersion
 from runvitals.store.errors import QueryFailed
 from runvitals.store.metadata import KeyList, MetadataStore
 from runvitals.store.metadata.log_summaries import add_logged_rows
-from runvitals.store.samples.contract import SampleBatch, SampleStore, StoreError
+from runvitals.store.samples.interface import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_VERSIONS = 100_000

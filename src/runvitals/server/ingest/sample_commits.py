@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
-from runvitals.store.samples.contract import CommitAck, SampleBatch, SampleStore, StoreClosed
+from runvitals.store.samples.interface import CommitAck, SampleBatch, SampleStore, StoreClosed
 
 OnDone = Callable[["tuple[bool, ...] | BaseException"], None]
 _Waiting = tuple[Sequence[SampleBatch], OnDone]

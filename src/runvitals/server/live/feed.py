@@ -12,8 +12,8 @@ from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStre
 
 from runvitals.deadline import TooSlow
 from runvitals.model.errors import UnknownRun
-from runvitals.server.library import OpenedRun, RunVersion, RunView
 from runvitals.server.live.follower import HEARTBEAT_S, IDLE_POLL_S, POLL_S, Follower
+from runvitals.server.run_library import OpenedRun, RunVersion, RunView
 from runvitals.server.workers import Busy
 
 _MAX_UNREAD = 32

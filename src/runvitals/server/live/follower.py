@@ -20,7 +20,7 @@ from pydantic_core import to_json
 from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.query.rates import between, rate_of
-from runvitals.server.library import Position, RunView
+from runvitals.server.run_library import Position, RunView
 from runvitals.server.series import cursor
 
 POLL_S = 0.5

@@ -13,7 +13,7 @@ from runvitals.model.state import TRAIN
 from runvitals.query.history import History
 from runvitals.query.reader import RunReader
 from runvitals.query.series import Columns, Series
-from runvitals.server.library import (
+from runvitals.server.run_library import (
     BucketedSeries,
     ChartData,
     ConsolePiece,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from runvitals.model.names import STEP
 from runvitals.model.state import MONITOR, TRAIN
-from runvitals.server.library import SeriesSelection
+from runvitals.server.run_library import SeriesSelection
 from runvitals.store.metadata import KeyList, MetadataStore, StoredWriter
 
 

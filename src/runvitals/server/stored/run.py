@@ -17,7 +17,8 @@ from runvitals.model.run import Run
 from runvitals.query.console import KEPT_BYTES
 from runvitals.query.series import Series
 from runvitals.server import cached_read
-from runvitals.server.library import (
+from runvitals.server.local.journal_run import check_value_count, summary
+from runvitals.server.run_library import (
     ChartData,
     ConsolePiece,
     LoggedColumns,
@@ -29,12 +30,11 @@ from runvitals.server.library import (
     TooMuch,
     device_index,
 )
-from runvitals.server.local.journal_run import check_value_count, summary
 from runvitals.server.stored.lanes import Lane, lanes
 from runvitals.server.stored.run_facts import detailed_run, events_of
 from runvitals.server.stored.series import RequestedSeries, StoredSeries, requested_series
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.samples.contract import END_OF_TIME_MS, SampleStore
+from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
 
 _LOOK_BACK_MS = 120_000
 _MAX_NEWEST = 5_000

@@ -13,7 +13,7 @@ from runvitals.store import metadata as stored
 from runvitals.store.metadata import MetadataStore, RunRow, RunSections, StoredWriter, hosts
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.search_columns import LOGGED
-from runvitals.store.samples.contract import SampleStore
+from runvitals.store.samples.interface import SampleStore
 
 _MAX_EVENTS = 10_000
 _MAX_LOST_EVENTS = 100_000

@@ -14,10 +14,10 @@ from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.query.rates import Rate, derive, rate_of
 from runvitals.query.series import Series
-from runvitals.server.library import BucketedSeries
 from runvitals.server.local.journal_run import within
+from runvitals.server.run_library import BucketedSeries
 from runvitals.server.stored.lanes import Lane
-from runvitals.store.samples.contract import (
+from runvitals.store.samples.interface import (
     END_OF_TIME_MS,
     DamagedData,
     ReadResult,

@@ -1,7 +1,7 @@
 """The facts about a run in sections: JSON objects to which records contribute keys; per key the latest time
 wins.
 
-This is the journal's rule, and it holds in whatever order the records arrive. Sections that differ between
+This is the journal's rule, and it holds for any order of arrival. Sections that differ between
 hosts (`machine`, `sources`) are kept by host.
 """
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from runvitals.buckets import Floats, Integers
 from runvitals.query.series import Series
-from runvitals.server.library import BucketedSeries
+from runvitals.server.run_library import BucketedSeries
 from runvitals.server.series import LoggedSeries, bucket_values
 
 MAX_CELLS = 1 << 20

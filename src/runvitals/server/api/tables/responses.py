@@ -17,7 +17,7 @@ from runvitals.server.api.tables import samples
 from runvitals.server.api.tables.blocks import Table, bucket_table, logged_table, sample_blocks, sample_fields
 from runvitals.server.api.tables.formats import MEDIA_TYPES, Format
 from runvitals.server.api.tables.writers import TableWriter, table_writer
-from runvitals.server.library import OpenedRun, RunView, SeriesSelection
+from runvitals.server.run_library import OpenedRun, RunView, SeriesSelection
 
 _SUFFIXES = {"csv": "csv", "arrow": "arrows", "parquet": "parquet"}
 

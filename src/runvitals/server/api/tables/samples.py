@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runvitals.query.series import Series
-from runvitals.server.library import OpenedRun, RunView, SeriesSelection, TooMuch
+from runvitals.server.run_library import OpenedRun, RunView, SeriesSelection, TooMuch
 from runvitals.server.series import time_range
 
 WINDOW_VALUES = 500_000

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from runvitals import deadline
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.contract import END_OF_TIME_MS, DamagedData, MetricAggregate, ReadResult
+from runvitals.store.samples.interface import END_OF_TIME_MS, DamagedData, MetricAggregate, ReadResult
 from runvitals.store.samples.sqlite_chunks import day_rollup, packs
 from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery, AggregateSums, Day
 from runvitals.store.samples.sqlite_chunks.blocks import Block, groups

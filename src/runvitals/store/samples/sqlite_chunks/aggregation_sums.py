@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers, combine
-from runvitals.store.samples.contract import MetricAggregate
+from runvitals.store.samples.interface import MetricAggregate
 from runvitals.store.samples.sqlite_chunks import chunk_summary
 from runvitals.store.samples.sqlite_chunks.day_rollup import DAY_MS
 

@@ -6,7 +6,7 @@ import os
 import sqlite3
 
 from runvitals.store import private_files
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files
 from runvitals.store.samples.sqlite_chunks.database import Format
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles

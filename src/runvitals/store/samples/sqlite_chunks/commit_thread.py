@@ -9,7 +9,13 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import TypeVar
 
-from runvitals.store.samples.contract import CommitAck, SampleBatch, StoreClosed, StoreError, StoreUnavailable
+from runvitals.store.samples.interface import (
+    CommitAck,
+    SampleBatch,
+    StoreClosed,
+    StoreError,
+    StoreUnavailable,
+)
 from runvitals.store.samples.sqlite_chunks.head import Heads
 from runvitals.store.samples.sqlite_chunks.log import Log
 from runvitals.store.samples.sqlite_chunks.settings import StoreSettings

@@ -15,7 +15,7 @@ import numpy as np
 from runvitals.backoff import Backoff
 from runvitals.store.samples import codec
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.contract import END_OF_TIME_MS, StoreError, StoreUnavailable
+from runvitals.store.samples.interface import END_OF_TIME_MS, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite_chunks import chunks, database, day_rollup
 from runvitals.store.samples.sqlite_chunks.blocks import Group
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder, ChunkWriter

@@ -10,7 +10,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
 from runvitals.store import private_files
-from runvitals.store.samples.contract import StoreError, StoreUnavailable
+from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
 Migration = Callable[[sqlite3.Connection], None]
 

@@ -8,7 +8,7 @@ import os
 import sys
 
 from runvitals.store import private_files
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 
 if sys.platform == "win32":
     import msvcrt

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Set
 import numpy as np
 
 from runvitals.buckets import Floats, Integers
-from runvitals.store.samples.contract import SampleBatch
+from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks.blocks import Block
 
 _VALUE = 8

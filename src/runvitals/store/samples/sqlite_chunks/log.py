@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from runvitals.model import batch_body
 from runvitals.store.open_file_identity import OpenedFile
-from runvitals.store.samples.contract import SampleBatch, StoreError, StoreUnavailable
+from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks.column_sets import Columns, add_columns, read_columns
 from runvitals.store.samples.sqlite_chunks.database import Format

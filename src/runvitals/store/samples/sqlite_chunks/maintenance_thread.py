@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 
-from runvitals.store.samples.contract import StoreClosed, StoreError
+from runvitals.store.samples.interface import StoreClosed, StoreError
 from runvitals.store.samples.sqlite_chunks import retention
 from runvitals.store.samples.sqlite_chunks.blocks import Block
 from runvitals.store.samples.sqlite_chunks.commit_thread import CommitThread

@@ -19,7 +19,7 @@ from functools import lru_cache
 import numpy as np
 
 from runvitals.buckets import Integers
-from runvitals.store.samples.contract import END_OF_TIME_MS, StoreError
+from runvitals.store.samples.interface import END_OF_TIME_MS, StoreError
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks import store_id as owner
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile, FileConnection, Format

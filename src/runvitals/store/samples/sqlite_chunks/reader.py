@@ -13,7 +13,7 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, combine
-from runvitals.store.samples.contract import (
+from runvitals.store.samples.interface import (
     END_OF_TIME_MS,
     DamagedData,
     LatestSample,

@@ -11,7 +11,7 @@ import numpy as np
 
 from runvitals.store import sqlite_salvage
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.contract import END_OF_TIME_MS
+from runvitals.store.samples.interface import END_OF_TIME_MS
 from runvitals.store.samples.sqlite_chunks import check, database, log, month_files
 from runvitals.store.samples.sqlite_chunks import store_id as owner
 from runvitals.store.samples.sqlite_chunks.blocks import Block, on_disk

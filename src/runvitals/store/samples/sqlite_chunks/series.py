@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Grid, Integers, Partition
 from runvitals.store.samples.codec import CorruptData
-from runvitals.store.samples.contract import DamagedData
+from runvitals.store.samples.interface import DamagedData
 from runvitals.store.samples.sqlite_chunks import chunk_summary, chunks, packs
 from runvitals.store.samples.sqlite_chunks.blocks import Block, Group, groups
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from types import TracebackType
 
 from runvitals.buckets import Grid
-from runvitals.store.samples.contract import (
+from runvitals.store.samples.interface import (
     Capabilities,
     CommitAck,
     LatestSample,

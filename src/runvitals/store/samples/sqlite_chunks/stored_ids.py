@@ -6,7 +6,7 @@ import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, field
 
-from runvitals.store.samples.contract import StoreError
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files, store_id
 from runvitals.store.samples.sqlite_chunks.column_sets import read_columns
 from runvitals.store.samples.sqlite_chunks.log import Pairing

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from runvitals.collectors.neuron.monitor import LONG_SILENCE_S, SILENCE_S, NeuronMonitor, configuration
 from runvitals.collectors.plumbing.tool import StillFailing, ToolFailed
+from runvitals.collectors.trainium.monitor import LONG_SILENCE_S, SILENCE_S, NeuronMonitor, configuration
 from runvitals.relay.destinations.cloudwatch import neuron_config
-from tests.collectors.neuron import machines, reports
+from tests.collectors.trainium import machines, reports
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:

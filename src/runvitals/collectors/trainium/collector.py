@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.base import Tick, read_text
-from runvitals.collectors.neuron import inventory, readings, sysfs
-from runvitals.collectors.neuron.counters import RunningTotals
-from runvitals.collectors.neuron.device_facts import describe
-from runvitals.collectors.neuron.locations import BIN
-from runvitals.collectors.neuron.monitor import NeuronMonitor
-from runvitals.collectors.neuron.report import GROUPS, SYSTEM_GROUPS
-from runvitals.collectors.neuron.run_processes import RunProcessFilter
 from runvitals.collectors.plumbing.background import BackgroundReader, Hung
 from runvitals.collectors.plumbing.run_processes import RunProcesses
 from runvitals.collectors.plumbing.tool import Tool, ToolFailed, find
+from runvitals.collectors.trainium import inventory, readings, sysfs
+from runvitals.collectors.trainium.counters import RunningTotals
+from runvitals.collectors.trainium.device_facts import describe
+from runvitals.collectors.trainium.locations import BIN
+from runvitals.collectors.trainium.monitor import NeuronMonitor
+from runvitals.collectors.trainium.report import GROUPS, SYSTEM_GROUPS
+from runvitals.collectors.trainium.run_processes import RunProcessFilter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

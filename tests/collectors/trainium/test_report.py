@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.collectors.neuron import readings
-from runvitals.collectors.neuron.counters import RunningTotals
-from runvitals.collectors.neuron.report import GROUPS, parse
-from tests.collectors.neuron import reports
+from runvitals.collectors.trainium import readings
+from runvitals.collectors.trainium.counters import RunningTotals
+from runvitals.collectors.trainium.report import GROUPS, parse
+from tests.collectors.trainium import reports
 
 USE = dict.fromkeys(reports.CORE_USES, 0)
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
 
-    from runvitals.collectors.neuron.counters import RunningTotals
+    from runvitals.collectors.trainium.counters import RunningTotals
 
     Process = Mapping[str, Any]
 

@@ -6,14 +6,14 @@ import time
 from typing import TYPE_CHECKING
 
 from runvitals.collectors.base import Scope, Tick
-from runvitals.collectors.neuron.probe import probe
+from runvitals.collectors.trainium.probe import probe
 from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from runvitals.collectors.neuron.collector import Trainium
+    from runvitals.collectors.trainium.collector import Trainium
 
 FOLDER = "sys/devices/virtual/neuron_device"
 

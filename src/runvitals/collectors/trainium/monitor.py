@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.neuron.report import parse
 from runvitals.collectors.plumbing.tool import StreamingTool, ToolFailed
+from runvitals.collectors.trainium.report import parse
 from runvitals.journal import json_codec
 
 TYPE_CHECKING = False

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
-from tests.collectors.neuron import machines
+from tests.collectors.trainium import machines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from runvitals.collectors.neuron.collector import Trainium
+    from runvitals.collectors.trainium.collector import Trainium
 
     Open = Callable[..., Trainium]
 

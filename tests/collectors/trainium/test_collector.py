@@ -13,15 +13,15 @@ import pytest
 
 from runvitals.collectors.base import Tick
 from runvitals.metrics import DEFINITIONS
-from tests.collectors.neuron import machines, reports
-from tests.collectors.neuron.machines import device, install, install_monitor, say, until
+from tests.collectors.trainium import machines, reports
+from tests.collectors.trainium.machines import device, install, install_monitor, say, until
 from tests.collectors.trees import plant
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from runvitals.collectors.neuron.collector import Trainium
-    from tests.collectors.neuron.conftest import Open
+    from runvitals.collectors.trainium.collector import Trainium
+    from tests.collectors.trainium.conftest import Open
 
 ME = os.getpid()
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from runvitals.collectors.neuron import readings
-from runvitals.collectors.neuron.counters import RunningTotals
-from runvitals.collectors.neuron.report import GROUPS, parse
-from runvitals.collectors.neuron.run_processes import RunProcessFilter
-from tests.collectors.neuron import reports
+from runvitals.collectors.trainium import readings
+from runvitals.collectors.trainium.counters import RunningTotals
+from runvitals.collectors.trainium.report import GROUPS, parse
+from runvitals.collectors.trainium.run_processes import RunProcessFilter
+from tests.collectors.trainium import reports
 
 Report = dict[str, Any]
 

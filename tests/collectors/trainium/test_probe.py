@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from runvitals.collectors.base import Absent, Scope
-from runvitals.collectors.neuron.probe import probe
-from tests.collectors.neuron import machines
+from runvitals.collectors.trainium.probe import probe
+from tests.collectors.trainium import machines
 from tests.collectors.trees import plant
 
 if TYPE_CHECKING:
@@ -46,11 +46,11 @@ def test_without_devices_the_collector_is_not_imported(tmp_path: Path, programs:
         f"import sys; sys.path[:] = {sys.path!r}\n"
         "before = set(sys.modules)\n"
         "from runvitals.collectors.base import Absent, Scope\n"
-        "from runvitals.collectors.neuron import probe\n"
+        "from runvitals.collectors.trainium import probe\n"
         f"try: probe.probe(Scope(host_root={str(tmp_path)!r}))\n"
         "except Absent: print(sorted(name for name in sys.modules if 'neuron' in name))\n"
     )
     output = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True)
     assert output.stdout.decode().strip() == str(
-        ["runvitals.collectors.neuron" + name for name in ("", ".locations", ".probe")]
+        ["runvitals.collectors.trainium" + name for name in ("", ".locations", ".probe")]
     )

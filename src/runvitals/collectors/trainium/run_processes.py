@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from runvitals.collectors.neuron.readings import cores_of, source
+from runvitals.collectors.trainium.readings import cores_of, source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 
 from runvitals.collectors.base import Absent
-from runvitals.collectors.neuron.locations import BIN
 from runvitals.collectors.plumbing.executables import find
+from runvitals.collectors.trainium.locations import BIN
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope
-    from runvitals.collectors.neuron.collector import Trainium
+    from runvitals.collectors.trainium.collector import Trainium
 
 SYSFS = "/sys/devices/virtual/neuron_device"
 
@@ -28,7 +28,7 @@ def probe(scope: Scope) -> Trainium:
             "no AWS Neuron device: there is no /dev/neuron*, the driver shows none under "
             f"{SYSFS}, and no neuron-monitor is on PATH or in {BIN[:-1]}"
         )
-    from runvitals.collectors.neuron.collector import open_trainium
+    from runvitals.collectors.trainium.collector import open_trainium
 
     return open_trainium(scope, monitor)
 

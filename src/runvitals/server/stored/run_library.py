@@ -1,4 +1,4 @@
-"""The store of a shared server as a library: the counterpart of `local.library`."""
+"""The runs of a shared server's store: the counterpart of `local.run_library`."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
-from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunVersion, RunView
+from runvitals.server.run_library import FleetSeries, Grouping, LatestValues, RunsPage, RunVersion, RunView
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
-from runvitals.store.samples.contract import SampleStore
+from runvitals.store.samples.interface import SampleStore
 
 T = TypeVar("T")
 _KEPT_RUNS = 1000

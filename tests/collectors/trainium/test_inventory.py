@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.collectors.neuron.inventory import parse
+from runvitals.collectors.trainium.inventory import parse
 
 DEVICE: dict[str, Any] = {
     "neuron_device": 3,

@@ -1,4 +1,4 @@
-"""The journals of a data folder as a library. However many pages show a run, its journal is read once."""
+"""The runs of a data folder's journals. However many pages show a run, its journal is read once."""
 
 from __future__ import annotations
 
@@ -19,9 +19,16 @@ from runvitals.query.runs import RunList
 from runvitals.query.series import Series
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_series
-from runvitals.server.library import FleetSeries, Grouping, LatestValues, RunsPage, RunView, SeriesSelection
 from runvitals.server.local.journal_run import JournalView
 from runvitals.server.local.run_filter import cursor, matching, ordered, runs_after
+from runvitals.server.run_library import (
+    FleetSeries,
+    Grouping,
+    LatestValues,
+    RunsPage,
+    RunView,
+    SeriesSelection,
+)
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 
 T = TypeVar("T")

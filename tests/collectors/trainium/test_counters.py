@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.collectors.neuron.counters import RunningTotals
+from runvitals.collectors.trainium.counters import RunningTotals
 
 
 def written(totals: RunningTotals) -> dict[str, float]:

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from runvitals.collectors.neuron.run_processes import RunProcessFilter
+    from runvitals.collectors.trainium.run_processes import RunProcessFilter
 
 # neuron-monitor's names -> ours. The counts keep the names of W&B's metadata.
 _HARDWARE = {
