@@ -121,3 +121,14 @@ print(type(t).__name__, type(values).__name__, len(values), run.statistics("cpu"
         [sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False
     )
     assert done.stdout == "list list 3 3\n", done.stderr
+
+
+def test_events_of_old_journals_have_their_present_names(tmp_path: Path) -> None:
+    monitor = Monitor(tmp_path)
+    monitor.event(T0 + 1, "door_shut", "warning", "no free descriptor")
+    monitor.event(T0 + 2, "not_inquired", "warning", "fork failed")
+    monitor.end(T0 + 3)
+    assert [event.name for event in open_run("abc", str(tmp_path)).events] == [
+        "accept_failed",
+        "facts_failed",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import threading
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
@@ -134,6 +135,19 @@ def test_ages_are_checked_once_an_hour(server: StoredServer) -> None:
     server.now_ms += 31 * 60_000
     keeper.run_once()
     assert samples(server, "old") == 0
+
+
+def test_the_names_of_all_threads_are_documented(server: StoredServer, tmp_path: Path) -> None:
+    keeper, _ = housekeeping(server, RetentionPolicy())
+    serving = SharedServer(server.store, server.metadata_store, clock=lambda: server.now_ms)
+    serving.threads.append(keeper.thread)
+    client = Client(tmp_path)
+    client.app = serving
+    names = re.findall(r'runvitals_thread_failing\{thread="([^"]+)"', client.get("/metrics").text)
+    serving.close()
+    guide = (Path(__file__).parents[2] / "docs" / "operations" / "monitoring.md").read_text()
+    documented = re.findall(r"`([a-z-]+)`", " ".join(re.findall(r"^\| (`[a-z-]+`.*?) \|", guide, re.M)))
+    assert sorted(names) == sorted(documented)
 
 
 def test_failures_are_reported_and_retried(

@@ -114,6 +114,8 @@ _FIELDS: dict[str, dict[str, Rule]] = {
         "baselines": ("an object of numbers", _are_numbers),
     },
 }
+# Names of events in journals that were written before the monitor's texts were reworded.
+_RENAMED_EVENTS = {"door_shut": "accept_failed", "not_inquired": "facts_failed"}
 _REQUIRED = {"attach": ("pid",), "finish": ("pid",), "exit": ("pid",), "gap": ("since",), "end": ("state",)}
 
 
@@ -135,6 +137,16 @@ def check(kind: str, value: Mapping[str, Any]) -> None:
         _check_field(value, "since", _TIME)
     elif kind == LIFECYCLE:
         _check_lifecycle(value)
+
+
+def event_name(name: str) -> str:
+    """The present name of an event, which old journals may record under another one.
+
+    Example:
+        >>> event_name("door_shut"), event_name("alert")
+        ('accept_failed', 'alert')
+    """
+    return _RENAMED_EVENTS.get(name, name)
 
 
 def _check_field(value: Mapping[str, Any], name: str, rule: Rule) -> None:
@@ -171,6 +183,8 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
         return value, _NO_FAULTS
     check(kind, value)
     value = _without_nulls(kind, value)
+    if kind == EVENT and value.get("name") in _RENAMED_EVENTS:
+        value = {**value, "name": event_name(value["name"])}
     if simple and kind != HISTORY:
         return value, _NO_FAULTS
     sanitizer = Sanitizer()

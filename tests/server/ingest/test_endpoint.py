@@ -150,6 +150,20 @@ def test_keys_are_removed_from_facts(server: Server) -> None:
     assert server.metadata_store.sections.read([run.id])[run.id].shared == {"config": {"seed": 1}}
 
 
+def test_events_of_old_relays_are_stored_under_their_present_names(server: Server) -> None:
+    records = [
+        [1, "event", {"t": NOW, "name": "door_shut"}],
+        [2, "event", {"t": NOW, "name": "not_inquired"}],
+    ]
+    assert (
+        server.json({"run": "abc", "writer": "monitor.n1.a", "seq": 1, "records": records}).status_code == 200
+    )
+    run = server.metadata_store.runs.find("abc", NOW)
+    assert run is not None
+    names = [event.name for event in server.metadata_store.events.of_run(run.id)]
+    assert names == ["accept_failed", "facts_failed"]
+
+
 def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
     records = [
         [1, "info", {"t": NOW, "config": {"lr": 0.1}}],

@@ -1,4 +1,4 @@
-"""The store's library answers as that of journals does, call by call, for the same run."""
+"""The runs of a store are answered as those of journals, call by call, for the same run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from runvitals.model.device import RunDevice, devices_of
 from runvitals.server import cached_read
 from runvitals.server.api import models
-from runvitals.store.metadata import SectionUpdate, WriterRegistration
+from runvitals.store.metadata import SectionUpdate, StoredEvent, WriterRegistration
 from tests.query.journals import T0, Monitor, Trainer, Training
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer
@@ -60,6 +60,13 @@ def training(tmp_path: Path, server: StoredServer) -> Training:
     training.end("crashed", signal=9, out_of_memory=True)
     server.take(tmp_path)
     return training
+
+
+def test_stored_events_with_old_names_have_their_present_names(server: StoredServer) -> None:
+    (who,) = server.metadata_store.writers.join([WriterRegistration("abc", "monitor.n1.a")], T0)
+    server.metadata_store.events.add([StoredEvent(who.run_id, T0, "door_shut", writer_id=who.writer_id)])
+    assert [event["name"] for event in server.ask("runs/abc/events")] == ["accept_failed"]
+    assert [event["name"] for event in server.ask("runs/abc")["events"]] == ["accept_failed"]
 
 
 def test_facts(training: Training, local: Client, server: StoredServer) -> None:

@@ -154,9 +154,8 @@ def _event(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> in
     valid.check(valid.EVENT, value)
     fields = msgspec.convert(value, _Event)
     data = {key: content for key, content in value.items() if key not in _EVENT_FIELDS}
-    event = StoredEvent(
-        _UNASSIGNED, fields.t, fields.name, fields.level, fields.text, data, _UNASSIGNED, number
-    )
+    name = valid.event_name(fields.name)
+    event = StoredEvent(_UNASSIGNED, fields.t, name, fields.level, fields.text, data, _UNASSIGNED, number)
     event.check()
     metadata.events.append(event)
     return fields.t

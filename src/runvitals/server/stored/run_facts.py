@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from runvitals.model.event import Event
-from runvitals.model.records import LOST, lost_records
+from runvitals.model.records import LOST, event_name, lost_records
 from runvitals.model.run import Rank, Run
 from runvitals.model.state import MONITOR
 from runvitals.store import metadata as stored
@@ -132,7 +132,7 @@ def _run(
 def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Event:
     writer = writers.get(event.writer_id or 0)
     host, rank = (writer.host, writer.rank) if writer is not None else ("", None)
-    return Event(event.time_ms, event.name, event.level, event.text, host, rank, event.data)
+    return Event(event.time_ms, event_name(event.name), event.level, event.text, host, rank, event.data)
 
 
 def _ranks(processes: Sequence[stored.StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:
