@@ -66,6 +66,11 @@ def test_a_password_is_hidden(line: str, hidden: str) -> None:
         ('["sshpass", "-p", "hunter2 x", "ssh"]', '["sshpass", "-p", "***", "ssh"]'),
         ("sshpass -p 'hunter2 is not closed", "sshpass -p '***"),
         ("mysql -phunter2; ssh -p22 host", "mysql -p***; ssh -p22 host"),
+        ("(curl -u me:hunter2)", "(curl -u me:***)"),
+        ("(cd /data && curl -u me:hunter2) && ls", "(cd /data && curl -u me:***) && ls"),
+        ("rows=$(mysql -phunter2)", "rows=$(mysql -p***)"),
+        ("((mysql -phunter2))", "((mysql -p***))"),
+        ("mysql -phunter2)", "mysql -p***"),
     ],
 )
 def test_a_quoted_password_is_hidden_completely(line: str, hidden: str) -> None:
@@ -95,6 +100,8 @@ def test_a_quoted_password_is_hidden_completely(line: str, hidden: str) -> None:
         "curl -sSo full:name https://host",
         "/etc/passwd: cannot be executed",
         "/etc/passwd: Permission denied",
+        "/etc/passwd: not executable",
+        "/etc/passwd: is not a directory",
         "bash: /run/secrets/api_token: No such file or directory",
         "sshpass: command not found",
     ],

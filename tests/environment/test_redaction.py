@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runvitals.environment.redaction import command, is_secret, text, url
+from runvitals.environment.redaction import command, entries, is_secret, text, url
 
 SECRET = "hunter2hunter2"
 
@@ -186,3 +186,17 @@ def test_names_are_judged_by_their_words() -> None:
     assert is_secret("MyServiceToken", SECRET)
     assert not is_secret("detokenize", SECRET)
     assert not is_secret("", SECRET)
+
+
+@pytest.mark.parametrize(
+    ("configured", "shown"),
+    [
+        (["mysql", "-phunter2", "db"], ["mysql", "-p***", "db"]),
+        (["curl", "-u", "me:hunter2", "host"], ["curl", "-u", "me:***", "host"]),
+        (["train.py", "--api-key", "hunter2"], ["train.py", "--api-key", "***"]),
+        (["mysql", "-P", 3306, "--password", 12345678], ["mysql", "-P", 3306, "--password", "***"]),
+        (["-1", "token", {"lr": 0.1}, None], ["-1", "token", {"lr": 0.1}, None]),
+    ],
+)
+def test_command_lines_in_a_configuration(configured: list[object], shown: list[object]) -> None:
+    assert entries({"backup": configured}) == {"backup": shown}

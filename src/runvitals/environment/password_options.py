@@ -124,7 +124,7 @@ class PasswordOptions:
                 return program.password_at(word, value_at)
             if program.leads and not word.startswith("-"):
                 self._program = None
-        name = word.rpartition("/")[2]
+        name = word.rpartition("/")[2].rpartition("(")[2]
         self._may_log_in = self._may_log_in or name in _LOGIN_PROGRAMS
         found = _LOGIN if name == "login" and self._may_log_in else _CLIENTS.get(name)
         if found is not None:
@@ -183,12 +183,23 @@ def _password(value: str, start: int, begin: int) -> tuple[int, int]:
     if quote in _QUOTES and quote:
         closing = value.find(quote, begin)
         return begin, len(value) if closing < 0 else closing
-    end = _shell_word_end(value, start)
+    end = before_closing(value, start, _shell_word_end(value, start))
     if value[begin] in _QUOTES and value.find(value[begin], begin + 1) == end - 1:
         return begin + 1, end - 1  # -p'secret'
     if value[end - 1] in _QUOTES and value.find(value[end - 1], start, begin) >= 0:
         return begin, end - 1  # --user='me:secret'
     return begin, end
+
+
+def before_closing(value: str, start: int, end: int) -> int:
+    """The end of a word without brackets that close a subshell: `(curl -u me:X)`. Without an open bracket
+    before the word, they belong to the password.
+    """
+    if value[end - 1] == ")":
+        still_open = value.count("(", 0, start) - value.count(")", 0, start)
+        while end > start and value[end - 1] == ")" and still_open > 0:
+            end, still_open = end - 1, still_open - 1
+    return end
 
 
 def _shell_word_end(value: str, begin: int) -> int:

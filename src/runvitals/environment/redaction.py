@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from binascii import a2b_base64
 
-from runvitals.environment.password_options import PasswordOptions, passwords
+from runvitals.environment.password_options import PasswordOptions, before_closing, passwords
 from runvitals.environment.secret_patterns import HIDDEN as HIDDEN
 from runvitals.environment.secret_patterns import hide as hide
 
@@ -61,7 +61,9 @@ _VARIABLES = frozenset(("SSHPASS",))
 # File errors of the system and of runvitals: `/etc/passwd: Permission denied`.
 _FILE_ERRORS = (
     "Permission denied", "No such file or directory", "Is a directory", "Not a directory", "File exists",
-    "cannot be ", "could not be ", "command not found", "not found",
+    "Operation not permitted", "Input/output error", "Read-only file system", "No space left on device",
+    "Too many ", "cannot be ", "could not be ", "command not found", "not found", "not executable",
+    "not readable", "not writable", "is not ",
 )
 # fmt: on
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
@@ -160,7 +162,7 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
             kept[shown] = entries(entry, str(key), is_within_secret or _is_always_secret(str(key)))
         return kept
     if isinstance(value, list):
-        return [entries(entry, name, is_within_secret) for entry in value]
+        return [entries(entry, name, is_within_secret) for entry in _arguments(value)]
     if is_within_secret and isinstance(value, (str, int, float)) and not isinstance(value, bool):
         plain = value.lower() in _PLAIN_VALUES if isinstance(value, str) else abs(value) < _SMALLEST_PIN
         return value if plain else HIDDEN
@@ -169,6 +171,15 @@ def entries(value: Any, name: str = "", is_within_secret: bool = False) -> Any:
     if _is_secret_entry(name, value):
         return HIDDEN
     return _clean(value, is_secret if "://" in value else _is_secret_entry)
+
+
+def _arguments(words: list[Any]) -> list[Any]:
+    """A list; if it has options, as a command line has, with the secrets of their values hidden."""
+    texts = [str(word) if isinstance(word, (str, int, float)) else "" for word in words]
+    if not any(word.startswith("-") for word in texts):
+        return words
+    pairs = zip(words, texts, command(texts), strict=True)
+    return [word if shown == written else shown for word, written, shown in pairs]
 
 
 def _is_always_secret(name: str) -> bool:
@@ -329,6 +340,7 @@ def _without_options(value: str) -> str:
             begin = end = at + len(option) + 1
             while end < len(value) and value[end] not in _VALUE_ENDS:
                 end += 1
+            end = before_closing(value, begin, end)
             colon = value.find(":", begin, end)
             if colon >= 0 and (at == 0 or value[at - 1] in _BLANKS):
                 clean += [value[copied : colon + 1], HIDDEN]
