@@ -38,6 +38,26 @@ def test_text_output(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert not {"\x1b", "\x07"} & set(shown)
 
 
+def test_sources_that_do_not_deliver_everything(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = Monitor(data)
+    states = {
+        "cpu": {"state": "on"},
+        "energy": {"state": "on", "reason": "dram: only root may read this"},
+        "nvidia": {"state": "failing", "reason": "the driver does not answer"},
+        "amd": {"state": "absent", "reason": "no AMD GPU"},
+    }
+    monitor.info(T0, sources=states)
+    monitor.end(T0 + 1000)
+    assert main(["show", "latest"]) == 0
+    shown = capsys.readouterr().out
+    assert (
+        "not measured\n"
+        "  energy on node1: partial, dram: only root may read this\n"
+        "  nvidia on node1: failing, the driver does not answer\n"
+        "  absent on node1: amd (see `runvitals doctor` there)\n"
+    ) in shown
+
+
 def test_json_output(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     monitor = Monitor(data)
     monitor.sample(T0, {"cpu": 10.0, "disk.in": 0.0})

@@ -86,19 +86,26 @@ def _value(value: Any) -> str:
 
 
 def _not_measured(run: Run) -> list[str]:
-    """Failing sources with their reasons, and the names of absent ones, which are usually many."""
+    """Failing and partial sources with their reasons, and the names of absent ones, which are many."""
     lines = []
     for host, sources in run.sources.items():
         states = {name: source for name, source in sources.items() if isinstance(source, dict)}
         absent = [name for name, source in states.items() if source.get("state") == "absent"]
         lines += [
-            inert(f"{name} on {host}: {source.get('state')}, {source.get('reason')}")
+            inert(f"{name} on {host}: {_state(source)}")
             for name, source in states.items()
-            if source.get("state") not in (None, "on", "absent")
+            if source.get("state") not in (None, "absent")
+            and (source.get("state") != "on" or source.get("reason"))
         ]
         if absent:
             lines.append(inert(f"absent on {host}: {', '.join(absent)} (see `runvitals doctor` there)"))
     return lines
+
+
+def _state(source: dict[str, str]) -> str:
+    """The state of a source that does not deliver everything: `partial, dram: only root may read this`."""
+    state = "partial" if source["state"] == "on" else source["state"]
+    return f"{state}, {source['reason']}" if source.get("reason") else state
 
 
 def _statistics(statistics: list[Statistics]) -> str:
