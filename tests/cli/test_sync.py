@@ -83,6 +83,18 @@ def test_unreachable_server_is_an_error(
     assert " failing " in capsys.readouterr().out
 
 
+def test_server_that_is_down_is_named_with_the_reason(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    assert main(["sync", "one", "--to", "http://127.0.0.1:1"]) == 1
+    reported = capsys.readouterr().err
+    assert (
+        "one (node1) was not delivered: could not reach http://127.0.0.1:1: Connection refused\n" in reported
+    )
+    assert "Errno" not in reported
+
+
 def test_failing_run_does_not_block_others(
     data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:

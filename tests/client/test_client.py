@@ -143,7 +143,7 @@ def test_unreachable_server() -> None:
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{unused.getsockname()[1]}"
-        with pytest.raises(ServerError, match=f"{url} is unreachable: ") as error:
+        with pytest.raises(ServerError, match=f"could not reach {url}: ") as error:
             Client(url).run("abc")
     assert error.value.status is None
 

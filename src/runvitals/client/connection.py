@@ -112,7 +112,7 @@ class ApiConnection:
         try:
             return self._web.request(method, PREFIX + path, body, headers)
         except OSError as error:
-            raise ServerError(f"{self.url} is unreachable: {error}") from error
+            raise ServerError(str(error)) from error
 
     def _content(self, path: str, answer: ServerResponse) -> Any:
         try:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import socket
 from pathlib import Path
 
 import pytest
 from sqlalchemy import Connection, insert
 
-from runvitals.store.errors import MetadataStoreUnavailable, QueryFailed
+from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.tables import project
 from tests.store.metadata.runs import joined
@@ -41,3 +42,15 @@ def test_a_deleted_file_is_unavailable(tmp_path: Path) -> None:
             store.projects.all(0)
         with pytest.raises(MetadataStoreUnavailable, match=r"metadata\.db"):
             joined(store, "abc")
+
+
+def test_an_unreachable_database_is_reported_in_one_line() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    with pytest.raises(MetadataStoreError) as raised:
+        open_metadata_store(f"postgresql://me:secret@127.0.0.1:{port}/runs")
+    text = str(raised.value)
+    assert text.startswith("could not open the metadata store postgresql+psycopg://me:***@127.0.0.1:")
+    assert "Connection refused; Is the server running on that host" in text
+    assert not {"\n", "\t"} & set(text)
+    assert "secret" not in text

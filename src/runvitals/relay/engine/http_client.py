@@ -148,9 +148,17 @@ class HttpClient:
         so it must be safe to repeat.
 
         Raises:
-            OSError: could not connect, the connection was lost, or the request timed out.
-            Rejected: the TLS certificate could not be verified; retrying will not help.
+            ConnectionError: could not connect, the connection was lost, the request timed out, or the TLS
+                certificate could not be verified; it names the server.
         """
+        try:
+            return self._send_again_if_closed(method, path, body, headers)
+        except OSError as error:
+            raise ConnectionError(f"could not reach {self.url}: {error.strerror or error}") from error
+
+    def _send_again_if_closed(
+        self, method: str, path: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> ServerResponse:
         reused = self._connection is not None
         try:
             return self._send(method, path, body, headers)
@@ -176,7 +184,7 @@ class HttpClient:
             self.close()
             if isinstance(error, OSError):
                 raise  # RemoteDisconnected
-            raise ConnectionError(f"{self.url} sent an invalid HTTP response: {error!r}") from error
+            raise ConnectionError(f"invalid HTTP response: {error!r}") from error
         except OSError:
             self.close()
             raise

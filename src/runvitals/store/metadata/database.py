@@ -185,7 +185,9 @@ def _own_errors() -> Iterator[None]:
 
 
 def _text_of(error: SQLAlchemyError) -> str:
-    return str(error.orig) if isinstance(error, StatementError) else str(error)
+    """An error in one line: PostgreSQL's client library writes several."""
+    text = str(error.orig) if isinstance(error, StatementError) else str(error)
+    return "; ".join(line.strip() for line in text.splitlines() if line.strip())
 
 
 class ReadOnlyDatabase(Database):

@@ -132,5 +132,5 @@ def test_check_accepts_a_valid_token(url: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_check_raises_for_an_unreachable_server() -> None:
-    with pytest.raises(OSError, match=r"could not connect to http://127\.0\.0\.1:1: .*refused"):
+    with pytest.raises(OSError, match=r"could not reach http://127\.0\.0\.1:1: .*refused"):
         login.check("http://127.0.0.1:1", "rvt_x")

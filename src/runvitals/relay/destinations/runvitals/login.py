@@ -80,7 +80,7 @@ def check(url: str, secret: str) -> None:
     try:
         response = client.request("GET", _ABOUT, None, {"Authorization": f"Bearer {secret}"})
     except OSError as error:
-        raise OSError(f"could not connect to {url}: {error}; the token was not saved") from error
+        raise OSError(f"{error}; the token was not saved") from error
     finally:
         client.close()
     if response.status == 403:  # independent of the token: the server does not use this host name
