@@ -111,3 +111,14 @@ def test_numbers_are_exported_exactly(tmp_path_factory: pytest.TempPathFactory, 
     main(["export", "abc", "--dir", str(directory), "-o", str(directory / "out.csv")])
     read = [float(row["v"]) for row in csv.DictReader((directory / "out.csv").read_text().splitlines())]
     assert [struct.pack("<d", v) for v in read] == [struct.pack("<d", v) for v in values]
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux")
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_a_full_disk_is_named_with_what_to_do(
+    two_hosts: None, capsys: pytest.CaptureFixture[str], format: str
+) -> None:
+    assert main(["export", "abc", "--format", format, "-o", "/dev/full"]) == 1
+    assert capsys.readouterr().err == (
+        "runvitals: /dev/full: No space left on device; free disk space, or choose a folder on another disk\n"
+    )

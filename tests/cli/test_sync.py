@@ -95,6 +95,16 @@ def test_server_that_is_down_is_named_with_the_reason(
     assert "Errno" not in reported
 
 
+def test_missing_package_is_named_with_the_extra_that_installs_it(
+    data: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    monkeypatch.delitem(sys.modules, "runvitals.relay.destinations.files.arrow_formats", raising=False)
+    assert main(["sync", "one", "--to", f"files:{data}/out?format=parquet"]) == 1
+    reported = capsys.readouterr().err
+    assert "runvitals: files requires pyarrow: pip install 'runvitals[parquet]'\n" in reported
+
+
 def test_failing_run_does_not_block_others(
     data: Path, receiver: Receiver, capsys: pytest.CaptureFixture[str]
 ) -> None:

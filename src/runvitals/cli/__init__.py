@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from types import ModuleType
 
+from runvitals.cli.error_text import error_text
 from runvitals.environment import redaction
 from runvitals.terminal import harmless_output, inert
 from runvitals.version import __version__
@@ -64,8 +65,7 @@ def _run(words: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, LookupError, OSError) as error:
-        text = error.args[0] if isinstance(error, LookupError) and error.args else error
-        print(f"runvitals: {inert(redaction.text(str(text)))}", file=sys.stderr)
+        print(f"runvitals: {inert(redaction.text(error_text(error)))}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -10,7 +10,7 @@ import csv
 import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TextIO, get_args
@@ -78,7 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.keys and next(iter(rows()), None) is None:
         raise ValueError(_no_match(arguments.keys, journal.keys))
     origins = ("host", "rank", "step") if arguments.history else ("host",)
-    with ExitStack() as files:
+    with _naming_output(arguments.output), ExitStack() as files:
         out = sys.stdout if sys.stdout.isatty() else raw(sys.stdout)
         if arguments.output:
             out = files.enter_context(open(arguments.output, "w", encoding="utf-8", newline=""))
@@ -86,9 +86,23 @@ def run(arguments: argparse.Namespace) -> int:
             write_csv(rows, origins, out)
         else:
             write_jsonl(rows(), "data" if arguments.history else "metrics", out)
+        out.flush()
     for problem in journal.problems:
         print(f"runvitals: {problem}", file=sys.stderr)
     return 0
+
+
+@contextmanager
+def _naming_output(path: str | None) -> Iterator[None]:
+    """Add the name of the output to errors of writing to it, which name no file."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        if error.filename is None:
+            error.filename = path or "standard output"
+        raise
 
 
 def _no_match(wanted: Sequence[str], keys: Sequence[str]) -> str:

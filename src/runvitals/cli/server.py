@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
         try:
             metadata_store = stack.enter_context(open_metadata_store(address))
         except MetadataStoreError as error:
-            raise OSError(str(error)) from None
+            raise OSError(str(error)) from error
         pairing.pair(store, metadata_store)
         is_public = not serve.is_loopback_address(listener)
         if is_public:

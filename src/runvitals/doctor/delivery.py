@@ -69,10 +69,11 @@ def _destination(text: str, environ: Mapping[str, str]) -> Finding:
             return _server(spec.text, environ)
         with tempfile.TemporaryDirectory(prefix="runvitals-doctor-") as folder:
             context = Context("doctor", folder, os.getcwd(), {}, lambda: None, lambda text: None)
-            spec.factory()(spec.address, context).close()
+            spec.create(context).close()
     except ModuleNotFoundError as error:
-        why = f"requires {error.name}, which is not installed"
-        return Finding("delivery", text, "FAIL", why, f"pip install 'runvitals[{spec.name}]'")
+        package = error.name or "a package"
+        why = f"requires {package}, which is not installed"
+        return Finding("delivery", text, "FAIL", why, spec.installation(package))
     except (ValueError, ImportError, Rejected, OSError) as error:
         why = str(error) or type(error).__name__
         return Finding("delivery", text, "FAIL", why, remedy(why))

@@ -14,3 +14,6 @@ BUILT_IN: dict[str, str] = {
     "tensorboard": "runvitals.relay.destinations.tensorboard.destination:TensorBoardDestination",
     "wandb": "runvitals.relay.destinations.wandb.destination:WandbDestination",
 }
+
+# The extra that installs the packages of a destination, if it needs any.
+EXTRAS = {"cloudwatch": "cloudwatch", "files": "parquet", "mlflow": "mlflow"}

@@ -104,8 +104,7 @@ class RunDelivery:
                 self.request_stop,
                 self._environ,
             )
-            spec = self.cursor.spec
-            self._destination = spec.factory()(spec.address, context)
+            self._destination = self.cursor.spec.create(context)
         return self._destination
 
     def close(self) -> None:

@@ -9,8 +9,8 @@ from typing import cast
 
 from runvitals.environment import redaction
 from runvitals.journal.paths import safe_name
-from runvitals.relay.destination import Factory
-from runvitals.relay.destinations import BUILT_IN
+from runvitals.relay.destination import Context, Destination, Factory
+from runvitals.relay.destinations import BUILT_IN, EXTRAS
 
 ENTRY_POINTS = "runvitals.destinations"
 
@@ -66,6 +66,27 @@ class DestinationSpec:
     def shown(self) -> str:
         """The text without its secrets, for files and messages."""
         return redaction.text(self.text)
+
+    def create(self, context: Context) -> Destination:
+        """The destination.
+
+        Raises:
+            ValueError: unknown destination, or invalid address.
+            ModuleNotFoundError: it requires a package that is not installed; the text says how to install it.
+            ImportError: it could not be imported.
+        """
+        try:
+            return self.factory()(self.address, context)
+        except ModuleNotFoundError as error:
+            package = error.name or "a package"
+            raise ModuleNotFoundError(
+                f"{self.name} requires {package}: {self.installation(package)}", name=error.name
+            ) from error
+
+    def installation(self, package: str) -> str:
+        """The command that installs a package for this destination."""
+        extra = EXTRAS.get(self.name)
+        return f"pip install 'runvitals[{extra}]'" if extra else f"pip install {package}"
 
     def factory(self) -> Factory:
         """The factory of this destination.

@@ -31,7 +31,7 @@ class FolderLock:
         try:
             self._fd = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
         except OSError as error:
-            raise StoreError(f"the store in {folder} is not writable: {error.strerror}") from error
+            raise _not_writable(folder, error) from error
         private_files.restrict(path)
         try:
             _lock(self._fd)
@@ -42,11 +42,19 @@ class FolderLock:
             raise StoreError(
                 f"the store in {folder} is in use by {owner}: stop it first, or use another folder"
             ) from error
-        os.ftruncate(self._fd, 0)
-        os.write(self._fd, f"{os.getpid()}\n".encode("ascii"))
+        try:
+            os.ftruncate(self._fd, 0)
+            os.write(self._fd, f"{os.getpid()}\n".encode("ascii"))
+        except OSError as error:
+            os.close(self._fd)
+            raise _not_writable(folder, error) from error
 
     def close(self) -> None:
         os.close(self._fd)
+
+
+def _not_writable(folder: str, error: OSError) -> StoreError:
+    return StoreError(f"the store in {folder} is not writable: {error.strerror}")
 
 
 def _lock(fd: int) -> None:
