@@ -1,26 +1,84 @@
-"""While serving, the interpreter has other settings."""
+"""A serving process: the settings of its interpreter, and its end."""
 
 from __future__ import annotations
 
-import gc
+import json
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
 
-from runvitals.server.app import create_app
-from runvitals.server.http import serve
+from tests.patience import PATIENCE_S
+
+ROOT = Path(__file__).parents[3]
+PENDING = 20
 
 
-def test_interpreter_settings_are_restored(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    def settings() -> tuple[object, ...]:
-        return gc.get_threshold(), gc.get_freeze_count() > 0, sys.getswitchinterval()
+class Served:
+    """The program, and the lines that it prints."""
 
-    before = settings()
-    while_serving = []
-    monkeypatch.setattr(serve.Server, "run", lambda self, sockets: while_serving.append(settings()))
-    monkeypatch.setattr(serve, "configure", lambda log_format: None)
-    monkeypatch.setattr(signal, "signal", lambda number, handler: None)
-    serve.serve(create_app(str(tmp_path)), serve.listen(0))
-    assert while_serving == [((20_000, *before[0][1:]), True, pytest.approx(0.001))]  # type: ignore[index]
-    assert settings() == before
+    def __init__(self, stderr: Path) -> None:
+        self.stderr = stderr
+        with stderr.open("w") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.server.http.program"],
+                cwd=ROOT,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+        self.url = self.line()["url"]
+
+    def line(self) -> Any:
+        assert self.process.stdout is not None
+        return json.loads(self.process.stdout.readline())
+
+    def stop(self) -> None:
+        self.process.send_signal(signal.SIGTERM)
+
+    def close(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path / "stderr")
+    yield served
+    served.close()
+
+
+def test_interpreter_settings_are_changed_while_serving(served: Served) -> None:
+    while_serving = httpx.get(f"{served.url}/settings", timeout=PATIENCE_S).json()
+    served.stop()
+    ended = served.line()
+    assert served.process.wait(PATIENCE_S) == 0
+    assert while_serving == {"gc": [20_000, *ended["before"]["gc"][1:]], "frozen": True, "switch_s": 0.001}
+    assert ended["after"] == ended["before"]
+
+
+def test_requests_that_are_unanswered_at_the_end_get_503_and_no_traceback(served: Served) -> None:
+    with ThreadPoolExecutor(PENDING) as clients:
+        asked = [
+            clients.submit(httpx.get, f"{served.url}/{number}", timeout=PATIENCE_S)
+            for number in range(PENDING)
+        ]
+        for _ in range(PENDING):
+            assert "pending" in served.line()
+        served.stop()
+        answers = [answer.result() for answer in asked]
+    assert served.process.wait(PATIENCE_S) == 0
+    assert {answer.status_code for answer in answers} == {503}
+    assert answers[0].json() == {"error": "the server is shutting down: try again later"}
+    assert answers[0].headers["retry-after"] == "1"
+    logged = served.stderr.read_text()
+    assert "Traceback" not in logged
+    assert logged.count("request failed") == PENDING

@@ -6,6 +6,7 @@ seconds is limited; further ones are counted.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import sys
@@ -15,6 +16,7 @@ from typing import Any, Literal, TextIO
 
 import anyio
 from fastapi import FastAPI
+from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.environment.redaction import hide
@@ -26,6 +28,7 @@ SLOW_S = 1.0
 _MAX_LINES = 50
 _PER_S = 10.0
 _MAX_PATH_CHARACTERS = 300
+_CLOSING = "the server is shutting down: try again later"
 
 log = logging.getLogger("runvitals.access")
 
@@ -34,6 +37,7 @@ def configure(format: LogFormat, stream: TextIO | None = None) -> None:
     """Write all log records of this process, including uvicorn's, to stderr in one format."""
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if format == "json" else TextLines())
+    handler.addFilter(_is_not_cancelled)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
@@ -42,6 +46,11 @@ def configure(format: LogFormat, stream: TextIO | None = None) -> None:
         logger = logging.getLogger(name)
         logger.handlers.clear()
         logger.propagate = True
+
+
+def _is_not_cancelled(record: logging.LogRecord) -> bool:
+    """Whether a record is anything but the traceback of a cancelled request: `AccessLog` logs the request."""
+    return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
 class JsonLines(logging.Formatter):
@@ -111,6 +120,12 @@ class AccessLog:
 
         try:
             await self._app(scope, receive, send_and_note)
+        except asyncio.CancelledError:
+            # uvicorn cancels what is unanswered a while after the signal to stop, and would answer 500.
+            if status or not self.closing.is_set():
+                raise
+            answer = JSONResponse({"error": _CLOSING}, status_code=503, headers={"retry-after": "1"})
+            await answer(scope, receive, send_and_note)
         finally:
             took_s = self._clock_s() - began_s
             if status >= 400 or (took_s > SLOW_S and not waits):
