@@ -13,6 +13,7 @@ from subprocess import Popen
 import pytest
 
 from runvitals.journal import frames
+from runvitals.query import open_run
 from tests.patience import PATIENCE_S
 from tests.sdk.runs import Journals, end_group, environment, eventually, finished
 
@@ -67,6 +68,11 @@ def test_exit_code_is_that_of_the_command(
     end = journals.end()
     assert (end["state"], end["exit_code"]) == ("failed" if code else "finished", code)
     assert len(journals.samples()) >= 2
+
+
+def test_the_command_is_recorded_even_if_it_ends_at_once(command: Command, tmp_path: Path) -> None:
+    assert finished(command("true", "--password", "hunter2", options=("--run-id", "abc")))[0] == 0
+    assert open_run("abc", str(tmp_path)).facts.command == ["true", "--password", "***"]
 
 
 def test_stdin_and_stdout_are_passed_through(command: Command) -> None:

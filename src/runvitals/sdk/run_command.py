@@ -10,6 +10,7 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
+from runvitals.environment import redaction
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import boot_id
 from runvitals.journal.writer import JournalWriter
@@ -88,7 +89,11 @@ class _CommandRun:
         journal = self._journal("console", os.getpid()) if self._values["console"] else None
         output = ConsoleCapture(journal) if journal is not None else None
         pid = self._start(output)
-        about = self._identity.about(self._values, self._directory)
+        # A command that ends at once is gone before the monitor can read its command line.
+        about = {
+            **self._identity.about(self._values, self._directory),
+            "command": redaction.command(self._command),
+        }
         monitor, fallback = self._monitor(pid, about)
         name = self._values["name"] or about["default_name"]
         project = self._values["project"]
