@@ -41,6 +41,14 @@ from tests.server.client import Client
         ("runs/brave-otter-1/metrics?t0=5&t1=4", 422, "t1 (4) is before t0 (5)"),
         ("runs/brave-otter-1/metrics?resolution=fine", 422, "'auto' or 'raw'"),
         ("runs/brave-otter-1/live?after=junk", 422, "expected writer:number"),
+        (
+            "runs?projct=digits",
+            422,
+            "unknown parameter 'projct'; expected one of after, deleted, desc",
+        ),
+        ("runs/brave-otter-1/metrics?key=cpu", 422, "unknown parameter 'key'; expected one of after, device"),
+        ("latest?keys=cpu&stat=running", 422, "unknown parameter 'stat'; expected one of deleted, device"),
+        ("about?limit=1", 422, "unknown parameter 'limit'; this route has none"),
     ],
 )
 def test_errors_name_what_is_wrong_and_what_is_allowed(

@@ -1,0 +1,33 @@
+"""Rejects query parameters that a route does not have. A misspelled filter would otherwise be ignored, and
+the answer would be about other runs than the client means.
+"""
+
+from __future__ import annotations
+
+from fastapi import HTTPException, Request
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+_MAX_SHOWN_CHARACTERS = 100
+
+
+async def check_known_parameters(request: Request) -> None:
+    """
+    Raises:
+        HTTPException: 422 for a query parameter that the route does not have; the text lists those it has.
+    """
+    if not request.query_params:
+        return
+    route = request.scope["route"]
+    assert isinstance(route, APIRoute)
+    known = _query_parameters(route.dependant)
+    unknown = next((name for name in request.query_params if name not in known), None)
+    if unknown is not None:
+        expected = f"expected one of {', '.join(sorted(known))}" if known else "this route has none"
+        raise HTTPException(422, f"unknown parameter {unknown[:_MAX_SHOWN_CHARACTERS]!r}; {expected}")
+
+
+def _query_parameters(dependant: Dependant) -> set[str]:
+    """The names of a function's query parameters, and of those of its dependencies."""
+    own = {parameter.alias for parameter in dependant.query_params}
+    return own.union(*map(_query_parameters, dependant.dependencies))
