@@ -118,14 +118,14 @@ def calls_table(calls: Sequence[Calls]) -> str:
 def losses_table(losses: Sequence[Losses]) -> str:
     rows = [
         [
-            one.label,
-            str(one.kills),
-            f"{one.lost} of {one.accepted}",
-            f"{one.samples_lost} of {one.samples}" if one.samples else "–",
-            str(one.damaged) if one.samples else "–",
-            one.noticed(),
+            loss.label,
+            str(loss.kills),
+            f"{loss.lost} of {loss.accepted}",
+            f"{loss.samples_lost} of {loss.samples}" if loss.samples else "–",
+            str(loss.damaged) if loss.samples else "–",
+            loss.noticed(),
         ]
-        for one in losses
+        for loss in losses
     ]
     return table(
         ["kill -9", "kills", "rows lost", "samples lost", "damaged records", "on record after"], rows
