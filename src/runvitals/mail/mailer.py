@@ -1,0 +1,262 @@
+"""`Mailer`: the queue of mail and the thread that sends it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import secrets
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import format_datetime
+from typing import Final
+
+from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.mail.messages import Message, trial
+from runvitals.mail.settings import MailSettings, mail_settings
+from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
+from runvitals.model.account_names import address_key, domain_key
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.outgoing_mail import NewMail, WaitingMail
+from runvitals.store.supervised_thread import SupervisedThread
+
+MAX_AN_HOUR: Final = 20
+"""Mails to one address; others wait. Those about security do not count the hour."""
+KEPT_MS: Final = 30 * 86_400_000
+"""How long the queue remembers that a mail was sent, without its text."""
+_HOUR_MS: Final = 3_600_000
+_MINUTE_MS: Final = 60_000
+_RETRIES_MS: Final = (_MINUTE_MS, 5 * _MINUTE_MS, 30 * _MINUTE_MS, 2 * _HOUR_MS, 6 * _HOUR_MS)
+_POLL_S: Final = 5.0
+_LONGEST_PAUSE_S: Final = 300.0
+
+log = logging.getLogger("runvitals.mail")
+
+
+class Mailer:
+    """Sends messages. All methods are thread-safe.
+
+    Servers that share a metadata store share the queue. A message is sent at least once: again if a server
+    dies while the mail server accepts it, with the same `Message-ID`.
+
+    Args:
+        box: encrypts what waits, because links hold secrets.
+        clock: the time now, ms UTC.
+        environment: where `RUNVITALS_SMTP_URL` and others are; they take precedence over the settings.
+
+    Attributes:
+        thread: sends what is due; start and close it. It reports that the mail server cannot be used.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        box: SecretBox,
+        clock: Callable[[], int],
+        environment: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._queue = metadata_store.accounts.outgoing_mail
+        self._stored = metadata_store.accounts.settings
+        self._box = box
+        self._clock = clock
+        self._environment = environment
+        self._new = threading.Event()
+        self.thread = SupervisedThread(
+            "mail", self._turn, wake=self._new.set, longest_pause_s=_LONGEST_PAUSE_S
+        )
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is a mail server, and the sender and the URL of this server are known."""
+        try:
+            return self.settings() is not None
+        except (ValueError, SecretUnreadable):
+            return False
+
+    def settings(self) -> MailSettings | None:
+        """How mail is sent; None if there is no mail server.
+
+        Raises:
+            ValueError: a setting is invalid or missing; the text says which.
+            SecretUnreadable: the key file is another one.
+        """
+        return mail_settings(self._stored.all(), self._environment, self._box)
+
+    def send(self, message: Message, address: str, now_ms: int, *, discarded: bool = False) -> bool:
+        """Put a message into the queue; returns whether mail is configured. If not, nothing is written.
+
+        Args:
+            discarded: only take as long as if it were sent, where the answer must not show whether an account
+                exists.
+
+        Raises:
+            ValueError: not an e-mail address.
+        """
+        mail = self.prepare(message, address, now_ms, discarded=discarded)
+        if mail is None:
+            return False
+        self._queue.add(mail)
+        self._new.set()
+        return True
+
+    def prepare(
+        self, message: Message, address: str, now_ms: int, *, discarded: bool = False
+    ) -> NewMail | None:
+        """A mail to put into the queue in the transaction of what it reports, with `outgoing_mail.add_mail`.
+
+        None if mail is not configured. Raises as `send`.
+        """
+        key = address_key(address)
+        settings = self.settings() if self.configured else None
+        if settings is None:
+            return None
+        texts = {
+            "subject": message.subject,
+            "text": message.text(settings.url, settings.organisation),
+            "html": message.html(settings.url, settings.organisation),
+        }
+        message_id = f"<{secrets.token_hex(16)}@{domain_key(settings.sender.rpartition('@')[2])}>"
+        return NewMail(
+            message_id,
+            message.kind,
+            address.strip(),
+            key,
+            message.security,
+            self._box.seal(json.dumps(texts).encode(), _purpose(message_id)),
+            now_ms,
+            now_ms + message.life_ms,
+            discarded,
+        )
+
+    def send_trial(self, address: str) -> None:
+        """Send a message now, without the queue, to see whether mail arrives.
+
+        Raises:
+            ValueError: not an address, or mail is not configured; the text says what is missing.
+            SecretUnreadable: the key file is another one.
+            MailServerUnavailable: the mail server cannot be used.
+            MailRefused: it refused the message.
+        """
+        settings = self.settings()
+        mail = self.prepare(trial(), address, self._clock())
+        if settings is None or mail is None:
+            raise ValueError("there is no mail server: the setting smtp_url is missing")
+        waiting = WaitingMail(
+            0,
+            mail.message_id,
+            mail.kind,
+            mail.address,
+            mail.address_key,
+            mail.security,
+            mail.sealed,
+            mail.created_ms,
+            0,
+        )
+        with SmtpConnection(settings.server) as connection:
+            self._deliver(connection, settings, waiting)
+
+    def send_due(self) -> int:
+        """Send what is due; returns how many were sent.
+
+        Raises:
+            MailServerUnavailable: the mail server cannot be used; the mails wait.
+            ValueError, SecretUnreadable: a setting is invalid; the mails wait.
+        """
+        now_ms = self._clock()
+        given_up = self._queue.give_up(now_ms)
+        if given_up:
+            log.warning("gave up mails that could not be sent in time", extra={"fields": {"mails": given_up}})
+        settings = self.settings()
+        if settings is None:
+            return 0
+        due = [mail for mail in self._queue.due(now_ms) if not self._over_limit(mail, now_ms)]
+        if not due:
+            return 0
+        sent = 0
+        with SmtpConnection(settings.server) as connection:
+            for mail in due:
+                if self.thread.closing.is_set():
+                    break
+                sent += self._attempt(connection, settings, mail)
+        return sent
+
+    def purge(self, now_ms: int) -> int:
+        """Forget mails that ended long ago; returns how many."""
+        return self._queue.purge(now_ms - KEPT_MS)
+
+    def _turn(self) -> bool:
+        self._new.wait(_POLL_S)
+        self._new.clear()
+        if self.thread.closing.is_set():
+            return False
+        self.send_due()
+        return True
+
+    def _over_limit(self, mail: WaitingMail, now_ms: int) -> bool:
+        """Postpone a mail to someone who got many within the hour."""
+        if mail.security:
+            return False
+        times_ms = self._queue.sent_since(mail.address_key, now_ms - _HOUR_MS)
+        if len(times_ms) < MAX_AN_HOUR:
+            return False
+        self._queue.postpone(mail, times_ms[-MAX_AN_HOUR] + _HOUR_MS, tries=mail.tries)
+        return True
+
+    def _attempt(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> bool:
+        now_ms = self._clock()
+        # Again, for each: those sent before it in this turn count.
+        if self._over_limit(mail, now_ms) or not self._queue.claim(mail, now_ms):
+            return False
+        about = {"fields": {"mail": mail.id, "kind": mail.kind}}
+        try:
+            self._deliver(connection, settings, mail)
+        except MailServerUnavailable as error:
+            self._queue.postpone(mail, now_ms, error=str(error), tries=mail.tries)
+            raise
+        except MailRefused as error:
+            if error.permanent:
+                self._queue.failed(mail, str(error), now_ms, bad_address=error.bad_address)
+                log.warning("the mail server refused a mail: %s", error, extra=about)
+            else:
+                wait_ms = _RETRIES_MS[min(mail.tries, len(_RETRIES_MS) - 1)]
+                self._queue.postpone(mail, now_ms + wait_ms, error=str(error), tries=mail.tries + 1)
+            return False
+        except SecretUnreadable as error:
+            self._queue.failed(mail, str(error), now_ms, bad_address=False)
+            log.error("a mail cannot be decrypted: %s", error, extra=about)
+            return False
+        self._queue.sent(mail, now_ms)
+        return True
+
+    def _deliver(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> None:
+        texts = json.loads(self._box.open(mail.sealed, _purpose(mail.message_id)))
+        connection.send(_email(mail, texts, settings), settings.sender, _route(mail.address))
+
+
+def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) -> EmailMessage:
+    built = EmailMessage(policy=SMTP)  # rejects line breaks in headers
+    local, _, domain = settings.sender.rpartition("@")
+    to_local, _, to_domain = _route(mail.address).rpartition("@")
+    built["From"] = Address(settings.organisation, local, domain)
+    built["To"] = Address("", to_local, to_domain)
+    built["Subject"] = texts["subject"]
+    built["Date"] = format_datetime(datetime.fromtimestamp(mail.created_ms / 1000, timezone.utc))
+    built["Message-ID"] = mail.message_id
+    built["Auto-Submitted"] = "auto-generated"
+    built.set_content(texts["text"])
+    built.add_alternative(texts["html"], subtype="html")
+    return built
+
+
+def _route(address: str) -> str:
+    """The address for the mail server: the domain in ASCII."""
+    local, _, domain = address.rpartition("@")
+    return f"{local}@{domain_key(domain)}"
+
+
+def _purpose(message_id: str) -> str:
+    return f"mail:{message_id}"

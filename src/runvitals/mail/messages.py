@@ -1,0 +1,367 @@
+"""Every message that the server sends: its subject, its text and where its link leads.
+
+Secrets of links are in the fragment of the URL, which browsers send to no server: neither logs nor proxies
+see them. What users wrote (names, texts of invitations) is shown on one line, without control characters.
+"""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+_MAX_VALUE = 500
+_IGNORE = "If this was not you, no action is needed: nothing happens unless the link is opened."
+_NOT_YOU = (
+    "If this was not you, change your password now, end all sessions and revoke the keys you do not know."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to this server. `path` begins with a slash; a secret is in its fragment."""
+
+    label: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message, before it is known to whom.
+
+    Attributes:
+        kind: its name in the queue and in logs.
+        security: sent however many messages this person got within the hour.
+        life_ms: it is no longer sent after this time, because its link has expired or it is old news.
+    """
+
+    kind: str
+    subject: str
+    paragraphs: tuple[str, ...]
+    link: Link | None = None
+    security: bool = False
+    life_ms: int = DAY_MS
+
+    def text(self, url: str, organisation: str) -> str:
+        """The plain text. `url`: the address of this server, as users know it."""
+        parts = list(self.paragraphs)
+        if self.link is not None:
+            parts.append(f"{self.link.label}:\n{_absolute(url, self.link)}")
+        parts.append(f"-- \n{_sender(url, organisation)}")
+        return "\n\n".join(parts) + "\n"
+
+    def html(self, url: str, organisation: str) -> str:
+        """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
+        parts = [f"<p>{html.escape(paragraph)}</p>" for paragraph in self.paragraphs]
+        if self.link is not None:
+            address = html.escape(_absolute(url, self.link))
+            parts.append(f'<p><a href="{address}">{html.escape(self.link.label)}</a></p><p>{address}</p>')
+        parts.append(f"<hr><p><small>{html.escape(_sender(url, organisation))}</small></p>")
+        return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{"".join(parts)}</body></html>'
+
+
+def confirm_address(name: str, address: str, token: str) -> Message:
+    """To a new address of a user: its owner must confirm it."""
+    return Message(
+        "confirm_address",
+        "Confirm your e-mail address",
+        (f"The user {_line(name)} gave {_line(address)} as an e-mail address. Is it yours?", _IGNORE),
+        Link("Confirm the address (within 48 hours)", f"/-/verify#{token}"),
+        security=True,
+        life_ms=2 * DAY_MS,
+    )
+
+
+def already_registered(name: str) -> Message:
+    """To the owner of an address with which someone tried to sign up."""
+    return Message(
+        "already_registered",
+        "You already have an account",
+        (
+            f"Someone tried to sign up with this e-mail address. It belongs to your account {_line(name)}.",
+            "If this was you, sign in with it, or reset your password on the sign-in page.",
+        ),
+        Link("Sign in", "/-/login"),
+    )
+
+
+def address_already_used(name: str) -> Message:
+    """To the owner of an address that another user tried to add."""
+    return Message(
+        "address_already_used",
+        "Someone tried to add your e-mail address",
+        (
+            "Another user tried to add this e-mail address to their account. "
+            f"It stays with your account {_line(name)}; nothing was changed.",
+        ),
+        security=True,
+    )
+
+
+def reset_password(name: str, token: str) -> Message:
+    """To someone who forgot the password."""
+    return Message(
+        "reset_password",
+        "Reset your password",
+        (f"Someone asked to reset the password of your account {_line(name)}.", _IGNORE),
+        Link("Choose a new password (within 60 minutes)", f"/-/reset#{token}"),
+        security=True,
+        life_ms=HOUR_MS,
+    )
+
+
+def reset_by_provider(name: str, providers: Sequence[str]) -> Message:
+    """To someone who asked to reset a password but signs in elsewhere."""
+    return Message(
+        "reset_by_provider",
+        "How you sign in",
+        (
+            f"Someone asked to reset the password of your account {_line(name)}, which has none: you sign in "
+            f"with {_listed(providers)}.",
+        ),
+        Link("Sign in", "/-/login"),
+        security=True,
+        life_ms=HOUR_MS,
+    )
+
+
+def password_changed(name: str) -> Message:
+    """To a user whose password is another one now."""
+    return _account_changed(
+        "password_changed",
+        "Your password was changed",
+        f"The password of your account {_line(name)} was changed. All other sessions have ended.",
+    )
+
+
+def primary_address_changed(name: str, old: str, new: str) -> Message:
+    """To the old and the new primary address."""
+    return _account_changed(
+        "primary_address_changed",
+        "Your primary e-mail address was changed",
+        f"The primary address of your account {_line(name)} is now {_line(new)}; it was {_line(old)}.",
+    )
+
+
+def address_deleted(name: str, address: str) -> Message:
+    """To the primary address, when another one was deleted."""
+    return _account_changed(
+        "address_deleted",
+        "An e-mail address was removed from your account",
+        f"The address {_line(address)} was removed from your account {_line(name)}.",
+    )
+
+
+def new_browser(name: str, ip: str, agent: str, time_ms: int) -> Message:
+    """To a user who signed in with a browser that was not used before."""
+    return _account_changed(
+        "new_browser",
+        "New sign-in to your account",
+        f"A new browser signed in to your account {_line(name)} on {_time(time_ms)}, from {_line(ip)}: "
+        f"{_line(agent) or 'unknown browser'}.",
+    )
+
+
+def login_linked(name: str, provider: str) -> Message:
+    """To a user who can now sign in with a provider."""
+    return _account_changed(
+        "login_linked",
+        f"You can now sign in with {_line(provider)}",
+        f"{_line(provider)} was added to the ways to sign in to your account {_line(name)}.",
+    )
+
+
+def login_unlinked(name: str, provider: str) -> Message:
+    """To a user who can no longer sign in with a provider."""
+    return _account_changed(
+        "login_unlinked",
+        f"You can no longer sign in with {_line(provider)}",
+        f"{_line(provider)} was removed from the ways to sign in to your account {_line(name)}.",
+    )
+
+
+def key_created(name: str, key_name: str, public_id: str) -> Message:
+    """To the owner of a new API key."""
+    return _account_changed(
+        "key_created",
+        "A new API key was created",
+        f"The API key {_line(key_name)} ({_line(public_id)}…) was created for {_line(name)}.",
+        "/-/settings/keys",
+    )
+
+
+def key_revoked(name: str, key_name: str, public_id: str) -> Message:
+    """To the owner of an API key that no longer works."""
+    return _account_changed(
+        "key_revoked",
+        "An API key was revoked",
+        f"The API key {_line(key_name)} ({_line(public_id)}…) of {_line(name)} was revoked.",
+        "/-/settings/keys",
+    )
+
+
+def key_ends_soon(
+    name: str, key_name: str, public_id: str, expires_ms: int, path: str = "/-/settings/keys"
+) -> Message:
+    """To the owner of an API key in use, or the administrators of its team. `path`: the page of keys."""
+    return Message(
+        "key_ends_soon",
+        f"The API key {_line(key_name)} expires soon",
+        (
+            f"The API key {_line(key_name)} ({_line(public_id)}…) of {_line(name)} stops working on "
+            f"{_time(expires_ms)}.",
+            "Rotate it to get a new one; both work for a while.",
+        ),
+        Link("Keys", path),
+    )
+
+
+def invitation(organisation_or_team: str, inviter: str, role: str, token: str, text: str = "") -> Message:
+    """To an address that is invited. `text`: what the inviter wrote."""
+    place = _line(organisation_or_team)
+    written = (f"{_line(inviter)} wrote: “{_line(text)}”",) if text.strip() else ()
+    return Message(
+        "invitation",
+        f"{_line(inviter)} invited you to {place}",
+        (f"{_line(inviter)} invited you to {place} as {_line(role)}.", *written, "The link is for you only."),
+        Link("Accept or decline", f"/-/invitation#{token}"),
+    )
+
+
+def invitation_of_user(team: str, inviter: str, role: str, text: str = "") -> Message:
+    """To a user who is invited by name; needs no secret, because they sign in."""
+    written = (f"{_line(inviter)} wrote: “{_line(text)}”",) if text.strip() else ()
+    return Message(
+        "invitation",
+        f"{_line(inviter)} invited you to {_line(team)}",
+        (f"{_line(inviter)} invited you to {_line(team)} as {_line(role)}.", *written),
+        Link("Accept or decline", "/-/settings/teams"),
+    )
+
+
+def added_to_team(team: str, role: str, by: str) -> Message:
+    """To a new member of a team."""
+    return Message(
+        "added_to_team",
+        f"You are now in the team {_line(team)}",
+        (f"{_line(by)} added you to the team {_line(team)} as {_line(role)}.",),
+        Link("The team", f"/{team}"),
+    )
+
+
+def removed_from_team(team: str, by: str) -> Message:
+    """To a former member of a team."""
+    return Message(
+        "removed_from_team",
+        f"You are no longer in the team {_line(team)}",
+        (f"{_line(by)} removed you from the team {_line(team)}. Your runs stay with the team.",),
+    )
+
+
+def team_role_changed(team: str, role: str, by: str) -> Message:
+    """To a member with another role."""
+    return Message(
+        "team_role_changed",
+        f"Your role in the team {_line(team)} was changed",
+        (f"{_line(by)} changed your role in the team {_line(team)} to {_line(role)}.",),
+        Link("The team", f"/{team}"),
+    )
+
+
+def organisation_role_changed(name: str, role: str, by: str) -> Message:
+    """To the user, and to all administrators. `role`: such as "administrator" or "billing administrator"."""
+    return Message(
+        "organisation_role_changed",
+        f"The role of {_line(name)} was changed",
+        (f"{_line(by)} changed the role of {_line(name)} in the organisation to {_line(role)}.",),
+        security=True,
+    )
+
+
+def account_suspended(name: str) -> Message:
+    """To a suspended user."""
+    return Message(
+        "account_suspended",
+        "Your account was suspended",
+        (f"An administrator suspended your account {_line(name)}. Its sessions and keys stop working.",),
+        security=True,
+    )
+
+
+def account_reactivated(name: str) -> Message:
+    """To a user who is no longer suspended."""
+    return Message(
+        "account_reactivated",
+        "Your account was reactivated",
+        (f"An administrator reactivated your account {_line(name)}.",),
+        Link("Sign in", "/-/login"),
+        security=True,
+    )
+
+
+def account_deleted(name: str) -> Message:
+    """To a user who is deleted. Send it before the addresses are removed."""
+    return Message(
+        "account_deleted",
+        "Your account was deleted",
+        (f"The account {_line(name)} was deleted, with its keys, sessions and personal projects.",),
+        security=True,
+    )
+
+
+def export_ready(name: str, path: str) -> Message:
+    """To a user whose data can be downloaded. `path`: of the page that offers the download."""
+    return Message(
+        "export_ready",
+        "The copy of your data is ready",
+        (f"The data of your account {_line(name)} can be downloaded after signing in.",),
+        Link("Download", path),
+    )
+
+
+def settings_changed(by: str, names: Sequence[str]) -> Message:
+    """To all administrators, when a setting that matters to security was changed."""
+    return Message(
+        "settings_changed",
+        "Settings of the organisation were changed",
+        (f"{_line(by)} changed these settings of the organisation: {_listed(names)}.",),
+        Link("Settings", "/-/organisation/settings"),
+        security=True,
+    )
+
+
+def trial() -> Message:
+    """To an administrator who checks whether mail arrives."""
+    return Message(
+        "trial", "Mail works", ("This message shows that the server can send mail.",), security=True
+    )
+
+
+def _account_changed(kind: str, subject: str, what: str, path: str = "/-/settings/security") -> Message:
+    return Message(kind, subject, (what, _NOT_YOU), Link("Settings", path), security=True)
+
+
+def _line(text: str) -> str:
+    """A user's text on one line, without characters that are invisible or reverse text."""
+    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
+    return " ".join(shown.split())[:_MAX_VALUE]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(_line, names))
+
+
+def _time(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _absolute(url: str, link: Link) -> str:
+    return url.rstrip("/") + link.path
+
+
+def _sender(url: str, organisation: str) -> str:
+    return f"Sent by {_line(organisation)}, {url}. This message was generated; replies are not read."

@@ -1,0 +1,178 @@
+"""The queue of mail. Rows survive restarts; any number of servers may send from one queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlalchemy import Connection, delete, func, insert, select, update
+
+from runvitals.store.metadata.accounts.content_tables import outgoing_mail
+from runvitals.store.metadata.accounts.tables import email
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.text import plain_text
+
+LEASE_MS = 10 * 60_000
+"""After this time, a mail whose server died while sending it is sent again."""
+_MAX_ERROR = 500
+
+_mail = outgoing_mail.c
+
+
+@dataclass(frozen=True, slots=True)
+class NewMail:
+    """A mail for the queue. `sealed`: subject and text, encrypted. `discarded`: it is never sent; the row is
+    written so that an answer takes as long as if it were."""
+
+    message_id: str
+    kind: str
+    address: str
+    address_key: str
+    security: bool
+    sealed: bytes
+    created_ms: int
+    give_up_ms: int
+    discarded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class WaitingMail:
+    """A mail that is due. `tries`: attempts so far."""
+
+    id: int
+    message_id: str
+    kind: str
+    address: str
+    address_key: str
+    security: bool
+    sealed: bytes
+    created_ms: int
+    tries: int
+
+
+@dataclass(frozen=True, slots=True)
+class MailQueueLength:
+    """How many mails wait, and since when the oldest one does."""
+
+    waiting: int
+    oldest_ms: int | None
+
+
+def add_mail(connection: Connection, mail: NewMail) -> None:
+    """Put a mail into the queue, in the transaction of what it reports."""
+    values = {
+        "message_id": mail.message_id,
+        "kind": mail.kind,
+        "address": mail.address,
+        "address_key": mail.address_key,
+        "security": mail.security,
+        "sealed": None if mail.discarded else mail.sealed,
+        "created_ms": mail.created_ms,
+        "next_ms": mail.created_ms,
+        "give_up_ms": mail.give_up_ms,
+        "tries": 0,
+        "state": "discarded" if mail.discarded else "waiting",
+        "ended_ms": mail.created_ms if mail.discarded else None,
+    }
+    connection.execute(insert(outgoing_mail).values(values))
+
+
+class OutgoingMailTable:
+    """The queue of mail."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, mail: NewMail) -> None:
+        """Put a mail into the queue."""
+        self._database.write(lambda connection: add_mail(connection, mail))
+
+    def due(self, now_ms: int, limit: int = 50) -> list[WaitingMail]:
+        """Mails to send now, the oldest first."""
+        columns = [_mail[name] for name in WaitingMail.__dataclass_fields__]
+        waiting = select(*columns).where(
+            _mail.state == "waiting", _mail.next_ms <= now_ms, _mail.give_up_ms > now_ms
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(waiting.order_by(_mail.id).limit(limit))
+            return [WaitingMail(**row._asdict()) for row in rows]
+
+    def claim(self, mail: WaitingMail, now_ms: int) -> bool:
+        """Begin an attempt; False if another server has begun one or has sent it."""
+        free = (_mail.id == mail.id, _mail.state == "waiting", _mail.next_ms <= now_ms)
+        values = {"next_ms": now_ms + LEASE_MS, "tries": mail.tries + 1}
+        claim = update(outgoing_mail).where(*free, _mail.tries == mail.tries).values(values)
+        return bool(self._database.write(lambda connection: connection.execute(claim).rowcount))
+
+    def postpone(self, mail: WaitingMail, next_ms: int, *, error: str | None = None, tries: int) -> None:
+        """Try again later. `tries`: attempts so far, without those that failed for another reason."""
+        values = {"next_ms": next_ms, "tries": tries, "error": _shortened(error)}
+        self._update(mail, values)
+
+    def sent(self, mail: WaitingMail, now_ms: int) -> None:
+        """The mail server has accepted it; its text is removed, and the address works."""
+
+        def work(connection: Connection) -> None:
+            _end(connection, mail, "sent", None, now_ms)
+            works = update(email).where(email.c.address_key == mail.address_key)
+            connection.execute(
+                works.where(email.c.failing_since_ms.is_not(None)).values(failing_since_ms=None)
+            )
+
+        self._database.write(work)
+
+    def failed(self, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool) -> None:
+        """It will never arrive; its text is removed. `bad_address`: the mail server refused the address."""
+
+        def work(connection: Connection) -> None:
+            _end(connection, mail, "failed", error, now_ms)
+            if bad_address:
+                fails = update(email).where(email.c.address_key == mail.address_key)
+                first = fails.where(email.c.failing_since_ms.is_(None))
+                connection.execute(first.values(failing_since_ms=now_ms))
+
+        self._database.write(work)
+
+    def sent_since(self, address_key: str, since_ms: int) -> list[int]:
+        """When mails to this address were sent since a time, in ascending order."""
+        mine = (_mail.address_key == address_key, _mail.state == "sent", _mail.ended_ms > since_ms)
+        with self._database.read() as connection:
+            times = select(_mail.ended_ms).where(*mine).order_by(_mail.ended_ms)
+            return [ended_ms for ended_ms in connection.execute(times).scalars() if ended_ms is not None]
+
+    def give_up(self, now_ms: int) -> int:
+        """End mails whose time is over; returns how many."""
+        over = update(outgoing_mail).where(_mail.state == "waiting", _mail.give_up_ms <= now_ms)
+        ended = over.values(state="failed", sealed=None, ended_ms=now_ms)
+        return self._database.write(lambda connection: connection.execute(ended).rowcount)
+
+    def length(self) -> MailQueueLength:
+        """How long the queue is."""
+        waiting = select(func.count(), func.min(_mail.created_ms)).where(_mail.state == "waiting")
+        with self._database.read() as connection:
+            number, oldest_ms = connection.execute(waiting).one()
+        return MailQueueLength(number, oldest_ms)
+
+    def purge(self, before_ms: int) -> int:
+        """Remove mails that ended before this time; returns how many."""
+        old = delete(outgoing_mail).where(_mail.ended_ms < before_ms)
+        return self._database.write(lambda connection: connection.execute(old).rowcount)
+
+    def _update(self, mail: WaitingMail, values: dict[str, object]) -> None:
+        change = update(outgoing_mail).where(_mail.id == mail.id, _mail.state == "waiting").values(values)
+        self._database.write(lambda connection: connection.execute(change))
+
+
+def _end(
+    connection: Connection,
+    mail: WaitingMail,
+    state: Literal["sent", "failed"],
+    error: str | None,
+    now_ms: int,
+) -> None:
+    values = {"state": state, "sealed": None, "ended_ms": now_ms, "error": _shortened(error)}
+    connection.execute(update(outgoing_mail).where(_mail.id == mail.id).values(values))
+
+
+def _shortened(error: str | None) -> str | None:
+    return None if error is None else plain_text(error[:_MAX_ERROR])

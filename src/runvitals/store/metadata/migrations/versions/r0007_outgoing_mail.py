@@ -1,0 +1,43 @@
+"""The queue of mail."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0007"
+down_revision = "0006"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.create_table(
+        "outgoing_mail",
+        sa.Column("id", sa.Integer(), sa.Identity(), nullable=False),
+        sa.Column("message_id", sa.Text(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("address", sa.Text(), nullable=False),
+        sa.Column(
+            "address_key",
+            sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql"),
+            nullable=False,
+        ),
+        sa.Column("security", sa.Boolean(), nullable=False),
+        sa.Column("sealed", sa.LargeBinary()),
+        sa.Column("created_ms", sa.BigInteger(), nullable=False),
+        sa.Column("next_ms", sa.BigInteger(), nullable=False),
+        sa.Column("give_up_ms", sa.BigInteger(), nullable=False),
+        sa.Column("tries", sa.Integer(), nullable=False),
+        sa.Column("state", sa.Text(), nullable=False),
+        sa.Column("ended_ms", sa.BigInteger()),
+        sa.Column("error", sa.Text()),
+        sa.PrimaryKeyConstraint("id", name="pk_outgoing_mail"),
+        sa.CheckConstraint(
+            "state IN ('waiting', 'sent', 'failed', 'discarded')", name="ck_outgoing_mail_state"
+        ),
+        sqlite_autoincrement=True,
+    )
+    op.create_index("ix_outgoing_mail_state", "outgoing_mail", ["state", "next_ms"])
+    op.create_index("ix_outgoing_mail_address_key", "outgoing_mail", ["address_key", "ended_ms"])
