@@ -16,7 +16,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.mail.messages import Message, trial
+from runvitals.mail.messages import Message, one_line, trial
 from runvitals.mail.settings import MailSettings, mail_settings
 from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
 from runvitals.model.account_names import address_key, domain_key
@@ -241,7 +241,7 @@ def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) 
     built = EmailMessage(policy=SMTP)  # rejects line breaks in headers
     local, _, domain = settings.sender.rpartition("@")
     to_local, _, to_domain = _route(mail.address).rpartition("@")
-    built["From"] = Address(settings.organisation, local, domain)
+    built["From"] = Address(one_line(settings.organisation), local, domain)
     built["To"] = Address("", to_local, to_domain)
     built["Subject"] = texts["subject"]
     built["Date"] = format_datetime(datetime.fromtimestamp(mail.created_ms / 1000, timezone.utc))

@@ -64,12 +64,18 @@ class Message:
         return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{"".join(parts)}</body></html>'
 
 
+def one_line(text: str) -> str:
+    """A user's text on one line, without characters that are invisible or reverse text."""
+    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
+    return " ".join(shown.split())[:_MAX_VALUE]
+
+
 def confirm_address(name: str, address: str, token: str) -> Message:
     """To a new address of a user: its owner must confirm it."""
     return Message(
         "confirm_address",
         "Confirm your e-mail address",
-        (f"The user {_line(name)} gave {_line(address)} as an e-mail address. Is it yours?", _IGNORE),
+        (f"The user {one_line(name)} gave {one_line(address)} as an e-mail address. Is it yours?", _IGNORE),
         Link("Confirm the address (within 48 hours)", f"/-/verify#{token}"),
         security=True,
         life_ms=2 * DAY_MS,
@@ -82,7 +88,8 @@ def already_registered(name: str) -> Message:
         "already_registered",
         "You already have an account",
         (
-            f"Someone tried to sign up with this e-mail address. It belongs to your account {_line(name)}.",
+            "Someone tried to sign up with this e-mail address. "
+            f"It belongs to your account {one_line(name)}.",
             "If this was you, sign in with it, or reset your password on the sign-in page.",
         ),
         Link("Sign in", "/-/login"),
@@ -96,7 +103,7 @@ def address_already_used(name: str) -> Message:
         "Someone tried to add your e-mail address",
         (
             "Another user tried to add this e-mail address to their account. "
-            f"It stays with your account {_line(name)}; nothing was changed.",
+            f"It stays with your account {one_line(name)}; nothing was changed.",
         ),
         security=True,
     )
@@ -107,7 +114,7 @@ def reset_password(name: str, token: str) -> Message:
     return Message(
         "reset_password",
         "Reset your password",
-        (f"Someone asked to reset the password of your account {_line(name)}.", _IGNORE),
+        (f"Someone asked to reset the password of your account {one_line(name)}.", _IGNORE),
         Link("Choose a new password (within 60 minutes)", f"/-/reset#{token}"),
         security=True,
         life_ms=HOUR_MS,
@@ -120,8 +127,8 @@ def reset_by_provider(name: str, providers: Sequence[str]) -> Message:
         "reset_by_provider",
         "How you sign in",
         (
-            f"Someone asked to reset the password of your account {_line(name)}, which has none: you sign in "
-            f"with {_listed(providers)}.",
+            f"Someone asked to reset the password of your account {one_line(name)}, which has none: "
+            f"you sign in with {_listed(providers)}.",
         ),
         Link("Sign in", "/-/login"),
         security=True,
@@ -134,7 +141,7 @@ def password_changed(name: str) -> Message:
     return _account_changed(
         "password_changed",
         "Your password was changed",
-        f"The password of your account {_line(name)} was changed. All other sessions have ended.",
+        f"The password of your account {one_line(name)} was changed. All other sessions have ended.",
     )
 
 
@@ -143,7 +150,8 @@ def primary_address_changed(name: str, old: str, new: str) -> Message:
     return _account_changed(
         "primary_address_changed",
         "Your primary e-mail address was changed",
-        f"The primary address of your account {_line(name)} is now {_line(new)}; it was {_line(old)}.",
+        f"The primary address of your account {one_line(name)} is now {one_line(new)}; "
+        f"it was {one_line(old)}.",
     )
 
 
@@ -152,7 +160,7 @@ def address_deleted(name: str, address: str) -> Message:
     return _account_changed(
         "address_deleted",
         "An e-mail address was removed from your account",
-        f"The address {_line(address)} was removed from your account {_line(name)}.",
+        f"The address {one_line(address)} was removed from your account {one_line(name)}.",
     )
 
 
@@ -161,8 +169,8 @@ def new_browser(name: str, ip: str, agent: str, time_ms: int) -> Message:
     return _account_changed(
         "new_browser",
         "New sign-in to your account",
-        f"A new browser signed in to your account {_line(name)} on {_time(time_ms)}, from {_line(ip)}: "
-        f"{_line(agent) or 'unknown browser'}.",
+        f"A new browser signed in to your account {one_line(name)} on {_time(time_ms)}, from {one_line(ip)}: "
+        f"{one_line(agent) or 'unknown browser'}.",
     )
 
 
@@ -170,8 +178,8 @@ def login_linked(name: str, provider: str) -> Message:
     """To a user who can now sign in with a provider."""
     return _account_changed(
         "login_linked",
-        f"You can now sign in with {_line(provider)}",
-        f"{_line(provider)} was added to the ways to sign in to your account {_line(name)}.",
+        f"You can now sign in with {one_line(provider)}",
+        f"{one_line(provider)} was added to the ways to sign in to your account {one_line(name)}.",
     )
 
 
@@ -179,8 +187,8 @@ def login_unlinked(name: str, provider: str) -> Message:
     """To a user who can no longer sign in with a provider."""
     return _account_changed(
         "login_unlinked",
-        f"You can no longer sign in with {_line(provider)}",
-        f"{_line(provider)} was removed from the ways to sign in to your account {_line(name)}.",
+        f"You can no longer sign in with {one_line(provider)}",
+        f"{one_line(provider)} was removed from the ways to sign in to your account {one_line(name)}.",
     )
 
 
@@ -189,7 +197,7 @@ def key_created(name: str, key_name: str, public_id: str) -> Message:
     return _account_changed(
         "key_created",
         "A new API key was created",
-        f"The API key {_line(key_name)} ({_line(public_id)}…) was created for {_line(name)}.",
+        f"The API key {one_line(key_name)} ({one_line(public_id)}…) was created for {one_line(name)}.",
         "/-/settings/keys",
     )
 
@@ -199,7 +207,7 @@ def key_revoked(name: str, key_name: str, public_id: str) -> Message:
     return _account_changed(
         "key_revoked",
         "An API key was revoked",
-        f"The API key {_line(key_name)} ({_line(public_id)}…) of {_line(name)} was revoked.",
+        f"The API key {one_line(key_name)} ({one_line(public_id)}…) of {one_line(name)} was revoked.",
         "/-/settings/keys",
     )
 
@@ -210,9 +218,9 @@ def key_ends_soon(
     """To the owner of an API key in use, or the administrators of its team. `path`: the page of keys."""
     return Message(
         "key_ends_soon",
-        f"The API key {_line(key_name)} expires soon",
+        f"The API key {one_line(key_name)} expires soon",
         (
-            f"The API key {_line(key_name)} ({_line(public_id)}…) of {_line(name)} stops working on "
+            f"The API key {one_line(key_name)} ({one_line(public_id)}…) of {one_line(name)} stops working on "
             f"{_time(expires_ms)}.",
             "Rotate it to get a new one; both work for a while.",
         ),
@@ -222,23 +230,27 @@ def key_ends_soon(
 
 def invitation(organisation_or_team: str, inviter: str, role: str, token: str, text: str = "") -> Message:
     """To an address that is invited. `text`: what the inviter wrote."""
-    place = _line(organisation_or_team)
-    written = (f"{_line(inviter)} wrote: “{_line(text)}”",) if text.strip() else ()
+    place = one_line(organisation_or_team)
+    written = (f"{one_line(inviter)} wrote: “{one_line(text)}”",) if text.strip() else ()
     return Message(
         "invitation",
-        f"{_line(inviter)} invited you to {place}",
-        (f"{_line(inviter)} invited you to {place} as {_line(role)}.", *written, "The link is for you only."),
+        f"{one_line(inviter)} invited you to {place}",
+        (
+            f"{one_line(inviter)} invited you to {place} as {one_line(role)}.",
+            *written,
+            "The link is for you only.",
+        ),
         Link("Accept or decline", f"/-/invitation#{token}"),
     )
 
 
 def invitation_of_user(team: str, inviter: str, role: str, text: str = "") -> Message:
     """To a user who is invited by name; needs no secret, because they sign in."""
-    written = (f"{_line(inviter)} wrote: “{_line(text)}”",) if text.strip() else ()
+    written = (f"{one_line(inviter)} wrote: “{one_line(text)}”",) if text.strip() else ()
     return Message(
         "invitation",
-        f"{_line(inviter)} invited you to {_line(team)}",
-        (f"{_line(inviter)} invited you to {_line(team)} as {_line(role)}.", *written),
+        f"{one_line(inviter)} invited you to {one_line(team)}",
+        (f"{one_line(inviter)} invited you to {one_line(team)} as {one_line(role)}.", *written),
         Link("Accept or decline", "/-/settings/teams"),
     )
 
@@ -247,8 +259,8 @@ def added_to_team(team: str, role: str, by: str) -> Message:
     """To a new member of a team."""
     return Message(
         "added_to_team",
-        f"You are now in the team {_line(team)}",
-        (f"{_line(by)} added you to the team {_line(team)} as {_line(role)}.",),
+        f"You are now in the team {one_line(team)}",
+        (f"{one_line(by)} added you to the team {one_line(team)} as {one_line(role)}.",),
         Link("The team", f"/{team}"),
     )
 
@@ -257,8 +269,8 @@ def removed_from_team(team: str, by: str) -> Message:
     """To a former member of a team."""
     return Message(
         "removed_from_team",
-        f"You are no longer in the team {_line(team)}",
-        (f"{_line(by)} removed you from the team {_line(team)}. Your runs stay with the team.",),
+        f"You are no longer in the team {one_line(team)}",
+        (f"{one_line(by)} removed you from the team {one_line(team)}. Your runs stay with the team.",),
     )
 
 
@@ -266,8 +278,8 @@ def team_role_changed(team: str, role: str, by: str) -> Message:
     """To a member with another role."""
     return Message(
         "team_role_changed",
-        f"Your role in the team {_line(team)} was changed",
-        (f"{_line(by)} changed your role in the team {_line(team)} to {_line(role)}.",),
+        f"Your role in the team {one_line(team)} was changed",
+        (f"{one_line(by)} changed your role in the team {one_line(team)} to {one_line(role)}.",),
         Link("The team", f"/{team}"),
     )
 
@@ -276,8 +288,8 @@ def organisation_role_changed(name: str, role: str, by: str) -> Message:
     """To the user, and to all administrators. `role`: such as "administrator" or "billing administrator"."""
     return Message(
         "organisation_role_changed",
-        f"The role of {_line(name)} was changed",
-        (f"{_line(by)} changed the role of {_line(name)} in the organisation to {_line(role)}.",),
+        f"The role of {one_line(name)} was changed",
+        (f"{one_line(by)} changed the role of {one_line(name)} in the organisation to {one_line(role)}.",),
         security=True,
     )
 
@@ -287,7 +299,7 @@ def account_suspended(name: str) -> Message:
     return Message(
         "account_suspended",
         "Your account was suspended",
-        (f"An administrator suspended your account {_line(name)}. Its sessions and keys stop working.",),
+        (f"An administrator suspended your account {one_line(name)}. Its sessions and keys stop working.",),
         security=True,
     )
 
@@ -297,7 +309,7 @@ def account_reactivated(name: str) -> Message:
     return Message(
         "account_reactivated",
         "Your account was reactivated",
-        (f"An administrator reactivated your account {_line(name)}.",),
+        (f"An administrator reactivated your account {one_line(name)}.",),
         Link("Sign in", "/-/login"),
         security=True,
     )
@@ -308,7 +320,7 @@ def account_deleted(name: str) -> Message:
     return Message(
         "account_deleted",
         "Your account was deleted",
-        (f"The account {_line(name)} was deleted, with its keys, sessions and personal projects.",),
+        (f"The account {one_line(name)} was deleted, with its keys, sessions and personal projects.",),
         security=True,
     )
 
@@ -318,7 +330,7 @@ def export_ready(name: str, path: str) -> Message:
     return Message(
         "export_ready",
         "The copy of your data is ready",
-        (f"The data of your account {_line(name)} can be downloaded after signing in.",),
+        (f"The data of your account {one_line(name)} can be downloaded after signing in.",),
         Link("Download", path),
     )
 
@@ -328,7 +340,7 @@ def settings_changed(by: str, names: Sequence[str]) -> Message:
     return Message(
         "settings_changed",
         "Settings of the organisation were changed",
-        (f"{_line(by)} changed these settings of the organisation: {_listed(names)}.",),
+        (f"{one_line(by)} changed these settings of the organisation: {_listed(names)}.",),
         Link("Settings", "/-/organisation/settings"),
         security=True,
     )
@@ -345,14 +357,8 @@ def _account_changed(kind: str, subject: str, what: str, path: str = "/-/setting
     return Message(kind, subject, (what, _NOT_YOU), Link("Settings", path), security=True)
 
 
-def _line(text: str) -> str:
-    """A user's text on one line, without characters that are invisible or reverse text."""
-    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
-    return " ".join(shown.split())[:_MAX_VALUE]
-
-
 def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(_line, names))
+    return ", ".join(map(one_line, names))
 
 
 def _time(time_ms: int) -> str:
@@ -364,4 +370,4 @@ def _absolute(url: str, link: Link) -> str:
 
 
 def _sender(url: str, organisation: str) -> str:
-    return f"Sent by {_line(organisation)}, {url}. This message was generated; replies are not read."
+    return f"Sent by {one_line(organisation)}, {url}. This message was generated; replies are not read."

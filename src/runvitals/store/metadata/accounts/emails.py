@@ -18,7 +18,8 @@ MAX_ADDRESSES = 10
 
 @dataclass(frozen=True, slots=True)
 class EmailRow:
-    """An address of a user. `verified_ms` null: it is not verified."""
+    """An address of a user. `verified_ms` null: it is not verified. `failing_since_ms`: since when the mail
+    server refuses it."""
 
     id: int
     user_id: int
@@ -27,6 +28,7 @@ class EmailRow:
     verified_ms: int | None
     is_primary: bool
     created_ms: int
+    failing_since_ms: int | None
 
 
 _EMAILS = select(*[email.c[name] for name in EmailRow.__dataclass_fields__])
