@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hmac
 import os
 import secrets
 from collections.abc import Mapping
@@ -42,6 +43,11 @@ class SecretBox:
     def __init__(self, keys: Mapping[str, bytes]) -> None:
         self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
         self._newest = list(keys)[-1]
+        self._oldest_key = next(iter(keys.values()))
+
+    def derived_key(self, purpose: str) -> bytes:
+        """A key of 32 bytes for signatures, the same after a key is added. Another purpose, another key."""
+        return hmac.digest(self._oldest_key, purpose.encode(), "sha256")
 
     def seal(self, secret: bytes, purpose: str) -> bytes:
         """The encrypted secret. `purpose` says whose and what it is: it opens for nothing else."""

@@ -1,0 +1,177 @@
+"""Images from elsewhere, fetched by this server and kept for a day.
+
+Only formats that browsers draw are passed on, recognised by their first bytes. SVG may hold scripts, so it is
+served with a policy that runs and loads nothing; `<img>` ignores scripts anyway.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from runvitals.outbound.fetcher import Fetcher, FetchFailed, FetchLimits
+from runvitals.outbound.policy import Blocked
+from runvitals.user_content.image_links import ImageLinks
+
+LIMITS: Final = FetchLimits(total_s=5.0, body_bytes=1024 * 1024, redirects=2)
+KEPT_S: Final = 24 * 3600.0
+FAILURE_KEPT_S: Final = 600.0
+MAX_CACHE_BYTES: Final = 500 * 1024 * 1024
+MAX_AT_A_TIME: Final = 8
+SVG: Final = "image/svg+xml"
+SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+_SUFFIX: Final = ".image"
+_HEADERS: Final = {"Accept": "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8"}
+_SVG: Final = re.compile(
+    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL
+)
+_HEAD_BYTES: Final = 1024
+
+
+class NoImage(Exception):
+    """There is no image to show; the text says why."""
+
+
+class TooManyFetches(Exception):
+    """So many images are being fetched that this one must be asked for again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """An image as it is served. `policy`: the `Content-Security-Policy` that it needs; None: that of all."""
+
+    media_type: str
+    body: bytes
+
+    @property
+    def policy(self) -> str | None:
+        return SVG_POLICY if self.media_type == SVG else None
+
+
+class OutsideImages:
+    """Fetches images by the addresses that `ImageLinks` made. Thread-safe; blocks while it fetches.
+
+    Args:
+        folder: for the cache; created if missing.
+        clock: seconds since 1970, as of the files' times.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        links: ImageLinks,
+        fetcher: Fetcher,
+        clock: Callable[[], float],
+        max_cache_bytes: int = MAX_CACHE_BYTES,
+    ) -> None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._folder = folder
+        self._links = links
+        self._fetcher = fetcher
+        self._clock = clock
+        self._max_cache_bytes = max_cache_bytes
+        self._places = threading.BoundedSemaphore(MAX_AT_A_TIME)
+
+    def image(self, signature: str, name: str) -> Image:
+        """The image at a path of `ImageLinks`, by the two parts of the path.
+
+        Raises:
+            Blocked: this server did not make the path, or its URL leads into the network.
+            NoImage: there is none at that URL, or it is too large, too slow or of another type.
+            TooManyFetches: try again later.
+        """
+        url = self._links.url(signature, name)
+        path = os.path.join(self._folder, hashlib.sha256(url.encode()).hexdigest() + _SUFFIX)
+        kept = self._kept(path)
+        if kept is None:
+            kept = self._fetched(url)
+            self._keep(path, kept)
+        if not kept.body:
+            raise NoImage("there is no image at this address, or it is too large")
+        return kept
+
+    def trim(self) -> int:
+        """Remove old files, and the oldest beyond the size of the cache; returns how many. Call it from time
+        to time."""
+        files = []
+        for entry in os.scandir(self._folder):
+            status = entry.stat()
+            files.append((status.st_mtime, status.st_size, entry.path))
+        oldest_s = self._clock() - KEPT_S
+        total = sum(size for _, size, _ in files)
+        removed = 0
+        for changed_s, size, path in sorted(files):
+            if changed_s > oldest_s and total <= self._max_cache_bytes:
+                break
+            _remove(path)
+            total -= size
+            removed += 1
+        return removed
+
+    def _kept(self, path: str) -> Image | None:
+        try:
+            with open(path, "rb") as file:
+                age_s = self._clock() - os.fstat(file.fileno()).st_mtime
+                media_type, _, body = file.read().partition(b"\n")
+        except FileNotFoundError:
+            return None
+        image = Image(media_type.decode("ascii", "replace"), body)
+        return image if 0 <= age_s < (KEPT_S if body else FAILURE_KEPT_S) else None
+
+    def _keep(self, path: str, image: Image) -> None:
+        draft = f"{path}.{secrets.token_hex(4)}"
+        try:
+            with open(draft, "xb") as file:
+                file.write(image.media_type.encode("ascii") + b"\n" + image.body)
+            now_s = self._clock()
+            os.utime(draft, (now_s, now_s))
+            os.replace(draft, path)
+        except BaseException:
+            _remove(draft)
+            raise
+
+    def _fetched(self, url: str) -> Image:
+        """The image at a URL; an empty one if there is none, which is remembered for a while."""
+        if not self._places.acquire(blocking=False):
+            raise TooManyFetches("too many images are being fetched; try again in a few seconds")
+        try:
+            response = self._fetcher.get(url, LIMITS, _HEADERS)
+        except (FetchFailed, Blocked):
+            return Image("", b"")
+        finally:
+            self._places.release()
+        media_type = image_type(response.body) if response.status == 200 else None
+        return Image("", b"") if media_type is None else Image(media_type, response.body)
+
+
+def image_type(body: bytes) -> str | None:
+    """The media type of an image by its first bytes; None if browsers would not draw it.
+
+    Example:
+        >>> image_type(b"GIF89a...")
+        'image/gif'
+    """
+    if body.startswith(b"\x89PNG\r\n\x1a\n"):
+        return "image/png"
+    if body.startswith(b"\xff\xd8\xff"):
+        return "image/jpeg"
+    if body.startswith((b"GIF87a", b"GIF89a")):
+        return "image/gif"
+    if body.startswith(b"RIFF") and body[8:12] == b"WEBP":
+        return "image/webp"
+    if body[4:12] in (b"ftypavif", b"ftypavis"):
+        return "image/avif"
+    return SVG if _SVG.match(body[:_HEAD_BYTES].removeprefix(b"\xef\xbb\xbf")) else None
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        return  # another process removed it
