@@ -20,6 +20,7 @@ from runvitals.store.metadata.accounts.keys import KeyTable
 from runvitals.store.metadata.accounts.members import MemberTable
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeTokenTable
 from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
+from runvitals.store.metadata.accounts.pictures import PictureTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.roles import RoleTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
@@ -35,8 +36,8 @@ class AccountStore:
 
     Attributes:
         users, emails, credentials, sessions, one_time_tokens, teams, members, roles, service_accounts, keys,
-        invitations, project_members, guest_links, settings, audit, outgoing_mail: the tables, by what they
-            hold.
+        invitations, project_members, guest_links, settings, audit, outgoing_mail, pictures: the tables, by
+            what they hold.
     """
 
     def __init__(self, database: Database) -> None:
@@ -57,6 +58,7 @@ class AccountStore:
         self.settings = SettingTable(database)
         self.audit = AuditTable(database)
         self.outgoing_mail = OutgoingMailTable(database)
+        self.pictures = PictureTable(database)
 
     def generation(self) -> int:
         """A number that every change of rights raises."""

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Boolean, CheckConstraint, Column, Index, Integer, LargeBinary, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+)
 
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
@@ -29,4 +40,22 @@ outgoing_mail = Table(
     Index(None, "address_key", "ended_ms"),
     CheckConstraint("state IN ('waiting', 'sent', 'failed', 'discarded')", name="state"),
     sqlite_autoincrement=True,
+)
+
+# `digest`: SHA-256 of both bodies, in hexadecimal; part of the address, which so never changes its content.
+picture = Table(
+    "picture",
+    metadata,
+    id_column(),
+    Column("digest", ordered_text(), nullable=False, unique=True),
+    Column("large", LargeBinary, nullable=False),
+    Column("small", LargeBinary, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+entity_picture = Table(
+    "entity_picture",
+    metadata,
+    Column("entity_id", Integer, ForeignKey("entity.id", ondelete="CASCADE"), primary_key=True),
+    Column("picture_id", Integer, ForeignKey("picture.id"), nullable=False, index=True),
 )

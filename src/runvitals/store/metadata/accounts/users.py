@@ -14,6 +14,7 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.pictures import remove_picture
 from runvitals.store.metadata.accounts.tables import entity, membership, user_account
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
 from runvitals.store.metadata.database import Database
@@ -342,6 +343,7 @@ def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int) -> Non
     _check_deletion(connection, user)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
+    remove_picture(connection, user.entity_id)
     pending = update(tables.invitation).where(
         tables.invitation.c.invited_by == user_id, tables.invitation.c.state == "pending"
     )

@@ -1,0 +1,92 @@
+"""Pictures of users and teams. Equal ones are stored once, and removed with the last who has them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from typing import Literal
+
+from sqlalchemy import Connection, delete, exists, select
+
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.content_tables import entity_picture, picture
+from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.database import Database, add_rows, among, put_rows
+
+
+class PictureTable:
+    """The tables of pictures. Users and teams are named by their entity ids."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def put(self, entity_id: int, large: bytes, small: bytes, by: Actor, now_ms: int) -> str:
+        """Give a user or team a picture, as WebP of 512 and of 64 pixels; returns its digest."""
+        digest = hashlib.sha256(large + small).hexdigest()
+
+        def work(connection: Connection) -> None:
+            before = _ids(connection, entity_id)
+            add_rows(connection, picture, [{"digest": digest, "large": large, "small": small}])
+            picked = select(picture.c.id).where(picture.c.digest == digest).with_for_update()
+            picture_id = connection.execute(picked).scalar_one()
+            put_rows(connection, entity_picture, [{"entity_id": entity_id, "picture_id": picture_id}])
+            _collect(connection, before)
+            _record(connection, entity_id, by, now_ms, digest)
+
+        self._database.write(work)
+        return digest
+
+    def remove(self, entity_id: int, by: Actor, now_ms: int) -> bool:
+        """Remove the picture of a user or team; False if there was none."""
+
+        def work(connection: Connection) -> bool:
+            removed = remove_picture(connection, entity_id)
+            if removed:
+                _record(connection, entity_id, by, now_ms, None)
+            return removed
+
+        return self._database.write(work)
+
+    def digests(self, entity_ids: Iterable[int]) -> dict[int, str]:
+        """The digests of the pictures of those users and teams that have one."""
+        with self._database.read() as connection:
+            mine = among(connection, entity_picture.c.entity_id, entity_ids)
+            shown = select(entity_picture.c.entity_id, picture.c.digest).join_from(entity_picture, picture)
+            return {row.entity_id: row.digest for row in connection.execute(shown.where(mine))}
+
+    def body(self, digest: str, size: Literal[64, 512]) -> bytes | None:
+        """A picture as WebP; None if there is none with this digest."""
+        column = picture.c.large if size == 512 else picture.c.small
+        with self._database.read() as connection:
+            found: bytes | None = connection.execute(
+                select(column).where(picture.c.digest == digest)
+            ).scalar()
+        return found
+
+
+def remove_picture(connection: Connection, entity_id: int) -> bool:
+    """Remove the picture of a user or team, in the transaction of what ends them; False if there was none."""
+    before = _ids(connection, entity_id)
+    connection.execute(delete(entity_picture).where(entity_picture.c.entity_id == entity_id))
+    _collect(connection, before)
+    return bool(before)
+
+
+def _ids(connection: Connection, entity_id: int) -> list[int]:
+    mine = select(entity_picture.c.picture_id).where(entity_picture.c.entity_id == entity_id)
+    return list(connection.execute(mine).scalars())
+
+
+def _collect(connection: Connection, picture_ids: list[int]) -> None:
+    """Remove those of the pictures that nobody has any more."""
+    # Locked, so that nobody takes a picture that is being removed.
+    mine = picture.c.id.in_(picture_ids)
+    connection.execute(select(picture.c.id).where(mine).order_by(picture.c.id).with_for_update()).all()
+    used = exists().where(entity_picture.c.picture_id == picture.c.id)
+    connection.execute(delete(picture).where(mine, ~used))
+
+
+def _record(connection: Connection, entity_id: int, by: Actor, now_ms: int, digest: str | None) -> None:
+    owner = connection.execute(select(entity.c.kind, entity.c.name).where(entity.c.id == entity_id)).one()
+    action = "team.update" if owner.kind == "team" else "user.update"
+    record(connection, now_ms, by, action, entity=(entity_id, owner.name), after={"picture": digest})
