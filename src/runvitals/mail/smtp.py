@@ -79,11 +79,9 @@ class SmtpConnection:
         try:
             self._smtp.send_message(message, from_addr=sender, to_addrs=[recipient])
         except smtplib.SMTPRecipientsRefused as error:
-            code, answer = error.recipients[recipient]
-            raise MailRefused(_text(code, answer), permanent=code >= _PERMANENT, bad_address=True) from None
+            raise _refused(*error.recipients[recipient], bad_address=True) from None
         except smtplib.SMTPDataError as error:
-            code, answer = error.smtp_code, error.smtp_error
-            raise MailRefused(_text(code, answer), permanent=code >= _PERMANENT, bad_address=False) from None
+            raise _refused(error.smtp_code, error.smtp_error, bad_address=False) from None
         except smtplib.SMTPNotSupportedError as error:
             raise MailRefused(str(error), permanent=True, bad_address=True) from None
         except (OSError, smtplib.SMTPException) as error:
@@ -107,6 +105,10 @@ class SmtpConnection:
             smtp.close()
             raise
         return smtp
+
+
+def _refused(code: int, answer: bytes | str, *, bad_address: bool) -> MailRefused:
+    return MailRefused(_text(code, answer), permanent=code >= _PERMANENT, bad_address=bad_address)
 
 
 def _answer(error: Exception) -> str:

@@ -110,7 +110,8 @@ class _Renderer(RendererHTML):
     ) -> str:
         token = tokens[index]
         alternative = self.renderInlineAsText(token.children, options, environment) if token.children else ""
-        attributes = {name: str(value) for name, value in token.attrs.items()} | {"alt": alternative}
+        attributes = {name: str(value) for name, value in token.attrs.items()}
+        attributes["alt"] = alternative
         return _image(attributes, environment["images"], in_link="in_link" in tokens[index].meta)
 
     def html_inline(

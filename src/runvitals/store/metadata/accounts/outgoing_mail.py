@@ -7,10 +7,10 @@ from typing import Literal
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.content_tables import outgoing_mail
 from runvitals.store.metadata.accounts.tables import email
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.text import plain_text
 
 LEASE_MS = 10 * 60_000
 """After this time, a mail whose server died while sending it is sent again."""
@@ -107,7 +107,8 @@ class OutgoingMailTable:
     def postpone(self, mail: WaitingMail, next_ms: int, *, error: str | None = None, tries: int) -> None:
         """Try again later. `tries`: attempts so far, without those that failed for another reason."""
         values = {"next_ms": next_ms, "tries": tries, "error": _shortened(error)}
-        self._update(mail, values)
+        change = update(outgoing_mail).where(_mail.id == mail.id, _mail.state == "waiting").values(values)
+        self._database.write(lambda connection: connection.execute(change))
 
     def sent(self, mail: WaitingMail, now_ms: int) -> None:
         """The mail server has accepted it; its text is removed, and the address works."""
@@ -157,10 +158,6 @@ class OutgoingMailTable:
         """Remove mails that ended before this time; returns how many."""
         old = delete(outgoing_mail).where(_mail.ended_ms < before_ms)
         return self._database.write(lambda connection: connection.execute(old).rowcount)
-
-    def _update(self, mail: WaitingMail, values: dict[str, object]) -> None:
-        change = update(outgoing_mail).where(_mail.id == mail.id, _mail.state == "waiting").values(values)
-        self._database.write(lambda connection: connection.execute(change))
 
 
 def _end(
