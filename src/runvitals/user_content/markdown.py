@@ -151,8 +151,8 @@ def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> 
     source = attributes.get("src", "").strip()
     address = images.address(source)
     if address is not None:
-        kept = {name: attributes[name] for name in ("alt", "title", "width", "height") if name in attributes}
-        shown = {"src": address, **kept}
+        shown = {name: attributes[name] for name in ("alt", "title", "width", "height") if name in attributes}
+        shown["src"] = address
         return f"<img {' '.join(f'{name}={_quoted(value)}' for name, value in shown.items())}>"
     text = html.escape(attributes.get("alt") or "image")
     is_linked = source.startswith(("https://", "http://")) and not in_link
