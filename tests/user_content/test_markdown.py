@@ -106,7 +106,7 @@ def test_a_badge_is_a_link_with_an_image() -> None:
     )
     address = PROXIED.address("https://img.shields.io/a.svg")
     link = '<a href="https://x.com" rel="nofollow noopener noreferrer ugc">'
-    assert html_of(badge, PROXIED) == f'<p>{link}<img width="120" src="{address}"></a></p>\n'
+    assert html_of(badge, PROXIED) == f'<p>{link}<img src="{address}" width="120"></a></p>\n'
     assert html_of(badge, LINKED) == f"<p>{link}image</a></p>\n"
 
 
@@ -131,7 +131,7 @@ def test_a_badge_is_a_link_with_an_image() -> None:
 def test_width_and_height_of_images(given: str, kept: str) -> None:
     address = PROXIED.address("https://x.example/a.png")
     rendered = html_of(f'<img src="https://x.example/a.png" {given}>', PROXIED)
-    assert rendered == f'<p><img{kept} src="{address}"></p>\n'
+    assert rendered == f'<p><img src="{address}"{kept}></p>\n'
 
 
 def test_raw_html_is_text() -> None:
@@ -149,7 +149,7 @@ def test_images_that_are_not_shown_become_links() -> None:
 
 def test_our_own_pictures_keep_their_path() -> None:
     path = f"/-/picture/{'0f' * 32}?s=64"
-    assert html_of(f"![]({path})", LINKED) == f'<p><img alt="" src="{path}"></p>\n'
+    assert html_of(f"![]({path})", LINKED) == f'<p><img src="{path}" alt=""></p>\n'
     assert "<img" not in html_of("![](/-/picture/../../api/v1/account)", PROXIED)
 
 

@@ -151,7 +151,7 @@ def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> 
     source = attributes.get("src", "").strip()
     address = images.address(source)
     if address is not None:
-        shown = {name: attributes[name] for name in ("alt", "title", "width", "height") if name in attributes}
+        shown = {name: value for name, value in attributes.items() if name in _ATTRIBUTES["img"]}
         shown["src"] = address
         return f"<img {' '.join(f'{name}={_quoted(value)}' for name, value in shown.items())}>"
     text = html.escape(attributes.get("alt") or "image")
