@@ -34,6 +34,19 @@ export interface RunRow extends Ending {
   last: Record<string, Record<string, Value>>;
   /** When a user requested its end; null: not requested. */
   stop_requested_ms: number | null;
+  /** The team or user that has the project; null without accounts. */
+  entity: string | null;
+  /** Whose run it is; null without accounts, and if nobody is known. */
+  author: RunAuthor | null;
+  /** The service account that sent it; null if a user's own key did. */
+  service_account: { id: number; name: string; deleted: boolean } | null;
+}
+
+/** A user as the author of runs. `name` null: the user was deleted. */
+export interface RunAuthor {
+  id: number;
+  name: string | null;
+  display_name: string;
 }
 
 export interface Rank {
@@ -87,6 +100,8 @@ export interface About {
   version: string;
   kind: 'local' | 'server';
   capabilities: string[];
+  /** Who is let in: everyone, whoever has a token, or users with accounts. */
+  auth?: 'open' | 'tokens' | 'accounts';
 }
 
 /** Changes of a run by a user: the keys to set. */
@@ -98,6 +113,8 @@ export interface RunChanges {
 
 export interface Project {
   name: string;
+  /** The team or user that has it; null without accounts. */
+  entity?: string | null;
   runs: number;
   running: number;
   newest_ms: number;
@@ -197,14 +214,26 @@ export interface Console {
   pieces: ConsolePiece[];
 }
 
+/** Errors of a form's fields, by the names of the request: `{"links[2].url": "expected http or https"}`. */
+export type FieldErrors = Record<string, string>;
+
 export class ApiError extends Error {
   constructor(
     readonly status: number,
     message: string,
+    /** The whole JSON of the error, for what only some errors have. */
+    readonly body: Record<string, unknown> = {},
   ) {
     super(message);
   }
+
+  get fields(): FieldErrors {
+    return (this.body.fields ?? {}) as FieldErrors;
+  }
 }
+
+/** A link of the server as it can be passed on: with the address of this server. */
+export const wholeUrl = (url: string): string => new URL(url, window.location.origin).href;
 
 /** Why something failed: the server's error text, else the browser's. */
 export const reasonOf = (problem: unknown): string => (problem instanceof Error ? problem.message : String(problem));
@@ -214,15 +243,30 @@ export const asApiError = (problem: unknown): ApiError =>
   problem instanceof ApiError ? problem : new ApiError(-1, reasonOf(problem));
 
 export type Params = Record<string, string | number | string[] | null | undefined>;
+export type Method = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** GET a JSON response. Throws an ApiError with the server's error text. */
 export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
   ask<T>(address(path, params), { signal });
 
 /** A request that changes something. It is JSON, because pages of other sites cannot send that. */
-export async function send(method: 'POST' | 'PATCH' | 'DELETE', path: string, body: object = {}): Promise<void> {
-  await ask(address(path), { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-}
+export const send = <T = void>(method: Method, path: string, body: object = {}): Promise<T> =>
+  ask<T>(address(path), { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+
+/** Send a file as it is; its media type says what it is. */
+export const upload = <T = void>(path: string, file: Blob): Promise<T> =>
+  ask<T>(address(path), { method: 'PUT', headers: { 'content-type': file.type }, body: file });
+
+/** What the page does when the server asks for more; the page sets it at its start. */
+export const onDemand = {
+  /** Nobody is signed in. */
+  signIn: (): void => undefined,
+  /** The password must be confirmed first. Resolves to whether it was. */
+  confirmPassword: (): Promise<boolean> => Promise.resolve(false),
+};
+
+/** Requests whose 401 means a wrong password, or that there is no account to show. */
+const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account$|account\/password$)/;
 
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
@@ -232,24 +276,22 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
     if (how.signal?.aborted) throw error;
     throw new ApiError(0, 'The server does not respond. Is it running?');
   }
-  if (response.ok) return (await response.json()) as T;
-  if (response.status === 401) toLogin();
-  throw new ApiError(response.status, await errorText(response));
+  if (response.status === 204) return undefined as T;
+  const type = response.headers.get('content-type') ?? '';
+  if (response.ok) return type.includes('json') ? ((await response.json()) as T) : (undefined as T);
+  if (response.status === 428 && (await onDemand.confirmPassword())) return ask<T>(url, how);
+  if (response.status === 401 && !MAY_BE_SIGNED_OUT.test(url)) onDemand.signIn();
+  throw await errorOf(response);
 }
 
-/** Go to the login page, which redirects back to this view. */
-function toLogin(): void {
-  window.location.assign(`/login?next=${encodeURIComponent(window.location.pathname + window.location.search)}`);
-}
-
-async function errorText(response: Response): Promise<string> {
+async function errorOf(response: Response): Promise<ApiError> {
+  const status = `The server responded with ${response.status} ${response.statusText}`;
   try {
-    const answer = (await response.json()) as { error?: unknown };
-    if (typeof answer.error === 'string') return answer.error;
+    const body = (await response.json()) as Record<string, unknown>;
+    return new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
   } catch {
-    // Not JSON, for example a proxy's error page: report the status.
+    return new ApiError(response.status, status); // not JSON, for example a proxy's error page
   }
-  return `The server responded with ${response.status} ${response.statusText}`;
 }
 
 export function address(path: string, params: Params = {}): string {

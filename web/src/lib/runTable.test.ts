@@ -19,6 +19,9 @@ function row(id: string, more: Partial<RunRow> = {}): RunRow {
     summary: {},
     last: {},
     stop_requested_ms: null,
+    entity: null,
+    author: null,
+    service_account: null,
     ...more,
   };
 }

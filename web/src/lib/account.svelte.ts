@@ -1,0 +1,54 @@
+// Who is signed in, on a server with accounts. Without accounts, nothing is requested.
+
+import { ApiError, get, send } from './api';
+import type { Account } from './accounts';
+import { here } from './route.svelte';
+
+class Me {
+  /** Null: nobody is signed in. Undefined: not known yet. */
+  account = $state.raw<Account | null | undefined>(undefined);
+
+  async load(): Promise<void> {
+    try {
+      this.account = await get<Account>('account');
+    } catch (problem) {
+      if (!(problem instanceof ApiError) || problem.status !== 401) throw problem;
+      this.account = null;
+    }
+  }
+
+  /** Whether the user may do this in the organisation. */
+  may(action: string): boolean {
+    return this.account?.may.includes(action) ?? false;
+  }
+
+  get administrator(): boolean {
+    return this.account?.org_role === 'admin';
+  }
+
+  async signOut(): Promise<void> {
+    await send('POST', 'auth/logout');
+    this.account = null;
+    here.go('/-/login');
+  }
+}
+
+export const me = new Me();
+
+/** The session has ended: to the page where users sign in. */
+export function signOutHere(): void {
+  me.account = null;
+  if (here.route.page !== 'entry') here.go(signInHref());
+}
+
+/** The sign-in page, which leads back to the current view. */
+export function signInHref(): string {
+  const back = window.location.pathname + window.location.search;
+  return back === '/' ? '/-/login' : `/-/login?next=${encodeURIComponent(back)}`;
+}
+
+/** Where to go after signing in: a path of this server only. */
+export function nextView(query: URLSearchParams): string {
+  const next = query.get('next') ?? '/';
+  return /^\/(?![/\\])[^\s\\]*$/.test(next) && !next.startsWith('/-/login') ? next : '/';
+}

@@ -1,0 +1,261 @@
+// Types of the API of accounts, teams and the organisation. Times are ms UTC; null: never, or not known.
+
+import type { Json } from './api';
+
+export type Role = 'viewer' | 'member' | 'admin';
+export type Access = 'full' | 'viewer' | 'none';
+
+/** How to sign in here. */
+export interface SignInMethods {
+  password: boolean;
+  providers: { id: string; label: string }[];
+  signup: 'closed' | 'invite' | 'domain' | 'open';
+  support_contact?: string;
+}
+
+/** Who is signed in. */
+export interface Account {
+  name: string;
+  display_name: string;
+  state: 'active' | 'unverified';
+  email: string | null;
+  org_role: 'member' | 'admin';
+  access: Access;
+  teams: { name: string; display_name: string; role: string; custom_role?: string | null }[];
+  default_entity: string;
+  must_change_password?: boolean;
+  /** Actions in the organisation, such as `team:create`. */
+  may: string[];
+  /** When the account will be deleted, if that was requested. */
+  delete_after_ms?: number | null;
+}
+
+export interface Link {
+  label: string;
+  url: string;
+}
+
+/** What users say about themselves. */
+export interface Profile {
+  display_name: string;
+  institution: string;
+  bio: string;
+  location: string;
+  links: Link[];
+  intro: string;
+  hide_teams: boolean;
+  default_entity: string;
+  default_visibility: string;
+  code_saving: boolean;
+  time_zone: string;
+  locale: string;
+}
+
+export interface ProjectLink {
+  name: string;
+  entity?: string | null;
+  visibility?: string;
+  runs?: number;
+  newest_ms?: number | null;
+}
+
+/** The profile of a user or team, as others see it. */
+export interface EntityPage {
+  kind: 'user' | 'team';
+  name: string;
+  display_name: string;
+  institution?: string;
+  bio?: string;
+  location?: string;
+  company?: string;
+  description?: string;
+  links: Link[];
+  /** Markdown, and the HTML that the server made of it. */
+  intro: string;
+  intro_html?: string;
+  teams?: { name: string; display_name: string }[];
+  members?: { name: string; display_name: string; role: string }[];
+  projects: ProjectLink[];
+  may: string[];
+}
+
+export interface Email {
+  id: number;
+  address: string;
+  verified_ms: number | null;
+  primary: boolean;
+  failing?: boolean;
+  login_methods?: string[];
+}
+
+export interface Session {
+  id: number;
+  current: boolean;
+  ip: string;
+  agent: string;
+  method: string;
+  created_ms: number;
+  seen_ms: number;
+}
+
+export interface SecondFactor {
+  enabled: boolean;
+  recovery_codes_left: number;
+}
+
+/** What an authenticator app needs, while the second factor is being set up. */
+export interface SecondFactorSetup {
+  secret: string;
+  uri: string;
+}
+
+export type Scope = 'ingest' | 'read' | 'write' | 'full';
+
+export interface Key {
+  id: string;
+  name: string;
+  scope: Scope;
+  teams: string[];
+  created_ms: number;
+  last_used_ms: number | null;
+  expires_ms: number | null;
+  revoked_ms?: number | null;
+  /** Of the organisation's list only. */
+  owner?: string;
+  owner_kind?: 'user' | 'service_account';
+}
+
+/** A key with its secret: shown once. */
+export interface NewKey extends Key {
+  key: string;
+}
+
+export interface Invitation {
+  id: number;
+  team: string | null;
+  team_display_name?: string | null;
+  address: string | null;
+  /** The user who was invited by name. */
+  user?: string | null;
+  role: string;
+  custom_role?: string | null;
+  org_role?: string;
+  invited_by: string | null;
+  state: 'pending' | 'accepted' | 'declined' | 'revoked' | 'expired';
+  created_ms: number;
+  expires_ms: number;
+}
+
+export interface InvitationResult {
+  who: string;
+  state: 'invited' | 'already_member' | 'already_invited' | 'refused';
+  reason?: string | null;
+  /** Only where the server sends no mail: to be passed on by hand. */
+  url?: string | null;
+}
+
+export interface Member {
+  name: string;
+  display_name: string;
+  email?: string | null;
+  role: Role;
+  custom_role: string | null;
+  access: Access;
+  created_ms: number;
+  last_seen_ms?: number | null;
+  expires_ms: number | null;
+  added_by?: string | null;
+}
+
+export interface CustomRole {
+  id: number;
+  name: string;
+  description: string;
+  base: 'viewer' | 'member';
+  permissions: string[];
+  people: number;
+  teams?: number;
+}
+
+export interface ServiceAccount {
+  name: string;
+  kind: string;
+  team: string | null;
+  default_team: string | null;
+  reads_only: boolean;
+  created_ms: number;
+  disabled_ms: number | null;
+  keys?: number;
+  last_used_ms?: number | null;
+}
+
+export interface AuditEvent {
+  id: number;
+  time_ms: number;
+  action: string;
+  outcome: string;
+  actor_kind: string;
+  actor_name: string;
+  via: string;
+  ip: string | null;
+  entity: string | null;
+  project?: string | null;
+  run?: string | null;
+  target: string | null;
+  before: Record<string, Json> | null;
+  after: Record<string, Json> | null;
+}
+
+export interface OrgMember {
+  name: string;
+  display_name: string;
+  email: string | null;
+  org_role: 'member' | 'admin';
+  access: Access;
+  billing_role: string;
+  state: string;
+  teams: string[];
+  last_seen_ms: number | null;
+  created_ms: number;
+}
+
+/** A team with what the user may do in it. */
+export interface Team {
+  name: string;
+  display_name: string;
+  description: string;
+  type: 'work' | 'academic';
+  company: string;
+  created_ms: number;
+  deleted_ms: number | null;
+  may: string[];
+}
+
+export interface TeamSummary {
+  name: string;
+  display_name: string;
+  members: number;
+  created_ms: number;
+  without_administrator?: boolean;
+  deleted_ms?: number | null;
+}
+
+/** A setting with whether and why it cannot be changed. */
+export interface Setting {
+  value: Json;
+  editable: boolean;
+  enforced_by: string | null;
+}
+
+/** A part of a list: pass `next` as `after` for the rest. */
+export type Page<Name extends string, Item> = Record<Name, Item[]> & {
+  total: number;
+  next: string | null;
+  may?: string[];
+};
+
+export const ROLE_TEXT: Record<Role, string> = { admin: 'Admin', member: 'Member', viewer: 'View-only' };
+export const ACCESS_TEXT: Record<Access, string> = { full: 'Full', viewer: 'View-only', none: 'None' };
+
+/** What a built-in role is called on the page; a custom role has its own name. */
+export const roleText = (role: string): string => ROLE_TEXT[role as Role] ?? role;

@@ -1,0 +1,13 @@
+import { expect, it } from 'vitest';
+import { browserText } from './browserText';
+
+it.each([
+  ['Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0', 'Firefox on Linux'],
+  ['Mozilla/5.0 (Windows NT 10.0) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/140.0 Safari/537.36 Edg/140.0', 'Edge on Windows'],
+  ['Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1 (KHTML, like Gecko) Version/18 Safari/605.1', 'Safari on macOS'],
+  ['Mozilla/5.0 (iPhone; CPU iPhone OS 18_0 like Mac OS X) AppleWebKit/605.1 CriOS/140.0 Safari/604.1', 'Chrome on iOS'],
+  ['curl/8.5.0', 'curl'],
+  ['', 'Unknown browser'],
+])('%s', (agent, text) => {
+  expect(browserText(agent)).toBe(text);
+});

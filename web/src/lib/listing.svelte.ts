@@ -1,0 +1,48 @@
+// A list of the API, page by page: {"members": […], "total": n, "next": cursor}.
+
+import { get, reasonOf, type Params } from './api';
+
+type Answer = Record<string, unknown> & { total?: number; next?: string | null; may?: string[] };
+
+export class Listing<Item> {
+  /** Null: not loaded yet. */
+  items = $state.raw<Item[] | null>(null);
+  total = $state(0);
+  next = $state<string | null>(null);
+  /** What the user may do with the list, if the server says so. */
+  may = $state.raw<string[]>([]);
+  error = $state('');
+  #name: string;
+  #asked = 0;
+
+  /** `name`: of the list in the answer. */
+  constructor(name: string) {
+    this.#name = name;
+  }
+
+  /** Load the first page. */
+  async load(path: string, params: Params = {}): Promise<void> {
+    await this.#request(path, params, []);
+  }
+
+  /** Load the page after those that are there. */
+  async more(path: string, params: Params = {}): Promise<void> {
+    await this.#request(path, { ...params, after: this.next }, this.items ?? []);
+  }
+
+  async #request(path: string, params: Params, before: Item[]): Promise<void> {
+    const asked = ++this.#asked;
+    try {
+      const answer = await get<Answer>(path, params);
+      if (asked !== this.#asked) return; // a newer request was made meanwhile
+      const items = [...before, ...(answer[this.#name] as Item[])];
+      this.items = items;
+      this.total = answer.total ?? items.length;
+      this.next = answer.next ?? null;
+      this.may = answer.may ?? [];
+      this.error = '';
+    } catch (problem) {
+      if (asked === this.#asked) this.error = reasonOf(problem);
+    }
+  }
+}

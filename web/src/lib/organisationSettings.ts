@@ -1,0 +1,100 @@
+// The organisation's settings as the page shows them: groups, texts and kinds of fields.
+
+export type SettingField = { name: string; title: string; text: string } & (
+  | { kind: 'switch' }
+  | { kind: 'choice'; options: readonly (readonly [string, string])[] }
+  | { kind: 'number'; min: number; max: number; optional?: boolean }
+  | { kind: 'domains' }
+  | { kind: 'text'; max: number }
+);
+
+const on = (name: string, title: string, text = ''): SettingField => ({ kind: 'switch', name, title, text });
+const number = (name: string, title: string, min: number, max: number, text = '', optional = false): SettingField => ({ kind: 'number', name, title, text, min, max, optional });
+const choice = (name: string, title: string, options: readonly (readonly [string, string])[], text = ''): SettingField => ({ kind: 'choice', name, title, text, options });
+const LOCKS = [
+  ['none', 'Each team decides'],
+  ['on', 'On in all teams'],
+  ['off', 'Off in all teams'],
+] as const;
+
+export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingField[] }[] = [
+  {
+    title: 'Organisation',
+    fields: [
+      { kind: 'text', name: 'name', title: 'Name', text: '', max: 64 },
+      { kind: 'text', name: 'url', title: 'Address of this server', text: 'Links in mails begin with it.', max: 500 },
+      { kind: 'text', name: 'support_contact', title: 'Where users get help', text: 'An e-mail address or a link, shown where users sign in.', max: 254 },
+    ],
+  },
+  {
+    title: 'Sign-up and sign-in',
+    fields: [
+      choice('signup', 'Who may sign up', [
+        ['closed', 'Nobody: administrators create accounts'],
+        ['invite', 'Whoever is invited'],
+        ['domain', 'Whoever has an address of a listed domain'],
+        ['open', 'Everyone'],
+      ]),
+      { kind: 'domains', name: 'signup_domains', title: 'Domains', text: 'One per line, for sign-up by domain.' },
+      choice('default_access', 'Access of new accounts', [
+        ['full', 'Full'],
+        ['viewer', 'View-only'],
+        ['none', 'None'],
+      ]),
+      on('password_login', 'Sign in by password'),
+      number('session_days', 'Days until a session ends', 1, 90),
+      number('session_idle_days', 'Days until an unused session ends', 1, 30),
+      number('sudo_minutes', 'Minutes for which a confirmed password counts', 5, 60),
+      number('invitation_days', 'Days for which an invitation is valid', 1, 30),
+    ],
+  },
+  {
+    title: 'Teams',
+    fields: [
+      choice('team_creation', 'Who creates teams', [
+        ['admins', 'Administrators of the organisation'],
+        ['members', 'Everyone'],
+      ]),
+      on('team_admins_invite_new', 'Team administrators may invite people without an account'),
+      on('team_admins_edit_privacy', 'Team administrators may change privacy settings'),
+      on('admin_team_access', 'Administrators of the organisation may join teams', 'As administrators of the team. It is in the audit log.'),
+      on('members_see_emails', "Members see each other's e-mail addresses"),
+      on('hide_teams_by_default', 'Hide new teams from non-members'),
+      on('code_saving_default', 'Save code by default in new teams'),
+    ],
+  },
+  {
+    title: 'Visibility',
+    fields: [
+      choice('anonymous_access', 'Visitors without an account', [
+        ['off', 'See nothing'],
+        ['read', 'See public projects'],
+      ]),
+      on('allow_public_projects', 'Allow public projects'),
+      on('allow_public_links', 'Allow public links'),
+      choice('personal_visibility', 'New projects of users are', [
+        ['team', 'Private'],
+        ['organisation', 'For the organisation'],
+        ['public', 'Public'],
+        ['open', 'Open'],
+      ]),
+      choice('enforce_hidden', 'Teams hidden from non-members', LOCKS),
+      choice('enforce_private', 'Only private projects', LOCKS),
+      choice('enforce_members_invite', 'Members may invite', LOCKS),
+      choice('enforce_public_sharing', 'Public links in teams', LOCKS),
+      choice('enforce_code_saving', 'Code saving', LOCKS),
+    ],
+  },
+  {
+    title: 'Keys and retention',
+    fields: [
+      choice('api_key_creation', 'Who creates API keys', [
+        ['members', 'Everyone'],
+        ['admins', 'Administrators of the organisation'],
+      ]),
+      number('key_max_age_days', 'Most days that a key lives', 1, 3650, 'Empty: without a limit.', true),
+      number('trash_days', 'Days in the trash', 1, 365),
+      number('audit_days', 'Days that the audit log is kept', 90, 36_500),
+    ],
+  },
+];
