@@ -100,7 +100,7 @@ export interface About {
   version: string;
   kind: 'local' | 'server';
   capabilities: string[];
-  /** Who is let in: everyone, whoever has a token, or users with accounts. */
+  /** Whom the server answers: everyone, holders of a token, or users with accounts. */
   auth?: 'open' | 'tokens' | 'accounts';
 }
 
