@@ -17,9 +17,12 @@ from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import Anonymous, GuestLink, Operator, ServiceAccount, User
 from runvitals.accounts.readable_runs import readable_runs
 from runvitals.accounts.resources import Project, ProjectItem, Visibility
+from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.model.filter import ReadableRuns
 from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.run_places import RunPlace
+from runvitals.store.metadata.writer_registration import Sender
 from tests.accounts.test_decision_properties import owners, policies, services, spaces, switches, teams, users
 from tests.accounts.test_directory import T0, Clock
 
@@ -44,14 +47,10 @@ def allowed(principal: Any, run: ProjectItem, policy: OrganisationPolicies) -> b
 
 
 def is_listed(found: ReadableRuns, run: ProjectItem) -> bool:
-    project_id = run.project.id
-    if not run.deleted:
-        return project_id in found.projects
-    if found.author_id is not None:
-        own = run.author_id == found.author_id
-    else:
-        own = run.author_id is None and run.service_account_id == found.service_account_id is not None
-    return project_id in found.trash or (project_id in found.own_trash and own)
+    place = RunPlace(
+        run.id, "", run.project.id, None, None, run.author_id, run.service_account_id, run.deleted, ""
+    )
+    return found.has(place)
 
 
 @given(principals, project_lists, policies, owners, st.none() | st.just(6) | st.just(5), switches)
@@ -93,7 +92,7 @@ class Server:
         self.digits = self.project("otter-1", "digits")
         self.vision = accounts.teams.create("vision", CLI, T0, administrator=self.ada)
         accounts.teams.adopt(self.vision.id, CLI, T0)
-        self.of_vision = frozenset({self.digits, metadata_store.projects.id("default")})
+        self.of_vision = frozenset({self.digits})
         self.letters = self.project("otter-2", "letters")
         self.speech = accounts.teams.create("speech", CLI, T0, administrator=self.bob)
         accounts.teams.adopt(self.speech.id, CLI, T0)
@@ -155,3 +154,26 @@ def test_a_link_to_a_run_reads_that_run_alone(server: Server) -> None:
     assert server.directory.readable_runs(GuestLink("run", 999)) == ReadableRuns()
     project = server.directory.readable_runs(GuestLink("project", server.letters))
     assert project == ReadableRuns(frozenset({server.letters}))
+
+
+def test_a_run_is_found_in_the_default_entity_first(server: Server) -> None:
+    directory, writers = server.directory, server.metadata_store.writers
+    speech = Sender(server.speech.id)
+    [theirs] = writers.join([WriterRegistration("otter-1", "monitor.a.1", "letters", sender=speech)], T0)
+    accounts = server.metadata_store.accounts
+    ours = server.metadata_store.runs.places("otter-1")[0].run_id
+    assert directory.find_run(server.user(server.ada), "otter-1").id == ours
+    assert directory.find_run(server.user(server.bob), "otter-1").id == theirs.run_id
+    with pytest.raises(UnknownRun, match="there is no run 'otter-1'"):
+        directory.find_run(server.user(server.bob), "otter-1", "vision")
+    accounts.members.add("speech", "ada", "viewer", CLI, T0)
+    directory.rights_changed()
+    ada = server.user(server.ada)
+    with pytest.raises(AmbiguousName, match="speech, vision each have a run 'otter-1'"):
+        directory.find_run(ada, "otter-1")
+    assert directory.find_run(ada, "otter-1", "Speech").id == theirs.run_id
+    accounts.users.set_default_entity(server.ada, server.vision.id, CLI, T0)
+    directory.rights_changed()
+    assert directory.find_run(server.user(server.ada), "otter-1").id == ours
+    with pytest.raises(UnknownRun):
+        directory.find_run(Anonymous(), "otter-1")

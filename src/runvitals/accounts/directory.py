@@ -92,6 +92,11 @@ class Directory:
         digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
         return self._cache.get(("link", digest, self._period()), lambda: self._of_link(secret))
 
+    def entity_named(self, name: str) -> Entity | None:
+        """A team or a user's own space by name; None if there is none."""
+        entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
+        return None if entity_id is None else self.entity(entity_id)
+
     def entity(self, entity_id: int) -> Entity:
         """A team, or a user's own space.
 
@@ -123,6 +128,10 @@ class Directory:
     def decide(self, principal: Principal, action: Action, resource: Resource) -> Decision:
         """`decide` with the organisation's present settings."""
         return decide(principal, action, resource, self.policies())
+
+    def may(self, principal: Principal, action: Action, resource: Resource) -> bool:
+        """Whether a principal may do an action on a resource."""
+        return self.decide(principal, action, resource) is Decision.ALLOWED
 
     def _readable_runs(self, principal: Principal) -> ReadableRuns:
         return readable_runs(principal, self._cache.get("projects", self._projects), self.policies())

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from runvitals.server.ingest.admission import Admission, InFlightRequest
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.envelope import Ack, decode_envelopes
+from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess, WithoutAccounts
 from runvitals.server.ingest.errors import HttpRejection, malformed
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
@@ -43,9 +44,17 @@ class IngestEndpoint:
     Args:
         recorder: validates and stores the envelopes.
         counters: count the requests.
+        access: knows what each request may send.
     """
 
-    def __init__(self, recorder: Recorder, limits: Limits, counters: IngestCounters) -> None:
+    def __init__(
+        self,
+        recorder: Recorder,
+        limits: Limits,
+        counters: IngestCounters,
+        access: IngestAccess | None = None,
+    ) -> None:
+        self._access: IngestAccess = access or WithoutAccounts()
         self.admission = Admission(limits)
         self._recorder = recorder
         self._limits = limits
@@ -67,12 +76,13 @@ class IngestEndpoint:
         """
         started_s = time.monotonic()
         limits, size = self._limits, len(body)
-        if size > limits.body_bytes or self.admission.requests >= limits.requests_in_flight:
+        access = self._access.known(headers)
+        if access is None or size > limits.body_bytes or self.admission.requests >= limits.requests_in_flight:
             return False
         try:
             content_type, encoding, _ = _headers(headers)
             small = limits.thread_bytes
-            envelopes, is_list = self._decode_within(body, content_type, encoding, small, small)
+            envelopes, is_list = self._decode_within(body, access, content_type, encoding, small, small)
             points, array_bytes = _extent(envelopes)
             in_flight = self.admission.admit()
         except HttpRejection:
@@ -88,7 +98,7 @@ class IngestEndpoint:
 
         try:
             in_flight.reserve(size + array_bytes)
-            recorded = self._recorder.record_samples(envelopes, settle)
+            recorded = self._recorder.record_samples(envelopes, access, settle)
         except HttpRejection:
             recorded = False
         if not recorded:
@@ -115,32 +125,39 @@ class IngestEndpoint:
     async def _ingest(self, scope: Scope, receive: Receive, in_flight: InFlightRequest) -> bytes:
         """The response to a request, once its envelopes are durable."""
         started_s = time.monotonic()
+        access = self._access.of_request(scope)
         content_type, encoding, length = _headers(scope["headers"])
         self._body_reader.check_length(length)
         in_flight.reserve(length)
         body = await self._body_reader.read(receive, in_flight.reserve)
         size = len(body)
-        envelopes, is_list = await self._decode(body, content_type, encoding)
+        envelopes, is_list = await self._decode(body, access, content_type, encoding)
         points, array_bytes = _extent(envelopes)
         in_flight.reserve(size + array_bytes)
-        acks = await self._recorder.record(envelopes)
+        try:
+            acks = await self._recorder.record(envelopes, access)
+        except HttpRejection as error:
+            if not is_list:
+                error.index = None
+            raise
         self._counters.ingested(len(envelopes), points, size, time.monotonic() - started_s)
         return _encode({"acks": acks}) if is_list else _encode(acks[0])
 
     async def _decode(
-        self, body: bytes, content_type: str, encoding: str
+        self, body: bytes, access: EnvelopeAccess, content_type: str, encoding: str
     ) -> tuple[list[ValidEnvelope], bool]:
         """The envelopes of a body, and whether it was a list. Large ones are decoded in a thread."""
         limits, small = self._limits, self._limits.thread_bytes
         if len(body) <= small:
             try:
-                return self._decode_within(body, content_type, encoding, small, small)
+                return self._decode_within(body, access, content_type, encoding, small, small)
             except HttpRejection as error:
                 if error.status != 413:
                     raise
         return await anyio.to_thread.run_sync(
             self._decode_within,
             body,
+            access,
             content_type,
             encoding,
             limits.message_bytes,
@@ -149,7 +166,13 @@ class IngestEndpoint:
         )
 
     def _decode_within(
-        self, body: bytes, content_type: str, encoding: str, message_bytes: int, unpacked_bytes: int
+        self,
+        body: bytes,
+        access: EnvelopeAccess,
+        content_type: str,
+        encoding: str,
+        message_bytes: int,
+        unpacked_bytes: int,
     ) -> tuple[list[ValidEnvelope], bool]:
         """The envelopes of a body, validated, and whether it was a list.
 
@@ -160,7 +183,7 @@ class IngestEndpoint:
         data = decompress(body, encoding, message_bytes) if encoding else body
         envelopes, is_list = decode_envelopes(data, content_type, self._limits)
         try:
-            return self._recorder.validate(envelopes, unpacked_bytes), is_list
+            return self._recorder.validate(envelopes, access, unpacked_bytes), is_list
         except HttpRejection as error:
             if not is_list:
                 error.index = None

@@ -42,6 +42,7 @@ class Envelope(msgspec.Struct):
     writer: str
     seq: Number | None = None
     project: str | None = None
+    entity: str | None = None
     about: WriterDescription | None = None
     keys: msgspec.Raw = NOT_SENT
     schema: Number | None = None

@@ -15,6 +15,7 @@ import numpy as np
 
 from runvitals.model.errors import UnknownRun
 from runvitals.server.ingest.envelope import Ack, Envelope
+from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
 from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
@@ -26,8 +27,9 @@ from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry
 from runvitals.server.run_library import RunVersion
 from runvitals.store.errors import QueryFailed
-from runvitals.store.metadata import KeyList, MetadataStore
+from runvitals.store.metadata import KeyList, MetadataStore, StoredEvent
 from runvitals.store.metadata.log_summaries import add_logged_rows
+from runvitals.store.metadata.projects import project_name
 from runvitals.store.samples.interface import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -105,10 +107,13 @@ class Recorder:
         if len(self._versions) > _MAX_VERSIONS:
             self._versions.pop(next(iter(self._versions)))
 
-    def validate(self, envelopes: Sequence[Envelope], max_bytes: int) -> list[ValidEnvelope]:
+    def validate(
+        self, envelopes: Sequence[Envelope], access: EnvelopeAccess, max_bytes: int
+    ) -> list[ValidEnvelope]:
         """Validate envelopes; writes nothing.
 
         Args:
+            access: what the request may send.
             max_bytes: maximum size of all their times and values.
 
         Raises:
@@ -123,7 +128,7 @@ class Recorder:
         checked: list[ValidEnvelope] = []
         for index, envelope in enumerate(envelopes):
             try:
-                valid = self._validator.validate(envelope, now_ms, max_bytes)
+                valid = self._validator.validate(envelope, access, now_ms, max_bytes)
             except HttpRejection as error:
                 error.index = index
                 raise
@@ -133,11 +138,15 @@ class Recorder:
         return checked
 
     def record_samples(
-        self, envelopes: Sequence[ValidEnvelope], on_done: Callable[[list[Ack] | None], None]
+        self,
+        envelopes: Sequence[ValidEnvelope],
+        access: EnvelopeAccess,
+        on_done: Callable[[list[Ack] | None], None],
     ) -> bool:
         """Store envelopes that have only samples, of registered writers and keys.
 
         Args:
+            access: what the request may send.
             on_done: called with the acks once the samples are durable, or with None if they were not stored.
 
         Returns:
@@ -149,9 +158,10 @@ class Recorder:
         senders: list[tuple[int, int, int]] = []
         for valid in envelopes:
             envelope, keys, columns = valid.envelope, valid.keys, valid.columns
-            writer = self.writers.find(envelope.run, envelope.writer)
+            writer = self.writers.find(envelope, access.known(envelope))
             if (
                 writer is None
+                or writer.registered.purged
                 or valid.metadata is not None
                 or columns is None
                 or not isinstance(keys, KeyList)
@@ -182,14 +192,18 @@ class Recorder:
         self.sample_commits.submit(batches, settle)
         return True
 
-    async def record(self, envelopes: Sequence[ValidEnvelope]) -> list[Ack]:
+    async def record(self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess) -> list[Ack]:
         """Store envelopes, all or none. Returns their acks once everything is durable.
 
+        Args:
+            access: what the request may send.
+
         Raises:
-            HttpRejection: 503 if a store cannot be written to; nothing was acknowledged.
+            HttpRejection: 403 if the request may not send one of them; 503 if a store cannot be written to;
+                nothing was acknowledged.
         """
         try:
-            return await self._record(envelopes)
+            return await self._record(envelopes, access)
         except StoreError as error:
             raise unavailable(f"could not write to the sample store: {error}") from error
         except QueryFailed as error:
@@ -199,17 +213,18 @@ class Recorder:
             self.writers.forget(
                 writer.registered.run_id
                 for valid in envelopes
-                if (writer := self.writers.find(valid.envelope.run, valid.envelope.writer)) is not None
+                if (writer := self.writers.find(valid.envelope, access.known(valid.envelope))) is not None
             )
             raise unavailable(str(error)) from error
         except ValueError as error:
             raise out_of_range(str(error)) from error
 
-    async def _record(self, envelopes: Sequence[ValidEnvelope]) -> list[Ack]:
+    async def _record(self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess) -> list[Ack]:
         now_ms = self._clock()
         request = _PendingRequest()
-        for valid in envelopes:
-            await self._add(request, valid, now_ms)
+        admitted = await access.admit([_sent(valid) for valid in envelopes])
+        for valid, one in zip(envelopes, admitted, strict=True):
+            await self._add(request, valid, one, now_ms)
         if request.metadata:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:
@@ -220,18 +235,23 @@ class Recorder:
             self._increment_version(run_id, has_facts)
         return request.acks
 
-    async def _add(self, request: _PendingRequest, valid: ValidEnvelope, now_ms: int) -> None:
+    async def _add(
+        self, request: _PendingRequest, valid: ValidEnvelope, admitted: AdmittedEnvelope, now_ms: int
+    ) -> None:
         """Register an envelope's writer and keys, and add what is to be written of it to the request."""
         envelope = valid.envelope
-        writer = self.writers.find(envelope.run, envelope.writer)
+        writer = self.writers.find(envelope, admitted)
         is_new = writer is None
         if writer is None:
-            writer = await self.writers.register(envelope, _oldest_ms(valid, now_ms), now_ms)
+            oldest_ms = _oldest_ms(valid, now_ms)
+            writer = await self.writers.register(envelope, admitted.sender, oldest_ms, now_ms)
             if writer.registered.deleted:
                 self.heartbeats.add_deleted(writer.registered.run_id)
+            elif admitted.ignored_attribution is not None:
+                request.metadata.append(_ignored_attribution(writer.registered.run_id, admitted, now_ms))
         registered = writer.registered
         run_id = registered.run_id
-        deleted = run_id in self.heartbeats.deleted
+        deleted = registered.purged or run_id in self.heartbeats.deleted
         sent_keys, stored_keys = (None, None) if deleted else await self._key_lists(valid, writer)
         ack = Ack(
             envelope.run,
@@ -243,6 +263,8 @@ class Recorder:
             deleted=deleted,
         )
         request.acks.append(ack)
+        if registered.purged:
+            return
         self.heartbeats.record(run_id, registered.writer_id, now_ms, _last_ms(valid))
         if deleted:
             return
@@ -290,6 +312,20 @@ class Recorder:
         store.console.add([line for metadata in every for line in metadata.console])
         store.writers.record_ends([end for metadata in every for end in metadata.ends])
         return [None] * len(requests)
+
+
+def _sent(valid: ValidEnvelope) -> SentEnvelope:
+    if valid.metadata is None:
+        return SentEnvelope(valid.envelope)
+    moves = (update.values for update in valid.metadata.updates if update.section == "run")
+    return SentEnvelope(
+        valid.envelope, tuple(project_name(values["project"]) for values in moves if "project" in values)
+    )
+
+
+def _ignored_attribution(run_id: int, admitted: AdmittedEnvelope, now_ms: int) -> EnvelopeMetadata:
+    text = admitted.ignored_attribution or ""
+    return EnvelopeMetadata(events=[StoredEvent(run_id, now_ms, "attribution_ignored", "warning", text)])
 
 
 def _last_ms(valid: ValidEnvelope) -> int:

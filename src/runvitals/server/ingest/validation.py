@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from runvitals.model.names import STEP
 from runvitals.server.ingest.columns import EnvelopeColumns, decode_columns
 from runvitals.server.ingest.envelope import NOT_SENT, Envelope, decode_keys
+from runvitals.server.ingest.envelope_access import EnvelopeAccess
 from runvitals.server.ingest.errors import HttpRejection, malformed, out_of_range
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, check_depth, decode_metadata
@@ -45,15 +46,18 @@ class EnvelopeValidator:
         self._key_lists: dict[bytes, KeyList] = {}
         self._cached_bytes = 0
 
-    def validate(self, envelope: Envelope, now_ms: int, max_bytes: int) -> ValidEnvelope:
+    def validate(
+        self, envelope: Envelope, access: EnvelopeAccess, now_ms: int, max_bytes: int
+    ) -> ValidEnvelope:
         """
         Args:
+            access: what the request may send.
             max_bytes: maximum size of its times and values.
 
         Raises:
             HttpRejection: 400, 409, 413, 422, with what is wrong, where, and what is allowed.
         """
-        if self._writers.find(envelope.run, envelope.writer) is None:
+        if self._writers.find(envelope, access.known(envelope)) is None:
             registration(envelope)
             _check_labels(envelope)
         raw_keys = b"" if envelope.keys is NOT_SENT else bytes(envelope.keys)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from runvitals.model.names import STEP
 from runvitals.model.state import TRAIN
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
+from runvitals.server.ingest.envelope_access import AdmittedEnvelope
 from runvitals.server.ingest.errors import out_of_range
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.store.metadata import (
@@ -21,6 +22,7 @@ from runvitals.store.metadata import (
     StoredProcess,
     WriterRegistration,
 )
+from runvitals.store.metadata.writer_registration import UNKNOWN_SENDER, Sender
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_WRITERS = 100_000
@@ -56,7 +58,9 @@ class _NewKeyList:
     has_step: bool
 
 
-def registration(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegistration:
+def registration(
+    envelope: Envelope, oldest_ms: int | None = None, sender: Sender = UNKNOWN_SENDER
+) -> WriterRegistration:
     """The registration of an envelope's writer.
 
     Args:
@@ -76,6 +80,7 @@ def registration(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegi
         rank=about.rank,
         interval_s=about.interval_s,
         started_ms=oldest_ms if about.started_ms is None else about.started_ms,
+        sender=sender,
     )
     try:
         writer.check()
@@ -85,11 +90,11 @@ def registration(envelope: Envelope, oldest_ms: int | None = None) -> WriterRegi
 
 
 class WriterRegistry:
-    """Registers writers, and caches the most recent ones by run and name."""
+    """Registers writers, and caches the most recent ones by the entity of their run, run and name."""
 
     def __init__(self, metadata_store: MetadataStore) -> None:
         self._metadata_store = metadata_store
-        self._writers: dict[tuple[str, str], KnownWriter] = {}
+        self._writers: dict[tuple[int | None, str, str], KnownWriter] = {}
         self._registrations = GroupCommit("writer-registrations", self._commit_writers, (ValueError,))
         self._key_lists = GroupCommit("key-lists", self._commit_key_lists, (ValueError,))
 
@@ -101,17 +106,23 @@ class WriterRegistry:
         self._registrations.close()
         self._key_lists.close()
 
-    def find(self, run: str, writer: str) -> KnownWriter | None:
-        return self._writers.get((run, writer))
+    def find(self, envelope: Envelope, admitted: AdmittedEnvelope | None) -> KnownWriter | None:
+        """The writer of an envelope, if it is registered and the envelope is known to be admitted."""
+        if admitted is None:
+            return None
+        return self._writers.get((admitted.sender.entity_id, envelope.run, envelope.writer))
 
-    async def register(self, envelope: Envelope, oldest_ms: int | None, now_ms: int) -> KnownWriter:
+    async def register(
+        self, envelope: Envelope, sender: Sender, oldest_ms: int | None, now_ms: int
+    ) -> KnownWriter:
         """Register the writer of an envelope, and its run if it is new. Durable."""
         registered = await self._registrations.submit(
-            _NewWriter(registration(envelope, oldest_ms), envelope.about, now_ms)
+            _NewWriter(registration(envelope, oldest_ms, sender), envelope.about, now_ms)
         )
         while len(self._writers) >= _MAX_WRITERS:
             self._writers.pop(next(iter(self._writers)))
-        return self._writers.setdefault((envelope.run, envelope.writer), KnownWriter(registered))
+        key = (sender.entity_id, envelope.run, envelope.writer)
+        return self._writers.setdefault(key, KnownWriter(registered))
 
     async def register_keys(
         self, writer: KnownWriter, keys: tuple[str, ...] | KeyList, has_step: bool
@@ -142,7 +153,7 @@ class WriterRegistry:
         updates: list[SectionUpdate] = []
         for stored, new in zip(registered, writers, strict=True):
             about = new.description
-            if about is None:
+            if about is None or stored.purged:
                 continue
             if about.role == TRAIN and about.pid is not None:
                 processes.append(

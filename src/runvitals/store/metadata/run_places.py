@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, select, update
+from sqlalchemy import ColumnElement, Connection, and_, or_, select, update
 
-from runvitals.store.metadata.accounts.tables import entity
-from runvitals.store.metadata.tables import project, run
+from runvitals.model.names import plain_text
+from runvitals.store.metadata.accounts.tables import api_key, entity
+from runvitals.store.metadata.tables import project, run, writer
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +21,7 @@ class RunPlace:
         author_id: the user whose run it is; None if there is none.
         service_account_id: the service account that sent it; None if a user's key did.
         deleted: it is in the trash.
+        project: name of its project.
     """
 
     run_id: int
@@ -30,6 +32,7 @@ class RunPlace:
     author_id: int | None
     service_account_id: int | None
     deleted: bool
+    project: str
 
 
 def read_places(connection: Connection, condition: ColumnElement[bool]) -> list[RunPlace]:
@@ -44,6 +47,7 @@ def read_places(connection: Connection, condition: ColumnElement[bool]) -> list[
             run.c.author_id,
             run.c.service_account_id,
             run.c.deleted_ms.is_not(None),
+            project.c.name,
         )
         .join(project, project.c.id == run.c.project_id)
         .outerjoin(entity, entity.c.id == project.c.entity_id)
@@ -51,6 +55,21 @@ def read_places(connection: Connection, condition: ColumnElement[bool]) -> list[
         .order_by(run.c.id)
     )
     return [RunPlace(*row) for row in connection.execute(statement)]
+
+
+def find_sent(
+    connection: Connection, uid: str, user_id: int | None, service_account_id: int | None
+) -> set[int]:
+    """The ids of the runs with this run id that a user or service account has sent to, with any key."""
+    if user_id is not None:
+        keys = select(api_key.c.id).where(api_key.c.user_id == user_id)
+        own = and_(run.c.author_id == user_id, run.c.service_account_id.is_(None))
+    else:
+        keys = select(api_key.c.id).where(api_key.c.service_account_id == service_account_id)
+        own = run.c.service_account_id == service_account_id
+    by_key = select(writer.c.id).where(writer.c.run_id == run.c.id, writer.c.api_key_id.in_(keys))
+    statement = select(run.c.id).where(run.c.uid == plain_text(uid), or_(own, by_key.correlate(run).exists()))
+    return set(connection.execute(statement).scalars())
 
 
 def copy_entities(connection: Connection, *conditions: ColumnElement[bool]) -> None:

@@ -17,7 +17,7 @@ from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.run_places import RunPlace, read_places
+from runvitals.store.metadata.run_places import RunPlace, find_sent, read_places
 from runvitals.store.metadata.run_rows import RunRow, read_rows
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.run_tombstones import remember_purged
@@ -72,6 +72,13 @@ class RunTable:
         """The projects and owners of the runs with this run id, also of those in the trash."""
         with self._database.read() as connection:
             return read_places(connection, run.c.uid == plain_text(uid))
+
+    def sent_by(
+        self, uid: str, *, user_id: int | None = None, service_account_id: int | None = None
+    ) -> set[int]:
+        """The integer ids of the runs with this run id that a user or service account has sent to."""
+        with self._database.read() as connection:
+            return find_sent(connection, uid, user_id, service_account_id)
 
     def page(
         self,

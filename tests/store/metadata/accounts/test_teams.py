@@ -176,7 +176,7 @@ def test_a_restricted_project_and_its_members(
     metadata_store.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], T0)
     project_id = metadata_store.projects.id("digits")
     team = accounts.teams.create("vision", CLI, T0, administrator=ada.id)
-    assert accounts.teams.adopt(team.id, CLI, T0) == 2  # the projects digits and default
+    assert accounts.teams.adopt(team.id, CLI, T0) == 1
     by_ada = Actor("user", "ada", ada.id)
     accounts.project_members.set_visibility(project_id, "restricted", by_ada, T0)
     with pytest.raises(UnknownAccount, match="only members of the team"):

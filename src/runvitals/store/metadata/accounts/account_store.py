@@ -11,6 +11,7 @@ from runvitals.store.metadata.accounts.grants import (
     ServiceGrants,
     UserGrants,
     entity_facts,
+    entity_id_of,
     service_grants,
     user_grants,
 )
@@ -75,3 +76,7 @@ class AccountStore:
     def entity(self, entity_id: int) -> EntityFacts | None:
         """A team or a user's own space; None if there is none with this id."""
         return entity_facts(self._database, entity_id)
+
+    def entity_id(self, name: str) -> int | None:
+        """The id of a team or user by its name; None if there is none."""
+        return entity_id_of(self._database, name)

@@ -124,6 +124,14 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
         return ServiceGrants(**row._asdict(), projects=frozenset(connection.execute(projects).scalars()))
 
 
+def entity_id_of(database: Database, name: str) -> int | None:
+    """The id of a team or user by its name; None if there is none."""
+    with database.read() as connection:
+        named = select(entity.c.id).where(entity.c.name == name.lower(), entity.c.purged_ms.is_(None))
+        found: int | None = connection.execute(named).scalar()
+        return found
+
+
 def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
     """A team or a user's own space; None if there is none with this id."""
     switches = ("hidden", "members_invite", "public_projects", "public_links", "default_visibility")

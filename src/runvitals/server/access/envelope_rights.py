@@ -1,0 +1,294 @@
+"""Decides which envelopes a key may send, to which team's run each belongs, and whose a new run is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import anyio
+import anyio.to_thread
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.decision import Decision
+from runvitals.accounts.directory import Directory
+from runvitals.accounts.principals import SCOPE_ACTIONS, ServiceAccount, User
+from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibility
+from runvitals.accounts.visibility import visibility_problem
+from runvitals.model.account_names import address_key
+from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.ingest.envelope_access import AdmittedEnvelope, SentEnvelope
+from runvitals.server.ingest.errors import HttpRejection, unavailable
+from runvitals.store.errors import MetadataStoreUnavailable, UnknownAccount
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.audit import Actor
+from runvitals.store.metadata.projects import DEFAULT_PROJECT, ProjectOwner, project_name
+from runvitals.store.metadata.run_places import RunPlace
+from runvitals.store.metadata.writer_registration import Sender
+
+_MAX_ADMITTED: Final = 10_000
+_MAX_WAITING: Final = 200
+_OWNERLESS: Final = (Visibility.PRIVATE, Visibility.RESTRICTED)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribution:
+    """The user whom a request names as the author of its runs. Only service accounts may."""
+
+    username: str = ""
+    address: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Decided:
+    """An envelope that may be stored once its new projects, by name, were created."""
+
+    admitted: AdmittedEnvelope
+    entity: Entity
+    new_projects: dict[str, Visibility] = field(default_factory=dict)
+
+
+class KeyRights:
+    """What one key may send: an `EnvelopeAccess`.
+
+    Decisions are kept as long as this object: its maker drops it when rights may have changed.
+
+    Args:
+        principal: the owner of the key, with the key's limits.
+        name: of the owner, for error messages.
+        clock: the time now, ms UTC.
+        threads: limits the threads that look up what is not known.
+    """
+
+    def __init__(
+        self,
+        principal: User | ServiceAccount,
+        name: str,
+        attribution: Attribution,
+        metadata_store: MetadataStore,
+        directory: Directory,
+        clock: Callable[[], int],
+        threads: anyio.CapacityLimiter,
+    ) -> None:
+        self._clock = clock
+        self.principal = principal
+        self.attribution = attribution
+        self._name = name
+        self._metadata_store = metadata_store
+        self._directory = directory
+        self._threads = threads
+        self._unlimited = replace(principal, key=None)
+        self._admitted: dict[tuple[str | None, str, str | None, tuple[str, ...]], AdmittedEnvelope] = {}
+        self._authors: dict[int, int | None] = {}
+
+    def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
+        """The envelope, if it is known to be admitted without a look-up in the database. Thread-safe."""
+        return self._admitted.get((envelope.entity, envelope.run, envelope.project, ()))
+
+    async def admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
+        """Admit the envelopes of a request, all or none.
+
+        Raises:
+            HttpRejection: 403 with the index of the first one that is not admitted; 503 if it cannot be
+                decided.
+        """
+        known = [self._admitted.get(_key(sent)) for sent in envelopes]
+        if all(known):
+            return [one for one in known if one is not None]
+        if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
+            raise unavailable("too many requests wait for a decision about their rights: try again later")
+        try:
+            return await anyio.to_thread.run_sync(self._admit, envelopes, limiter=self._threads)
+        except MetadataStoreUnavailable as error:
+            raise unavailable("rights cannot be checked: see /readyz and the server log") from error
+
+    def _admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
+        decided: list[_Decided] = []
+        for index, sent in enumerate(envelopes):
+            try:
+                decided.append(self._decide(sent))
+            except HttpRejection as error:
+                error.index = index
+                raise
+        for one in decided:
+            self._create_projects(one)
+        if len(self._admitted) + len(envelopes) > _MAX_ADMITTED:
+            self._admitted.clear()
+        for sent, one in zip(envelopes, decided, strict=True):
+            self._admitted[_key(sent)] = one.admitted
+        return [one.admitted for one in decided]
+
+    # Decisions
+
+    def _decide(self, sent: SentEnvelope) -> _Decided:
+        envelope = sent.envelope
+        entity, place = self._find(envelope)
+        if self.principal.key is not None:
+            self._check_scope()
+        author_id, ignored = self._author(entity) if place is None else (None, None)
+        service_account_id = None if isinstance(self.principal, User) else self.principal.id
+        key_id = None if self.principal.key is None else self.principal.key.id
+        sender = Sender(entity.id, author_id, service_account_id, key_id)
+        decided = _Decided(AdmittedEnvelope(sender, ignored), entity)
+        named = project_name(envelope.project)
+        if place is None:
+            self._decide_project(decided, named)
+        else:
+            self._check_run(place)
+            if envelope.project and place.project == DEFAULT_PROJECT != named:
+                self._decide_project(decided, named)
+        for target in sent.projects:
+            if place is None or target != place.project:
+                self._decide_project(decided, target)
+                self._check_move(place)
+        return decided
+
+    def _find(self, envelope: Envelope) -> tuple[Entity, RunPlace | None]:
+        """The entity of the envelope's run, and the run if it exists."""
+        places = self._metadata_store.runs.places(envelope.run)
+        if envelope.entity is not None:
+            entity = self._directory.entity_named(envelope.entity.lower())
+            if entity is None:
+                raise self._no_entity(envelope.entity)
+            return entity, next((place for place in places if place.entity_id == entity.id), None)
+        home = self.principal.home
+        mine = [place for place in places if place.entity_id == home] or self._sent(envelope.run, places)
+        if len(mine) == 1 and mine[0].entity_id is not None:
+            return self._directory.entity(mine[0].entity_id), mine[0]
+        if home is None:
+            raise HttpRejection(403, "entity is missing: name the team or user that the run belongs to")
+        return self._directory.entity(home), None
+
+    def _sent(self, uid: str, places: list[RunPlace]) -> list[RunPlace]:
+        """The runs with this id that the owner of the key has sent before."""
+        if not places:
+            return []
+        if isinstance(self.principal, User):
+            sent = self._metadata_store.runs.sent_by(uid, user_id=self.principal.id)
+        else:
+            sent = self._metadata_store.runs.sent_by(uid, service_account_id=self.principal.id)
+        return [place for place in places if place.run_id in sent]
+
+    def _check_scope(self) -> None:
+        assert self.principal.key is not None
+        if Action.RUN_CREATE not in SCOPE_ACTIONS[self.principal.key.scope]:
+            raise HttpRejection(403, "this key may only read: create one that may write or ingest")
+
+    def _check_run(self, place: RunPlace) -> None:
+        """Check that envelopes may be added to a run. One in the trash is checked as if it were not there."""
+        project = self._directory.project(place.project_id)
+        self._require(project, Action.RUN_CREATE, f"{place.entity}/{place.project}")
+        if not self._owns(place) and not self._directory.may(
+            self._unlimited, Action.RUN_UPDATE, _item(place, project)
+        ):
+            raise HttpRejection(
+                403, f"the run {place.uid!r} is somebody else's, and {self._name} may not write to it"
+            )
+
+    def _check_move(self, place: RunPlace | None) -> None:
+        if place is None or self._owns(place):
+            return
+        project = self._directory.project(place.project_id)
+        if not self._directory.may(self._unlimited, Action.RUN_MOVE, _item(place, project)):
+            raise HttpRejection(
+                403, f"the run {place.uid!r} is somebody else's, and {self._name} may not move it"
+            )
+
+    def _owns(self, place: RunPlace) -> bool:
+        if isinstance(self.principal, User):
+            return place.author_id == self.principal.id
+        return place.service_account_id == self.principal.id
+
+    def _decide_project(self, decided: _Decided, name: str) -> None:
+        """Check that a run may be in a project, and note the project if it is to be created."""
+        entity = decided.entity
+        number = dict(self._metadata_store.projects.named(name)).get(entity.id)
+        facts = self._metadata_store.accounts.entity(entity.id)
+        entity_name = "" if facts is None else facts.name
+        if number is not None:
+            project = self._directory.project(number)
+            self._require(project, Action.RUN_CREATE, f"{entity_name}/{name}")
+            return
+        decision = self._directory.decide(self.principal, Action.PROJECT_CREATE, entity)
+        if decision is Decision.HIDDEN:
+            raise self._no_entity(entity_name)
+        if decision is Decision.DENIED:
+            raise HttpRejection(403, f"{self._name} may not create projects in {entity_name}")
+        decided.new_projects[name] = self._visibility(decided)
+
+    def _require(self, project: Project, action: Action, what: str) -> None:
+        decision = self._directory.decide(self.principal, action, project)
+        if decision is Decision.DENIED:
+            raise HttpRejection(403, f"{self._name} may look at {what}, not log to it")
+        if decision is Decision.HIDDEN:
+            if self._directory.may(self._unlimited, Action.TEAM_READ, project.entity):
+                raise HttpRejection(403, f"there is no project {what} that this key may log to")
+            raise self._no_entity(what.partition("/")[0])
+
+    def _no_entity(self, name: str) -> HttpRejection:
+        return HttpRejection(403, f"there is no entity {name[:100]!r} that this key may log to")
+
+    # Authors and new projects
+
+    def _author(self, entity: Entity) -> tuple[int | None, str | None]:
+        """The author of a new run, and why it is not the user who was named."""
+        if isinstance(self.principal, User):
+            return self.principal.id, None
+        named = self.attribution
+        if not (named.username or named.address):
+            return None, None
+        if entity.id not in self._authors:
+            self._authors[entity.id] = self._member(entity)
+        author_id = self._authors[entity.id]
+        if author_id is not None:
+            return author_id, None
+        what = "user name" if named.username else "e-mail address"
+        return None, f"the {what} given for this run belongs to no active member of its team"
+
+    def _member(self, entity: Entity) -> int | None:
+        """The id of the user who was named, if they are an active member of the entity. A user name takes
+        precedence."""
+        accounts, named = self._metadata_store.accounts, self.attribution
+        try:
+            if named.username:
+                user_id = accounts.users.by_name(named.username).id
+            else:
+                found = accounts.users.by_address(address_key(named.address))
+                if found is None:
+                    return None
+                user_id = found.id
+        except (UnknownAccount, ValueError):  # also: not an address
+            return None
+        user = self._directory.user(user_id)
+        return user_id if user is not None and user.state == "active" and entity.id in user.teams else None
+
+    def _visibility(self, decided: _Decided) -> Visibility:
+        """The visibility of a new project: the default of its entity, where it is allowed."""
+        facts = self._metadata_store.accounts.entity(decided.entity.id)
+        wanted = Visibility.TEAM if facts is None else Visibility(facts.default_visibility)
+        project = Project(0, decided.entity, Visibility.TEAM, decided.admitted.sender.author_id)
+        if visibility_problem(project, wanted, self._directory.policies()) is None:
+            return wanted
+        return Visibility.RESTRICTED if wanted is Visibility.PRIVATE else Visibility.TEAM
+
+    def _create_projects(self, decided: _Decided) -> None:
+        sender = decided.admitted.sender
+        for name, visibility in decided.new_projects.items():
+            owner = ProjectOwner(decided.entity.id, sender.author_id, visibility.value)
+            number = self._metadata_store.projects.ensure(name, owner, self._clock())
+            if visibility in _OWNERLESS and sender.service_account_id is not None:
+                # Without it, the service account could not log to its own project.
+                actor = Actor("service_account", self._name, self.principal.id, "key")
+                self._metadata_store.accounts.project_members.add(
+                    number, actor, self._clock(), service_account_id=sender.service_account_id
+                )
+        if decided.new_projects:
+            self._directory.rights_changed()
+
+
+def _key(sent: SentEnvelope) -> tuple[str | None, str, str | None, tuple[str, ...]]:
+    return sent.envelope.entity, sent.envelope.run, sent.envelope.project, sent.projects
+
+
+def _item(place: RunPlace, project: Project) -> ProjectItem:
+    return ProjectItem("run", place.run_id, project, place.author_id, place.service_account_id)

@@ -1,0 +1,86 @@
+"""Whether a request may send an envelope, and to which team's run: the interface to the rights of accounts.
+
+Without accounts every envelope is admitted, and there is one set of run ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from starlette.types import Scope
+
+from runvitals.server.ingest.envelope import Envelope
+from runvitals.store.metadata.writer_registration import UNKNOWN_SENDER, Sender
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedEnvelope:
+    """An envelope that may be stored.
+
+    Args:
+        sender: the entity of its run, and whose a new run is.
+        ignored_attribution: why the user whom a service account named is not the author of a new run.
+    """
+
+    sender: Sender
+    ignored_attribution: str | None = None
+
+
+class SentEnvelope(NamedTuple):
+    """An envelope, and the projects to which its records move the run."""
+
+    envelope: Envelope
+    projects: tuple[str, ...] = ()
+
+
+class EnvelopeAccess(Protocol):
+    """What one key may send."""
+
+    def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
+        """The envelope, if it is known to be admitted without a look-up in the database. Thread-safe."""
+
+    async def admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
+        """Admit the envelopes of a request, all or none.
+
+        Raises:
+            HttpRejection: 403 with the index of the first one that is not admitted; 503 if it cannot be
+                decided.
+        """
+
+
+class IngestAccess(Protocol):
+    """Knows what the key of each request may send."""
+
+    def known(self, headers: Iterable[tuple[bytes, bytes]]) -> EnvelopeAccess | None:
+        """What a request may send, if it is known without a look-up in the database."""
+
+    def of_request(self, scope: Scope) -> EnvelopeAccess:
+        """What an authenticated request may send."""
+
+
+_ADMITTED = AdmittedEnvelope(UNKNOWN_SENDER)
+
+
+class Unlimited:
+    """An `EnvelopeAccess` that admits everything: there are no accounts."""
+
+    def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
+        return _ADMITTED
+
+    async def admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
+        return [_ADMITTED] * len(envelopes)
+
+
+UNLIMITED = Unlimited()
+
+
+class WithoutAccounts:
+    """The `IngestAccess` of a server without accounts."""
+
+    def known(self, headers: Iterable[tuple[bytes, bytes]]) -> EnvelopeAccess | None:
+        return UNLIMITED
+
+    def of_request(self, scope: Scope) -> EnvelopeAccess:
+        return UNLIMITED

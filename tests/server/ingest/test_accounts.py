@@ -1,0 +1,254 @@
+"""Which keys may send what, to whom it belongs, and what a key is told otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+from sqlalchemy import event
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.ingest.accounts import AccountServer, envelope
+from tests.server.ingest.server import NOW
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[AccountServer]:
+    server = AccountServer(str(tmp_path))
+    yield server
+    server.close()
+
+
+def refused(response: Any) -> str:
+    """The reason of a rejection for rights: of these the relay keeps its journal."""
+    assert response.status_code == 403, response.text
+    text: str = response.json()["error"]
+    return text
+
+
+def test_a_run_goes_to_the_team_that_the_envelope_names(server: AccountServer) -> None:
+    assert server.send("ada", envelope(entity="Vision", project="digits")).status_code == 200
+    run = server.run("abc", "vision")
+    assert (run.project, run.service_account) == ("digits", None)
+    assert run.author is not None
+    assert run.author.name == "ada"
+    project = server.metadata_store.accounts.project_members.get(run.project_id)
+    assert (project.owner_id, project.visibility) == (server.users["ada"], "team")
+
+
+def test_without_an_entity_a_run_goes_to_the_owner_of_the_key(server: AccountServer) -> None:
+    assert server.send("ada", envelope()).status_code == 200
+    assert server.send("ci", envelope("def")).status_code == 200
+    assert server.entities("abc") == ["ada"]
+    run = server.run("def", "vision")
+    assert (run.project, run.author) == ("default", None)
+    assert run.service_account is not None
+    assert run.service_account.name == "ci"
+    server.metadata_store.accounts.users.set_default_entity(server.users["bob"], server.speech, CLI, NOW)
+    server.rights_changed()
+    assert server.send("bob", envelope("ghi")).status_code == 200
+    assert server.entities("ghi") == ["speech"]
+
+
+def test_later_envelopes_need_not_name_the_entity(server: AccountServer) -> None:
+    server.send("ada", envelope(entity="vision"))
+    ack = server.send("ada", envelope(seq=2)).json()
+    assert (ack["stored"], server.entities("abc")) == (True, ["vision"])
+    other, _ = server.metadata_store.accounts.keys.create("2", CLI, NOW, user_id=server.users["ada"])
+    assert server.send(other, envelope(seq=3)).status_code == 200
+    assert server.entities("abc") == ["vision"]
+    assert server.send("bob", envelope(seq=4)).status_code == 200  # a run of their own
+    assert server.entities("abc") == ["vision", "bob"]
+
+
+def test_the_same_run_id_in_two_teams(server: AccountServer) -> None:
+    first = server.send("ada", envelope(entity="vision")).json()
+    second = server.send("bob", envelope(entity="speech")).json()
+    assert (first["stored"], second["stored"]) == (True, True)
+    assert server.entities("abc") == ["vision", "speech"]
+    assert len(server.store.read(server.store.active_runs(0), None, 0, 2 * NOW).series) == 2
+
+
+@pytest.mark.parametrize("entity", ["nobody", "speech", "bob"])
+def test_an_entity_that_one_may_not_read_is_as_one_that_is_not_there(
+    server: AccountServer, entity: str
+) -> None:
+    server.send("bob", envelope(entity="speech", project="digits"))
+    for project in ("digits", "letters"):
+        for run in ("abc", "def"):
+            text = refused(server.send("ada", envelope(run, entity=entity, project=project)))
+            assert text == f"there is no entity {entity!r} that this key may log to"
+    assert server.runs() == 1
+
+
+def test_who_may_only_look(server: AccountServer) -> None:
+    server.send("ada", envelope(entity="vision", project="digits"))
+    looking = refused(server.send("vic", envelope("def", entity="vision", project="digits")))
+    assert looking == "vic may look at vision/digits, not log to it"
+    creating = refused(server.send("vic", envelope("def", entity="vision", project="new")))
+    assert creating == "vic may not create projects in vision"
+    assert refused(server.send("vic", envelope(entity="vision"))) == looking
+    accounts = server.metadata_store.accounts
+    accounts.project_members.set_visibility(server.run("abc", "vision").project_id, "public", CLI, NOW)
+    server.rights_changed()
+    public = refused(server.send("bob", envelope("def", entity="vision", project="digits")))
+    assert public == "bob may look at vision/digits, not log to it"
+    assert server.runs() == 1
+
+
+def test_an_open_project_takes_runs_of_everybody_but_not_into_those_of_others(server: AccountServer) -> None:
+    server.send("ada", envelope(entity="vision", project="digits"))
+    accounts = server.metadata_store.accounts
+    accounts.project_members.set_visibility(server.run("abc", "vision").project_id, "open", CLI, NOW)
+    server.rights_changed()
+    assert server.send("bob", envelope("def", entity="vision", project="digits")).status_code == 200
+    assert server.send("bob", envelope("def", 2, entity="vision")).status_code == 200
+    into = refused(server.send("bob", envelope("abc", 2, entity="vision")))
+    assert into == "the run 'abc' is somebody else's, and bob may not write to it"
+    assert refused(server.send("bob", envelope("ghi", entity="vision", project="new"))).startswith(
+        "there is no"
+    )
+
+
+def test_a_restricted_project_is_not_named_to_who_may_not_see_it(server: AccountServer) -> None:
+    server.send("ada", envelope(entity="vision", project="secret"))
+    accounts = server.metadata_store.accounts
+    project_id = server.run("abc", "vision").project_id
+    accounts.project_members.set_visibility(project_id, "restricted", CLI, NOW)
+    server.rights_changed()
+    hidden = refused(server.send("ci", envelope("def", entity="vision", project="secret")))
+    assert hidden == "there is no project vision/secret that this key may log to"
+    accounts.project_members.add(project_id, CLI, NOW, service_account_id=server.ci)
+    server.rights_changed()
+    assert server.send("ci", envelope("def", entity="vision", project="secret")).status_code == 200
+
+
+def test_members_may_send_ranks_of_one_run(server: AccountServer) -> None:
+    server.send("ada", envelope(entity="vision"))
+    assert server.send("ci", envelope(entity="vision", writer="w2")).status_code == 200
+    run = server.run("abc", "vision")
+    assert run.author is not None
+    assert (run.author.name, run.service_account) == ("ada", None)
+
+
+def test_a_list_with_one_rejected_envelope_is_rejected_as_a_whole(server: AccountServer) -> None:
+    good, bad = envelope(entity="vision", project="digits"), envelope("def", entity="speech")
+    response = server.send("ada", good, bad)
+    assert refused(response) == "envelope 1: there is no entity 'speech' that this key may log to"
+    assert response.json()["index"] == 1
+    assert server.runs() == 0
+    assert server.metadata_store.projects.named("digits") == []
+
+
+def test_a_record_moves_a_run_only_where_its_key_may_log(server: AccountServer) -> None:
+    def moved(key: str, project: str, seq: int, **more: Any) -> Any:
+        records = [[seq, "info", {"t": NOW + seq, "run": {"project": project}}]]
+        return server.send(
+            key, {"run": "abc", "writer": "w", "seq": seq, "entity": "vision", "records": records, **more}
+        )
+
+    server.send("ada", envelope("other", entity="vision", project="secret"))
+    secret = server.run("other", "vision").project_id
+    server.metadata_store.accounts.project_members.set_visibility(secret, "restricted", CLI, NOW)
+    server.rights_changed()
+    server.send("ci", envelope(entity="vision", project="digits"))
+    assert refused(moved("ci", "secret", 2)) == "there is no project vision/secret that this key may log to"
+    assert server.run("abc", "vision").project == "digits"
+    assert moved("ci", "digits", 3).status_code == 200
+    assert moved("ci", "letters", 4).status_code == 200
+    assert server.run("abc", "vision").project == "letters"
+    server.metadata_store.accounts.members.add("vision", "bob", "member", CLI, NOW)
+    server.rights_changed()
+    text = refused(moved("bob", "digits", 5))
+    assert text == "the run 'abc' is somebody else's, and bob may not move it"
+
+
+@pytest.mark.parametrize(("scope", "status"), [("ingest", 200), ("write", 200), ("full", 200), ("read", 403)])
+def test_scopes_of_keys(server: AccountServer, scope: str, status: int) -> None:
+    keys = server.metadata_store.accounts.keys
+    secret, _ = keys.create(scope, CLI, NOW, user_id=server.users["ada"], scope=scope)
+    assert server.send(secret, envelope(entity="vision")).status_code == status
+    elsewhere, _ = keys.create("x", CLI, NOW, user_id=server.users["ada"], entities=[server.users["ada"]])
+    assert refused(server.send(elsewhere, envelope("def", entity="vision"))).startswith("there is no")
+
+
+def test_a_request_without_a_key_is_not_stored(server: AccountServer) -> None:
+    response = server.post(b"{}")
+    assert response.status_code == 401
+    assert "a key is required" in response.json()["error"]
+    assert server.send("rvt-nonsense", envelope()).status_code == 401
+
+
+def test_a_team_decides_who_sees_its_new_projects(server: AccountServer) -> None:
+    accounts = server.metadata_store.accounts
+    for visibility, of_person, of_service in (
+        ("public", "public", "public"),
+        ("restricted", "restricted", "restricted"),
+        ("private", "private", "restricted"),
+    ):
+        accounts.teams.update("vision", CLI, NOW, default_visibility=visibility)
+        server.rights_changed()
+        for key, expected in (("ada", of_person), ("ci", of_service)):
+            run = f"{visibility}-{key}"
+            sent = envelope(run, entity="vision", project=run)
+            assert server.send(key, sent).status_code == 200
+            assert server.send(key, {**sent, "seq": 2}).status_code == 200
+            project_id = server.run(run, "vision").project_id
+            assert accounts.project_members.get(project_id).visibility == expected
+    accounts.teams.update("vision", CLI, NOW, default_visibility="open", public_projects=False)
+    server.rights_changed()
+    server.send("ada", envelope("off", entity="vision", project="off"))
+    assert accounts.project_members.get(server.run("off", "vision").project_id).visibility == "team"
+
+
+def test_a_run_that_was_deleted_for_good_gets_no_more(server: AccountServer) -> None:
+    server.send("ada", envelope(entity="vision"))
+    run = server.run("abc", "vision")
+    server.metadata_store.runs.delete([run.id], NOW)
+    server.recorder.heartbeats.flush()
+    assert server.send("ada", envelope(seq=2, entity="vision")).json()["deleted"]
+    server.metadata_store.runs.purge([run.id], NOW)
+    server.recorder.forget([run.id])
+    for seq in (3, 4):
+        ack = server.send("ada", envelope(seq=seq, entity="vision")).json()
+        assert (ack["deleted"], ack["stored"]) == (True, False)
+    assert server.runs() == 0
+
+
+def test_known_envelopes_are_decided_without_a_look_up(server: AccountServer) -> None:
+    async def fast(seq: int, **more: Any) -> bool:
+        accepted = server.post_fast("ada", envelope(seq=seq, **more))
+        while server.recorder.sample_commits.batches:
+            await anyio.sleep(0.001)
+        return accepted
+
+    server.metadata_store.accounts.members.add("vision", "bob", "admin", CLI, NOW)
+    server.rights_changed()
+    assert not anyio.run(fast, 1)
+    server.send("ada", envelope(seq=1, entity="vision"))
+    server.send("ada", envelope(seq=2))
+    with statements(server) as executed:
+        assert anyio.run(fast, 3)
+        assert executed == []
+    server.metadata_store.accounts.members.set_role("vision", "ada", "viewer", CLI, NOW)
+    server.rights_changed()
+    assert not anyio.run(fast, 4)
+    assert refused(server.send("ada", envelope(seq=4))) == "ada may look at vision/default, not log to it"
+
+
+@contextmanager
+def statements(server: AccountServer) -> Iterator[list[str]]:
+    """The statements that the metadata store executes meanwhile."""
+    executed: list[str] = []
+
+    def note(connection: Any, cursor: Any, statement: str, *others: Any) -> None:
+        executed.append(statement)
+
+    engine = server.metadata_store._database.engine
+    event.listen(engine, "before_cursor_execute", note)
+    yield executed
+    event.remove(engine, "before_cursor_execute", note)
