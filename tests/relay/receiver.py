@@ -49,6 +49,7 @@ class Receiver:
         faults: responses to the next requests, (status, Retry-After). With 599 the request is processed, and
             its response is lost.
         requests: the envelopes of each request received.
+        headers: the headers of each request received.
     """
 
     def __init__(self, folder: str, port: int = 0, listener: socket.socket | None = None) -> None:
@@ -62,6 +63,7 @@ class Receiver:
         self.required_token = ""
         self.faults: deque[tuple[int, str]] = deque()
         self.requests: list[list[dict[str, Any]]] = []
+        self.headers: list[dict[bytes, bytes]] = []
         self._closed = False
         self.tokens: list[str] = []
         listener = listener or socket.create_server(("127.0.0.1", port))
@@ -113,6 +115,7 @@ class Receiver:
             await _respond(send, status, b'{"error": "a fault of the test"}', headers)
 
     def _record(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        self.headers.append(headers)
         if headers[b"content-encoding"] == b"zstd":
             body = zstandard.ZstdDecompressor().decompressobj().decompress(body)
         value = msgspec.msgpack.decode(body)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.model import limits
-from runvitals.sdk.settings import SETTINGS, SettingError, Settings, find, resolve
+from runvitals.sdk.settings import SETTINGS, SettingError, Settings, find, resolve, trace
 
 
 @pytest.fixture
@@ -29,6 +29,18 @@ def test_precedence(tmp_path: Path, home: dict[str, str]) -> None:
     assert resolve({}, home, inside)["sampling_interval"] == 5.0
     assert resolve({}, env, inside)["sampling_interval"] == 2.0
     assert resolve(Settings(sampling_interval=0.5).given, env, inside)["sampling_interval"] == 0.5
+
+
+def test_the_entity_of_wandb_counts_if_nothing_else_sets_one(tmp_path: Path, home: dict[str, str]) -> None:
+    here = str(tmp_path)
+    assert resolve({}, home, here)["entity"] is None
+    environ = {**home, "WANDB_ENTITY": "speech"}
+    assert trace({}, environ, here)["entity"] == ("speech", "environment variable WANDB_ENTITY")
+    (tmp_path / "config" / "runvitals" / "settings.toml").write_text('entity = "text"')
+    assert resolve({}, environ, here)["entity"] == "text"
+    environ["RUNVITALS_ENTITY"] = "vision"
+    assert resolve({}, environ, here)["entity"] == "vision"
+    assert resolve(Settings(entity="own").given, environ, here)["entity"] == "own"
 
 
 def test_origins_are_merged_per_setting(tmp_path: Path, home: dict[str, str]) -> None:

@@ -33,7 +33,14 @@ _HIGHEST_INHERITED_FD = 5  # a monitor's spec, listener and pidfd, which a relay
 _LONGEST_WAIT_S = 60.0
 _STABLE_S = 60.0
 _URL_SCHEMES = {"http", "https"}
-_SERVER_VARIABLES = ("RUNVITALS_SERVER", "RUNVITALS_TOKEN")
+_SERVER_VARIABLES = (
+    "RUNVITALS_SERVER",
+    "RUNVITALS_TOKEN",
+    "RUNVITALS_USERNAME",
+    "RUNVITALS_USER_EMAIL",
+    "WANDB_USERNAME",
+    "WANDB_USER_EMAIL",
+)
 
 
 def address(directory: str) -> SocketAddress:
@@ -76,8 +83,9 @@ def destination_variables(destinations: Iterable[str], environ: Mapping[str, str
     """The environment variables that configure these destinations: those that begin with the name of one.
 
     A plain URL is a runvitals server. It gets `RUNVITALS_TOKEN` together with `RUNVITALS_SERVER`, which names
-    the server that the token is for. The other destinations get `RUNVITALS_DESTINATIONS` for the same
-    purpose: their credentials are for the servers that it names.
+    the server that the token is for, and the name of the run's author. The other destinations get
+    `RUNVITALS_DESTINATIONS` for the same purpose as `RUNVITALS_SERVER`: their credentials are for the servers
+    that it names.
 
     Example:
         >>> environ = {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"}

@@ -30,9 +30,10 @@ class Setting:
         text: what the setting does.
         of_source: concerns a single source, and is recorded only if it is set.
         hide: redacts secrets in a value before it is shown or recorded.
+        fallback: environment variable of another tool that counts if nothing sets the setting.
     """
 
-    __slots__ = ("allowed", "check", "default", "hide", "name", "of_source", "text")
+    __slots__ = ("allowed", "check", "default", "fallback", "hide", "name", "of_source", "text")
 
     def __init__(
         self,
@@ -43,6 +44,7 @@ class Setting:
         text: str,
         of_source: bool = False,
         hide: Callable[[Any], Any] | None = None,
+        fallback: str = "",
     ) -> None:
         self.name = name
         self.default = default
@@ -51,6 +53,7 @@ class Setting:
         self.text = text
         self.of_source = of_source
         self.hide = hide
+        self.fallback = fallback
 
     def shown(self, value: Any) -> Any:
         """The value with secrets redacted."""

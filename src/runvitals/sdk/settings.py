@@ -28,6 +28,15 @@ SETTINGS: dict[str, Setting] = {
     for setting in (
         Setting("project", "default", checks.name, _NAME_ALLOWED, "Project the run belongs to."),
         Setting(
+            "entity",
+            None,
+            checks.optional(checks.name),
+            _NAME_ALLOWED,
+            "Team or user that the run belongs to, on a server with accounts; default: `WANDB_ENTITY`, or"
+            " what the owner of the key has set.",
+            fallback="WANDB_ENTITY",
+        ),
+        Setting(
             "name",
             None,
             checks.optional(checks.name),
@@ -258,7 +267,7 @@ def resolve(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> d
 
 def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dict[str, tuple[Any, str]]:
     """Like `resolve`, with the origin of each value: name → (value, origin)."""
-    values = {name: (setting.default, "default") for name, setting in SETTINGS.items()}
+    values = {name: _default(setting, environ) for name, setting in SETTINGS.items()}
     users, projects = user_file(environ), project_file(cwd)
     if users is not None:
         values.update(_of_user(users))
@@ -273,6 +282,14 @@ def trace(given: Mapping[str, Any], environ: Mapping[str, str], cwd: str) -> dic
     if projects is not None:
         _bind_headers(values, projects, environ)
     return values
+
+
+def _default(setting: Setting, environ: Mapping[str, str]) -> tuple[Any, str]:
+    text = environ.get(setting.fallback) if setting.fallback else None
+    if not text:
+        return setting.default, "default"
+    origin = f"environment variable {setting.fallback}"
+    return setting.parse(text, origin), origin
 
 
 def _bind_headers(values: dict[str, tuple[Any, str]], project: str, environ: Mapping[str, str]) -> None:

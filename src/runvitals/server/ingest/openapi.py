@@ -23,6 +23,13 @@ class JsonEnvelope(msgspec.Struct):
     writer: Annotated[str, _description("Name of the writer within the run, of the same characters.")]
     seq: Annotated[Number | None, _description("(run, writer, seq) identifies this envelope forever.")] = None
     project: str | None = None
+    entity: Annotated[
+        str | None,
+        _description(
+            "Team or user that the run belongs to, on a server with accounts; without it: the default of the "
+            "key's owner, or the run that the owner has sent to before."
+        ),
+    ] = None
     about: Annotated[WriterDescription | None, _description("Describes the writer.")] = None
     keys: Annotated[list[str] | None, _description("Keys of the columns.")] = None
     schema: Annotated[Number | None, _description("Number of the keys, from an earlier response.")] = None
@@ -42,6 +49,7 @@ class JsonEnvelope(msgspec.Struct):
 _ERRORS = {
     "400": "Invalid envelope.",
     "401": "The token is missing or invalid.",
+    "403": "The key may not send this run there.",
     "408": "The body did not arrive in time.",
     "409": "Unknown `schema`: send `keys`.",
     "413": "Too large.",

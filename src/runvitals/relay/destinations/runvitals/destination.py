@@ -7,7 +7,7 @@ only once.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runvitals.journal.json_codec import loads
@@ -38,6 +38,7 @@ _TOO_LARGE = 413
 _AHEAD_MS = AHEAD_MS - 60_000
 _MAX_REASONS = 10
 _MAX_SCHEMAS = 1000
+_MAX_AUTHOR = 256
 
 
 class RunvitalsDestination(Destination):
@@ -185,11 +186,11 @@ class RunvitalsDestination(Destination):
         envelopes = []
         for part in parts:
             envelopes.append({**head, **part.fields(self._compressor, self._schemas.get(part.keys))})
-            head = {"run": batch.run.id, "writer": batch.writer.name}
+            head = _identification(batch)
         return envelopes[0] if len(envelopes) == 1 else envelopes
 
     def _head(self, batch: Batch) -> dict[str, Any]:
-        head: dict[str, Any] = {"run": batch.run.id, "writer": batch.writer.name}
+        head = _identification(batch)
         if batch.writer.name not in self._introduced:
             head["project"] = batch.run.project
             head["about"] = self._about(batch)
@@ -218,6 +219,7 @@ class RunvitalsDestination(Destination):
         token = login.token(self._http.url, environ)
         if token:
             headers["Authorization"] = f"Bearer {token}"
+            headers.update(_author(environ))
         try:
             response = self._http.post(PATH, body, headers)
         except OSError:
@@ -227,14 +229,19 @@ class RunvitalsDestination(Destination):
             return response
         self._introduced.clear()
         if response.status in (401, 403):
-            what = "rejected the token" if token else "requires a token"
             version = login.file_version(environ)
             raise Unauthorized(
-                f"{self._http.url} {what}: {login.remedy(self._http.url, environ)}",
+                self._why_unauthorized(response, token is not None),
                 lambda: login.file_version(environ) != version,
             )
         # Any other response of a proxy, or of a server that is not ours: not the fault of the run.
         raise Retry(f"{self._http.url}{PATH}: {_error_text(response)}", response.retry_after_s)
+
+    def _why_unauthorized(self, response: ServerResponse, has_token: bool) -> str:
+        if has_token and response.status == 403 and _error(response) is not None:
+            return f"{self._http.url} does not accept the run: {_error_text(response)}"
+        what = "rejected the token" if has_token else "requires a token"
+        return f"{self._http.url} {what}: {login.remedy(self._http.url, self._context.environ)}"
 
     def _acks(self, response: ServerResponse, parts: list[Part]) -> list[dict[str, Any]]:
         value = _json_object(response)
@@ -258,6 +265,30 @@ class RunvitalsDestination(Destination):
         if any(ack.get("stop") for ack in acks) and not self._stop_requested:
             self._stop_requested = True
             self._context.request_stop(f"requested on {self._http.url}")
+
+
+def _identification(batch: Batch) -> dict[str, Any]:
+    """The fields of every envelope: run ids are unique within a team, which the server may not remember."""
+    entity = batch.run.settings.get("entity")
+    return {
+        "run": batch.run.id,
+        "writer": batch.writer.name,
+        **({"entity": entity} if isinstance(entity, str) and entity else {}),
+    }
+
+
+def _author(environ: Mapping[str, str]) -> dict[str, str]:
+    """Headers that name the author of runs that a service account sends."""
+    names = {
+        "X-Runvitals-Username": environ.get("RUNVITALS_USERNAME") or environ.get("WANDB_USERNAME"),
+        "X-Runvitals-User-Email": environ.get("RUNVITALS_USER_EMAIL") or environ.get("WANDB_USER_EMAIL"),
+    }
+    # A header is sent as Latin-1; the server reads UTF-8.
+    return {
+        header: text.encode().decode("latin-1")
+        for header, text in names.items()
+        if text and text.isprintable() and len(text) <= _MAX_AUTHOR
+    }
 
 
 def _json_object(response: ServerResponse) -> dict[str, Any]:
