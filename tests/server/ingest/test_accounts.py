@@ -252,3 +252,100 @@ def statements(server: AccountServer) -> Iterator[list[str]]:
     event.listen(engine, "before_cursor_execute", note)
     yield executed
     event.remove(engine, "before_cursor_execute", note)
+
+
+ADDRESSES = {"ada": "ada@example.com", "bob": "bob@example.com", "vic": "vic@example.com"}
+NAME, EMAIL = "X-Runvitals-Username", "X-Runvitals-User-Email"
+
+
+@pytest.fixture
+def people(server: AccountServer) -> AccountServer:
+    """Everybody has a verified address, and `eve` one that is not verified."""
+    accounts = server.metadata_store.accounts
+    accounts.users.create("eve", CLI, NOW, address="eve@example.com")
+    accounts.members.add("vision", "eve", "member", CLI, NOW)
+    for name, address in ADDRESSES.items():
+        row = accounts.emails.add(server.users[name], address, CLI, NOW)
+        accounts.emails.verify(row.id, CLI, NOW)
+    server.rights_changed()
+    return server
+
+
+@pytest.mark.parametrize(
+    ("headers", "author"),
+    [
+        ({}, None),
+        ({NAME: "vic"}, "vic"),  # any member of the team, also one that may only look
+        ({NAME: "Ada"}, "ada"),
+        ({NAME: "bob"}, None),  # of another team
+        ({NAME: "nobody"}, None),
+        ({NAME: "eve"}, None),  # not active: the address is not verified
+        ({NAME: "vision"}, None),  # a team is no user
+        ({EMAIL: "ada@example.com"}, "ada"),
+        ({EMAIL: "ADA@Example.com"}, "ada"),
+        ({EMAIL: "bob@example.com"}, None),
+        ({EMAIL: "eve@example.com"}, None),
+        ({EMAIL: "nonsense"}, None),
+        ({NAME: "vic", EMAIL: "ada@example.com"}, "vic"),  # the user name takes precedence
+        ({NAME: "nobody", EMAIL: "ada@example.com"}, None),
+        ({"X-WANDB-USERNAME": "ada"}, "ada"),
+        ({"X-WANDB-USER-EMAIL": "ada@example.com"}, "ada"),
+        ({NAME: "vic", "X-WANDB-USERNAME": "ada"}, "vic"),
+    ],
+)
+@pytest.mark.parametrize("entity", [{"entity": "vision"}, {}])
+def test_a_service_account_attributes_runs_to_members_of_the_team(
+    people: AccountServer, headers: dict[str, str], author: str | None, entity: dict[str, str]
+) -> None:
+    assert people.send("ci", envelope(**entity), **headers).status_code == 200
+    run = people.run("abc", "vision")
+    assert run.service_account is not None
+    assert run.service_account.name == "ci"
+    assert (run.author.name if run.author else None) == author
+    events = people.metadata_store.events.of_run(run.id, name="attribution_ignored")
+    assert len(events) == (1 if headers and author is None else 0)
+    people.send("ci", envelope(seq=2, writer="w2", **entity), **headers)
+    assert len(people.metadata_store.events.of_run(run.id, name="attribution_ignored")) == len(events)
+
+
+def test_unknown_users_and_those_of_other_teams_get_the_same_text(people: AccountServer) -> None:
+    texts = set()
+    for run, name in (("a", "bob"), ("b", "nobody"), ("c", "eve")):
+        people.send("ci", envelope(run), **{NAME: name})
+        [event] = people.metadata_store.events.of_run(
+            people.run(run, "vision").id, name="attribution_ignored"
+        )
+        texts.add(event.text)
+    assert texts == {"the user name given for this run belongs to no active member of its team"}
+
+
+def test_the_author_is_fixed_with_the_first_envelope(people: AccountServer) -> None:
+    people.send("ci", envelope(), **{NAME: "ada"})
+    people.send("ci", envelope(seq=2, writer="w2"), **{NAME: "vic"})
+    people.send("ci", envelope(seq=3, writer="w3"))
+    run = people.run("abc", "vision")
+    assert run.author is not None
+    assert run.author.name == "ada"
+
+
+def test_keys_of_users_attribute_to_nobody_else(people: AccountServer) -> None:
+    people.send("ada", envelope(entity="vision"), **{NAME: "vic"})
+    run = people.run("abc", "vision")
+    assert run.author is not None
+    assert run.author.name == "ada"
+    assert people.metadata_store.events.of_run(run.id, name="attribution_ignored") == []
+
+
+@pytest.mark.parametrize(("name", "author"), [("ada", None), ("bob", "bob")])
+def test_in_an_open_project_of_another_team_only_its_members_are_authors(
+    people: AccountServer, name: str, author: str | None
+) -> None:
+    people.send("bob", envelope("first", entity="speech", project="digits"))
+    project_id = people.run("first", "speech").project_id
+    people.metadata_store.accounts.project_members.set_visibility(project_id, "open", CLI, NOW)
+    people.rights_changed()
+    sent = envelope(entity="speech", project="digits")
+    assert people.send("ci", sent, **{NAME: name}).status_code == 200
+    assert people.send("ci", {**sent, "seq": 2}, **{NAME: name}).status_code == 200
+    run = people.run("abc", "speech")
+    assert (run.author.name if run.author else None) == author
