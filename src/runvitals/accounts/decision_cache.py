@@ -38,6 +38,11 @@ class DecisionCache:
         self._generation: int | None = None
         self._entries: dict[Hashable, object] = {}
 
+    @property
+    def generation(self) -> int | None:
+        """The generation at the last reading; None before the first."""
+        return self._generation
+
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
         """The value under this key; computes it if it is not there, or from before the last change."""
         if self._clock() - self._checked_s >= self._check_s:

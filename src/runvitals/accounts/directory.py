@@ -71,6 +71,11 @@ class Directory:
         """Forget at once what this process changed; other processes do within half a second."""
         self._cache.check()
 
+    @property
+    def generation(self) -> int | None:
+        """A number that changes with the rights that are in the cache."""
+        return self._cache.generation
+
     def policies(self) -> OrganisationPolicies:
         """The organisation's settings that change who may do what."""
         return self._cache.get("policies", self._policies)

@@ -51,7 +51,7 @@ class _Decided:
 class KeyRights:
     """What one key may send: an `EnvelopeAccess`.
 
-    Decisions are kept as long as this object: its maker drops it when rights may have changed.
+    Decisions are kept as long as this object; `AccountIngestAccess` drops it when rights change.
 
     Args:
         principal: the owner of the key, with the key's limits.

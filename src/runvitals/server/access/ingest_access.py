@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterable
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 import anyio
 from starlette.types import Scope
@@ -17,6 +18,7 @@ from runvitals.server.ingest.errors import HttpRejection
 from runvitals.store.metadata import MetadataStore
 
 _MAX_KEYS: Final = 10_000
+_LIFE_S: Final = 30.0
 _THREADS: Final = 4
 _MAX_NAME: Final = 256
 _USERNAME: Final = (b"x-runvitals-username", b"x-wandb-username")
@@ -34,14 +36,21 @@ class KeyOwner(Protocol):
     def name(self) -> str: ...
 
 
+class _Kept(NamedTuple):
+    rights: KeyRights
+    generation: int | None
+    until_s: float
+
+
 class AccountIngestAccess:
-    """Keeps what each key may send, until rights change or the key is looked up anew.
+    """Keeps what each key may send, until rights change, and for at most `_LIFE_S`: a run may be moved.
 
     Args:
         known_owner: the owner of the key in the headers of a request, if it is known without a look-up in the
-            database. It returns the same principal until rights may have changed.
+            database.
         accounts_exist: whether requests need the key of an account.
         clock: the time now, ms UTC.
+        monotonic: seconds that only grow.
     """
 
     def __init__(
@@ -51,6 +60,7 @@ class AccountIngestAccess:
         known_owner: Callable[[Headers], KeyOwner | None],
         accounts_exist: Callable[[], bool],
         clock: Callable[[], int],
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._metadata_store = metadata_store
         self._directory = directory
@@ -58,7 +68,8 @@ class AccountIngestAccess:
         self._accounts_exist = accounts_exist
         self._clock = clock
         self._threads = anyio.CapacityLimiter(_THREADS)
-        self._rights: dict[Hashable, KeyRights] = {}
+        self._monotonic = monotonic
+        self._kept: dict[Hashable, _Kept] = {}
 
     def known(self, headers: Headers) -> EnvelopeAccess | None:
         """What a request may send, if it is known without a look-up in the database."""
@@ -87,20 +98,22 @@ class AccountIngestAccess:
     def _of(self, principal: User | ServiceAccount, name: str, headers: Headers) -> KeyRights:
         attribution = _attribution(headers) if isinstance(principal, ServiceAccount) else _NOBODY
         key = (type(principal), principal.id, principal.key, attribution)
-        rights = self._rights.get(key)
-        # Another principal of the same key: its rights were read again.
-        if rights is None or rights.principal is not principal:
-            if len(self._rights) >= _MAX_KEYS:
-                self._rights.clear()
-            rights = self._rights[key] = KeyRights(
-                principal,
-                name,
-                attribution,
-                self._metadata_store,
-                self._directory,
-                self._clock,
-                self._threads,
-            )
+        generation, now_s = self._directory.generation, self._monotonic()
+        kept = self._kept.get(key)
+        if (
+            kept is not None
+            and kept.generation == generation
+            and now_s < kept.until_s
+            # The key may have been looked up anew, after a membership expired.
+            and (kept.rights.principal is principal or kept.rights.principal == principal)
+        ):
+            return kept.rights
+        if len(self._kept) >= _MAX_KEYS:
+            self._kept.clear()
+        rights = KeyRights(
+            principal, name, attribution, self._metadata_store, self._directory, self._clock, self._threads
+        )
+        self._kept[key] = _Kept(rights, generation, now_s + _LIFE_S)
         return rights
 
 
