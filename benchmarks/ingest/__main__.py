@@ -3,11 +3,13 @@ latency.
 
     scripts/bench ingest [--seconds 8] [--only ours]
     scripts/bench ingest --hosts 1000 --seconds 600
+    scripts/bench ingest --accounts
 
 A real `runvitals server` on loopback, and clients in this process, each of which sends a request when the
 last was acknowledged; then the same points to VictoriaMetrics if it is installed. With `--hosts N`, N clients
-send 5 ticks of 60 values every 5 s instead. Clients and server share the machine's cores: points per second
-are a lower bound, CPU per point is that of the server process.
+send 5 ticks of 60 values every 5 s instead. `--accounts` compares servers without and with accounts.
+Clients and server share the machine's cores: points per second are a lower bound, CPU per point is that of
+the server process.
 """
 
 from __future__ import annotations
@@ -44,6 +46,8 @@ class Peer(NamedTuple):
 
 
 OURS = Peer("runvitals", server.serving, server.requests)
+_WITH_ACCOUNTS = server.WithAccounts()
+ACCOUNTS = Peer("runvitals with accounts", _WITH_ACCOUNTS.serving, _WITH_ACCOUNTS.requests)
 VICTORIA = Peer("VictoriaMetrics", victoria.serving, victoria.requests)
 
 
@@ -54,9 +58,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=8, help="duration of each load (default: 8)")
     parser.add_argument("--hosts", type=int, help="simulate this many hosts instead")
     parser.add_argument("--only", choices=("ours",), help="without VictoriaMetrics")
+    parser.add_argument("--accounts", action="store_true", help="compare with a server with accounts")
     options = parser.parse_args()
-    peers = [OURS]
-    if options.only is None and options.hosts is None and shutil.which(victoria.PROGRAM):
+    peers = [OURS, ACCOUNTS] if options.accounts else [OURS]
+    if (
+        not options.accounts
+        and options.only is None
+        and options.hosts is None
+        and shutil.which(victoria.PROGRAM)
+    ):
         peers.append(VICTORIA)
     print(f"load average before: {os.getloadavg()[0]:.1f}\n")
     print(
@@ -65,7 +75,8 @@ def main() -> None:
     )
     print("|---|---|---|---|---|---|---|---|---|")
     if options.hosts is not None:
-        measure(OURS, 5, options.hosts, options.seconds, PAUSE_S)
+        for peer in peers:
+            measure(peer, 5, options.hosts, options.seconds, PAUSE_S)
         return
     for (ticks, connections), peer in itertools.product(SHAPES, peers):
         measure(peer, ticks, connections, options.seconds)

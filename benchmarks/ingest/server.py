@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 
 import msgspec
 
 from benchmarks.ingest.samples import KEYS, samples
 from runvitals.model import batch_body
+from runvitals.store.metadata import open_metadata_store
+from runvitals.store.metadata.accounts.audit import CLI
 
 _POST = b"POST /api/v1/ingest HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/msgpack\r\n"
+_CATALOGUE = "catalogue.db"
 
 
 @contextmanager
@@ -29,8 +36,47 @@ def serving(folder: str) -> Iterator[tuple[int, int]]:
         process.wait()
 
 
-def requests(client: int, ticks: int) -> Iterator[bytes]:
-    """The requests of a client."""
+class WithAccounts:
+    """A server with accounts, to which a service account of a team sends the runs."""
+
+    @cached_property
+    def _store(self) -> tuple[bytes, bytes]:
+        """The file of a metadata store with accounts, and the secret of the service account's key."""
+        now_ms = time.time_ns() // 1_000_000
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, _CATALOGUE)
+            with open_metadata_store(path) as metadata_store:
+                accounts = metadata_store.accounts
+                ada = accounts.users.create("ada", CLI, now_ms, org_role="admin")
+                team = accounts.teams.create("vision", CLI, now_ms, administrator=ada.id)
+                account = accounts.service_accounts.create("cluster", team.id, CLI, now_ms)
+                secret, _ = accounts.keys.create("cluster", CLI, now_ms, service_account_id=account.id)
+            with open(path, "rb") as file:
+                return file.read(), secret.encode("ascii")
+
+    @contextmanager
+    def serving(self, folder: str) -> Iterator[tuple[int, int]]:
+        """Run a server. Yields its pid and port."""
+        with open(os.path.join(folder, _CATALOGUE), "wb") as file:
+            file.write(self._store[0])
+        with serving(folder) as server:
+            yield server
+
+    def requests(self, client: int, ticks: int) -> Iterator[bytes]:
+        """The requests of a client, which name the team."""
+        key = b"authorization: Bearer " + self._store[1] + b"\r\n"
+        return requests(client, ticks, key, {"entity": "vision"})
+
+
+def requests(
+    client: int, ticks: int, headers: bytes = b"", fields: dict[str, str] | None = None
+) -> Iterator[bytes]:
+    """The requests of a client.
+
+    Args:
+        headers: further headers.
+        fields: further fields of the envelopes.
+    """
     for seq, (t, values) in enumerate(samples(client, ticks)):
         envelope = {
             "run": f"bench-{client}",
@@ -38,6 +84,7 @@ def requests(client: int, ticks: int) -> Iterator[bytes]:
             "seq": seq,
             "keys": KEYS,
             "body": batch_body.pack(t, values),
+            **(fields or {}),
         }
         content = msgspec.msgpack.encode(envelope)
-        yield _POST + b"content-length: %d\r\n\r\n" % len(content) + content
+        yield _POST + headers + b"content-length: %d\r\n\r\n" % len(content) + content
