@@ -9,8 +9,10 @@ import pytest
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.decision import Decision
+from runvitals.accounts.decision_cache import Missing
 from runvitals.accounts.directory import KEY_LIFE_MS, Directory
-from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.accounts.identity import Credential
+from runvitals.accounts.principals import Principal, ServiceAccount, User
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.metadata.accounts.audit import CLI
@@ -26,6 +28,16 @@ class Clock:
 
     def monotonic(self) -> float:
         return self.ms / 1000
+
+
+def of_key(directory: Directory, secret: str) -> Principal | None:
+    identity = directory.identify(Credential("key", secret))
+    return None if identity is None else identity.principal
+
+
+def of_link(directory: Directory, secret: str) -> Principal | None:
+    identity = directory.identify(Credential("link", secret))
+    return None if identity is None else identity.principal
 
 
 @pytest.fixture
@@ -62,7 +74,7 @@ def test_a_removed_member_loses_the_right(
     secret, _ = accounts.keys.create("laptop", CLI, T0, user_id=bob.id)
 
     def decision() -> Decision:
-        principal = directory.of_key(secret)
+        principal = of_key(directory, secret)
         assert principal is not None
         return directory.decide(principal, Action.RUN_CREATE, directory.project(project_id))
 
@@ -84,34 +96,34 @@ def test_a_revoked_or_expired_key_is_no_key(
     user = metadata_store.accounts.users.create("ada", CLI, T0)
     revoked, key = metadata_store.accounts.keys.create("a", CLI, T0, user_id=user.id)
     expiring, _ = metadata_store.accounts.keys.create("b", CLI, T0, user_id=user.id, expires_ms=T0 + 60_000)
-    assert isinstance(directory.of_key(revoked), User)
-    assert isinstance(directory.of_key(expiring), User)
-    assert directory.of_key("rvt-nonsense") is None
+    assert isinstance(of_key(directory, revoked), User)
+    assert isinstance(of_key(directory, expiring), User)
+    assert of_key(directory, "rvt-nonsense") is None
     metadata_store.accounts.keys.revoke(key.id, CLI, T0)
     directory.rights_changed()
-    assert directory.of_key(revoked) is None
+    assert of_key(directory, revoked) is None
     clock.ms += 60_000 + KEY_LIFE_MS
-    assert directory.of_key(expiring) is None
+    assert of_key(directory, expiring) is None
 
 
 def test_a_token_from_before_accounts_acts_as_the_teams_service_account(
     metadata_store: MetadataStore, directory: Directory, project_id: int, clock: Clock
 ) -> None:
     secret, token = metadata_store.tokens.create("cluster A", T0)
-    assert directory.of_key(secret) is None
+    assert of_key(directory, secret) is None
     team = metadata_store.accounts.teams.create("vision", CLI, T0)
     with pytest.raises(UnknownAccount, match="belongs to no team yet"):
         directory.project(project_id)
     metadata_store.accounts.teams.adopt(team.id, CLI, T0)
     directory.rights_changed()
-    principal = directory.of_key(secret)
+    principal = of_key(directory, secret)
     assert isinstance(principal, ServiceAccount)
     project = directory.project(project_id)
     assert directory.decide(principal, Action.PROJECT_DELETE, project) is Decision.ALLOWED
     assert directory.decide(principal, Action.MEMBER_INVITE, project.entity) is Decision.DENIED
     metadata_store.tokens.revoke(token.id, T0)
     clock.ms += KEY_LIFE_MS  # `runvitals token revoke` raises no generation
-    assert directory.of_key(secret) is None
+    assert of_key(directory, secret) is None
 
 
 def test_settings_change_decisions(metadata_store: MetadataStore, directory: Directory) -> None:
@@ -147,19 +159,83 @@ def test_a_guest_link_reads_one_project_until_it_ends(
     team = accounts.teams.create("vision", CLI, T0)
     accounts.teams.adopt(team.id, CLI, T0)
     secret, link = accounts.guest_links.create(CLI, T0, project_id=project_id, expires_ms=T0 + 60_000)
-    principal = directory.of_link(secret)
+    principal = of_link(directory, secret)
     assert principal is not None
     project = directory.project(project_id)
     assert directory.decide(principal, Action.RUN_READ, project) is Decision.ALLOWED
     assert directory.decide(principal, Action.RUN_CREATE, project) is Decision.DENIED
-    assert directory.of_link("nonsense") is None
+    assert of_link(directory, "nonsense") is None
     assert accounts.guest_links.all(T0, project_id=project_id) == [link]
     clock.ms += 60_000 + KEY_LIFE_MS
-    assert directory.of_link(secret) is None
+    assert of_link(directory, secret) is None
     other, revoked = accounts.guest_links.create(CLI, T0, project_id=project_id)
-    assert directory.of_link(other) is not None
+    assert of_link(directory, other) is not None
     accounts.guest_links.revoke(revoked.id, CLI, T0)
     directory.rights_changed()
-    assert directory.of_link(other) is None
+    assert of_link(directory, other) is None
     with pytest.raises(ValueError, match="one project or one run"):
         accounts.guest_links.create(CLI, T0)
+
+
+def test_a_session_is_its_user_until_it_is_ended(
+    metadata_store: MetadataStore, directory: Directory, clock: Clock
+) -> None:
+    accounts = metadata_store.accounts
+    ada = accounts.users.create("ada", CLI, T0)
+    secret = accounts.sessions.create(ada.id, T0, directory.session_life(), method="password")
+    credential = Credential("session", secret)
+    assert isinstance(directory.known(credential), Missing)
+    identity = directory.identify(credential)
+    assert identity is not None
+    assert identity.session is not None
+    assert (identity.name, identity.principal) == ("ada", directory.user(ada.id))
+    assert directory.known(credential) is identity
+    other = accounts.sessions.renew(identity.session.id, T0, directory.session_life())
+    directory.rights_changed()
+    assert directory.identify(credential) is None
+    renewed = Credential("session", other)
+    assert directory.identify(renewed) is not None
+    accounts.sessions.end(ada.id, CLI, T0)
+    clock.ms += 500  # another process notices it
+    assert directory.identify(renewed) is None
+
+
+def test_a_new_password_ends_sessions_and_a_suspension_keys_too(
+    metadata_store: MetadataStore, directory: Directory
+) -> None:
+    accounts = metadata_store.accounts
+    accounts.users.create("root-of-all", CLI, T0, org_role="admin")
+    ada = accounts.users.create("ada", CLI, T0)
+    secret = accounts.sessions.create(ada.id, T0, directory.session_life(), method="password")
+    key, row = accounts.keys.create("laptop", CLI, T0, user_id=ada.id)
+    found = directory.identify(Credential("key", key))
+    assert found is not None
+    assert (found.name, found.key_public_id) == ("ada", row.public_id)
+    assert directory.identify(Credential("session", secret)) is not None
+    accounts.credentials.set_password(ada.id, "hash", CLI, T0)
+    directory.rights_changed()
+    assert directory.identify(Credential("session", secret)) is None
+    assert of_key(directory, key) is not None
+    accounts.users.update(ada.id, CLI, T0, state="suspended")
+    directory.rights_changed()
+    assert of_key(directory, key) is None
+
+
+def test_accounts_exist_from_the_first_administrator_on(
+    metadata_store: MetadataStore, directory: Directory
+) -> None:
+    metadata_store.accounts.users.create("ada", CLI, T0)
+    directory.rights_changed()
+    assert not directory.accounts_exist
+    metadata_store.accounts.users.create("bob", CLI, T0, org_role="admin")
+    directory.rights_changed()
+    assert directory.accounts_exist
+
+
+def test_names_of_users_and_teams(metadata_store: MetadataStore, directory: Directory) -> None:
+    ada = metadata_store.accounts.users.create("ada", CLI, T0)
+    team = metadata_store.accounts.teams.create("vision", CLI, T0)
+    directory.rights_changed()
+    assert directory.entity_named("ada") == directory.entity(ada.entity_id)
+    assert directory.entity_named("Vision") == directory.entity(team.id)
+    assert directory.entity_named("nobody") is None

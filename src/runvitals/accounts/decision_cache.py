@@ -9,13 +9,24 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable
+from enum import Enum
 from typing import Any, Final, TypeVar, cast
 
 CHECK_S: Final = 0.5
+KNOWN_S: Final = 1.0
+"""How old the last reading of the generation may be for `known`, which cannot read it again."""
 MAX_ENTRIES: Final = 20_000
 
 T = TypeVar("T")
-_MISSING: Final = object()
+
+
+class Missing(Enum):
+    """Stands for a value that is not in the cache: None is a value."""
+
+    MISSING = "missing"
+
+
+_MISSING: Final = Missing.MISSING
 
 
 class DecisionCache:
@@ -57,6 +68,15 @@ class DecisionCache:
         # Into the entries of the generation before the computation: what changed meanwhile replaced them.
         entries[key] = computed
         return cast(T, computed)
+
+    def known(self, key: Hashable) -> Any:
+        """The value under this key; `Missing.MISSING` if it would have to be computed.
+
+        It never reads the database, so that an event loop can call it.
+        """
+        if self._clock() - self._checked_s >= KNOWN_S:
+            return _MISSING
+        return self._entries.get(key, _MISSING)
 
     def check(self) -> None:
         """Read the generation now. Call it after a change, so that the own process forgets at once."""

@@ -2,22 +2,23 @@
 
 Example:
     >>> directory = Directory(metadata_store, now_ms, time.monotonic)
-    >>> principal = directory.of_key(secret)
-    >>> directory.decide(principal, Action.RUN_CREATE, directory.project(project_id))
+    >>> identity = directory.identify(Credential("key", secret))
+    >>> directory.decide(identity.principal, Action.RUN_CREATE, directory.project(project_id))
     <Decision.ALLOWED: 'allowed'>
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.decision import Decision, decide
-from runvitals.accounts.decision_cache import DecisionCache
+from runvitals.accounts.decision_cache import DecisionCache, Missing
+from runvitals.accounts.identity import Credential, Identity
 from runvitals.accounts.matrix import Role
-from runvitals.accounts.organisation_settings import policies_of
+from runvitals.accounts.organisation_settings import policies_of, with_defaults
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
     Access,
@@ -42,12 +43,15 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.grants import RoleGrant, UserGrants
     from runvitals.store.metadata.accounts.keys import KeyRow
     from runvitals.store.metadata.accounts.project_members import OwnedProject
+    from runvitals.store.metadata.accounts.sessions import SessionLife, SessionRow
     from runvitals.store.metadata.run_places import RunPlace
 
-KEY_LIFE_MS: Final = 5000
-"""How long a key is taken as valid without a look-up, unless rights change: expiry is noticed this late."""
+KEY_LIFE_MS: Final = 2500
+"""How long a credential is taken as valid without a look-up, unless rights change: expiry, and the revocation
+of a token from before accounts, are noticed this late."""
 RUN_LIFE_MS: Final = 1000
 """How long the project and the author of a run are taken as unchanged."""
+_DAY_MS: Final = 86_400_000
 _ACTIONS: Final = {action.value: action for action in Action}
 
 
@@ -57,6 +61,10 @@ class Directory:
     Args:
         now_ms: the time in ms UTC.
         monotonic: seconds that only grow.
+
+    Attributes:
+        accounts_exist: whether there was an administrator at the last `rights_changed`: from then on,
+            requests need an account or a key.
     """
 
     def __init__(
@@ -65,11 +73,14 @@ class Directory:
         self._metadata_store = metadata_store
         self._accounts = metadata_store.accounts
         self._now_ms = now_ms
+        self._monotonic = monotonic
+        self.accounts_exist = False
         self._cache = DecisionCache(self._accounts.generation, monotonic)
 
     def rights_changed(self) -> None:
         """Forget at once what this process changed; other processes do within half a second."""
         self._cache.check()
+        self.accounts_exist = self._cache.get("accounts", self._accounts.users.any_administrator)
 
     @property
     def generation(self) -> int | None:
@@ -82,20 +93,28 @@ class Directory:
 
     def user(self, user_id: int) -> User | None:
         """A user who is signed in, with all rights; None if there is no such user."""
-        return self._cache.get(("user", user_id, self._period()), lambda: self._user(user_id, None))
+        return self._cache.get(("user", user_id, self._period()), lambda: self._signed_in(user_id))
 
-    def of_key(self, secret: str) -> User | ServiceAccount | None:
-        """The owner of a key, limited to what the key allows; None if the key is not valid.
+    def identify(self, credential: Credential) -> Identity | None:
+        """The owner of a credential, limited to what the credential allows; None if it is not valid.
 
         Tokens from before accounts act as the service account of the team that adopted them.
         """
-        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
-        return self._cache.get(("key", digest, self._period()), lambda: self._of_key(secret))
+        return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
 
-    def of_link(self, secret: str) -> GuestLink | None:
-        """The guest who holds this link; None if the link is not valid."""
-        digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).digest()
-        return self._cache.get(("link", digest, self._period()), lambda: self._of_link(secret))
+    def known(self, credential: Credential) -> Identity | Missing | None:
+        """The same from the cache, without reading the database: `Missing.MISSING` if it is not there."""
+        found: Identity | Missing | None = self._cache.known(self._key_of(credential))
+        return found
+
+    def session_life(self) -> SessionLife:
+        """How long sessions last, by the organisation's settings."""
+        return self._cache.get("session life", self._session_life)
+
+    def entity_named(self, name: str) -> Entity | None:
+        """A team or a user's own space by name; None if there is none."""
+        entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
+        return None if entity_id is None else self.entity(entity_id)
 
     def entity_named(self, name: str) -> Entity | None:
         """A team or a user's own space by name; None if there is none."""
@@ -197,63 +216,95 @@ class Directory:
         return [self._of_row(row) for row in self._accounts.project_members.all() if row.entity_id]
 
     def _period(self) -> int:
-        """Part of the keys of what ends by itself: keys and memberships have a time of expiry."""
-        return self._now_ms() // KEY_LIFE_MS
+        """Part of the keys of what ends by itself: credentials and memberships have a time of expiry.
+
+        Of the monotonic clock: a clock that is set back must not find the entries of before a revocation.
+        """
+        return int(self._monotonic() * 1000) // KEY_LIFE_MS
 
     def _policies(self) -> OrganisationPolicies:
         return policies_of(self._accounts.settings.all())
 
-    def _of_key(self, secret: str) -> User | ServiceAccount | None:
+    def _key_of(self, credential: Credential) -> Hashable:
+        digest = hashlib.sha256(credential.secret.encode("utf-8", "surrogatepass")).digest()
+        return credential.kind, digest, self._period()
+
+    def _identify(self, credential: Credential) -> Identity | None:
+        if credential.kind == "key":
+            return self._of_key(credential.secret)
+        if credential.kind == "session":
+            return self._of_session(credential.secret)
+        return self._of_link(credential.secret)
+
+    def _of_key(self, secret: str) -> Identity | None:
         now_ms = self._now_ms()
         key = self._accounts.keys.check(secret, now_ms)
         if key is None:
             return self._of_token(secret, now_ms)
         limits = _limits(key)
         if key.user_id is not None:
-            return self._user(key.user_id, limits)
-        return None if key.service_account_id is None else self._service(key.service_account_id, limits)
+            return self._of_user(key.user_id, limits, key.public_id)
+        if key.service_account_id is None:
+            return None
+        return self._of_service(key.service_account_id, limits, key.public_id)
 
-    def _of_link(self, secret: str) -> GuestLink | None:
+    def _of_session(self, secret: str) -> Identity | None:
+        session = self._accounts.sessions.check(secret, self._now_ms(), self.session_life())
+        return None if session is None else self._of_user(session.user_id, None, None, session)
+
+    def _of_link(self, secret: str) -> Identity | None:
         link = self._accounts.guest_links.check(secret, self._now_ms())
         if link is None:
             return None
         if link.project_id is not None:
-            return GuestLink("project", link.project_id)
-        return None if link.run_id is None else GuestLink("run", link.run_id)
+            return Identity(GuestLink("project", link.project_id))
+        return None if link.run_id is None else Identity(GuestLink("run", link.run_id))
 
-    def _of_token(self, secret: str, now_ms: int) -> ServiceAccount | None:
+    def _of_token(self, secret: str, now_ms: int) -> Identity | None:
         legacy = self._accounts.service_accounts.legacy()
         if legacy is None or self._metadata_store.tokens.check(secret, now_ms) is None:
             return None
-        return self._service(legacy.id, KeyLimits(KeyScope.WRITE))
+        return self._of_service(legacy.id, KeyLimits(KeyScope.WRITE), None)
 
-    def _user(self, user_id: int, key: KeyLimits | None) -> User | None:
+    def _of_user(
+        self,
+        user_id: int,
+        key: KeyLimits | None,
+        public_id: str | None,
+        session: SessionRow | None = None,
+    ) -> Identity | None:
         grants = self._accounts.user_grants(user_id, self._now_ms())
-        if grants is None or grants.state == "deleted":
+        if grants is None or grants.state in ("suspended", "deleted"):
             return None
-        teams = {team: _membership(grant) for team, grant in grants.teams.items()}
-        billing: Any = grants.billing_role
-        state: Any = grants.state
-        return User(
-            grants.id,
-            state=state,
-            org_admin=grants.org_role == "admin",
-            access=Access(grants.access),
-            billing=billing,
-            teams={team: membership for team, membership in teams.items() if membership is not None},
-            projects={project: _membership(grant) for project, grant in grants.projects.items()},
-            key=key,
-            home=_home(grants),
-        )
+        return Identity(_user(grants, key), grants.name, public_id, session)
 
-    def _service(self, account_id: int, key: KeyLimits) -> ServiceAccount | None:
+    def _of_service(self, account_id: int, key: KeyLimits, public_id: str | None) -> Identity | None:
         grants = self._accounts.service_grants(account_id)
         if grants is None:
             return None
-        legacy = grants.kind == "legacy"
-        home = grants.team_id or grants.default_team_id
-        return ServiceAccount(
-            grants.id, grants.team_id, grants.projects, grants.reads_only, legacy, key, home
+        account = ServiceAccount(
+            grants.id,
+            grants.team_id,
+            grants.projects,
+            grants.reads_only,
+            grants.kind == "legacy",
+            key,
+            grants.team_id or grants.default_team_id,
+        )
+        return Identity(account, grants.name, public_id)
+
+    def _signed_in(self, user_id: int) -> User | None:
+        grants = self._accounts.user_grants(user_id, self._now_ms())
+        return None if grants is None or grants.state == "deleted" else _user(grants, None)
+
+    def _session_life(self) -> SessionLife:
+        from runvitals.store.metadata.accounts.sessions import SessionLife
+
+        settings = with_defaults(self._accounts.settings.all())
+        return SessionLife(
+            settings["session_idle_days"] * _DAY_MS,
+            settings["session_days"] * _DAY_MS,
+            settings["sudo_minutes"] * 60_000,
         )
 
     def _entity(self, entity_id: int) -> Entity:
@@ -279,6 +330,23 @@ class Directory:
     def _of_row(self, row: OwnedProject) -> Project:
         assert row.entity_id is not None
         return Project(row.id, self.entity(row.entity_id), Visibility(row.visibility), row.owner_id)
+
+
+def _user(grants: UserGrants, key: KeyLimits | None) -> User:
+    teams = {team: _membership(grant) for team, grant in grants.teams.items()}
+    billing: Any = grants.billing_role
+    state: Any = grants.state
+    return User(
+        grants.id,
+        state=state,
+        org_admin=grants.org_role == "admin",
+        access=Access(grants.access),
+        billing=billing,
+        teams={team: membership for team, membership in teams.items() if membership is not None},
+        projects={project: _membership(grant) for project, grant in grants.projects.items()},
+        key=key,
+        home=_home(grants),
+    )
 
 
 def _limits(key: KeyRow) -> KeyLimits:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import anyio
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -18,7 +19,9 @@ from runvitals.journal.paths import data_dir
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
+from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
+from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.run_library import JournalLibrary
@@ -51,22 +54,42 @@ def create_app(
 
 
 def application(
-    library: Library, static: str = page.FOLDER, response_limits: ResponseLimits | None = None
+    library: Library,
+    static: str = page.FOLDER,
+    response_limits: ResponseLimits | None = None,
+    routers: Sequence[APIRouter] = (),
 ) -> FastAPI:
-    """The API over a library, and the page, without access control."""
+    """The API over a library, and the page, without access control.
+
+    Args:
+        routers: of resources that only a shared server has.
+    """
     app = FastAPI(
         title="runvitals",
         version=runvitals.__version__,
         description="Runs, their vital signs, what they logged, live. Times are ms UTC; null is a gap.",
-        openapi_url="/api/v1/openapi.json",
+        openapi_url=None,  # served by our own route, which declares who may read it
         docs_url=None,  # both of these pages load scripts from a CDN
         redoc_url=None,
     )
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
-    app.include_router(api.router)
-    app.add_api_route("/api/{rest:path}", _no_such_route, methods=_METHODS, include_in_schema=False)
+    for router in (api.router, *routers):
+        app.include_router(router)
+    app.add_api_route(
+        f"{api.router.prefix}/openapi.json",
+        _openapi,
+        include_in_schema=False,
+        dependencies=[needs(AUTHENTICATED)],
+    )
+    app.add_api_route(
+        "/api/{rest:path}",
+        _no_such_route,
+        methods=_METHODS,
+        include_in_schema=False,
+        dependencies=[needs(PUBLIC)],
+    )
     app.mount("/", page.Page(static))
     app.state.response_memory = ResponseMemory(response_limits)
     app.add_middleware(BoundedResponses, memory=app.state.response_memory)
@@ -85,7 +108,12 @@ def application(
 
 _MAX_ECHOED_CHARACTERS = 200
 """Of a wrong value, in the error response."""
+_SECRET_FIELDS = ("password", "old", "new", "token", "code", "device_code", "invitation")
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
+
+
+async def _openapi(request: Request) -> JSONResponse:
+    return JSONResponse(request.app.openapi())
 
 
 async def _no_such_route(request: Request, rest: str) -> None:
@@ -96,11 +124,18 @@ async def _no_such_route(request: Request, rest: str) -> None:
 
 async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)
-    errors = (
-        f"{'.'.join(map(str, problem['loc'][1:]))}={_shortened(problem.get('input'))}: {problem['msg']}"
-        for problem in error.errors()
-    )
-    return JSONResponse({"error": "; ".join(errors)}, status_code=422)
+    problems = [(field_name(problem["loc"][1:]), problem) for problem in error.errors()]
+    text = "; ".join(f"{name}{_shown(name, problem)}: {problem['msg']}" for name, problem in problems)
+    fields = {name: problem["msg"] for name, problem in problems if problem["loc"][0] == "body" and name}
+    return JSONResponse({"error": text, **({"fields": fields} if fields else {})}, status_code=422)
+
+
+def _shown(name: str, problem: dict[str, Any]) -> str:
+    """The wrong value; not where it is or contains a secret: that of a missing field is the whole body."""
+    value = problem.get("input")
+    if not name or name in _SECRET_FIELDS or isinstance(value, dict):
+        return ""
+    return f"={_shortened(value)}"
 
 
 def _shortened(value: object) -> str:
@@ -114,7 +149,8 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
         return JSONResponse(
             {"error": f"the body is not valid JSON in UTF-8: {error.__cause__}"}, status_code=400
         )
-    return JSONResponse({"error": error.detail}, status_code=error.status_code, headers=error.headers)
+    more = error.more if isinstance(error, DetailedError) else {}
+    return JSONResponse({"error": error.detail, **more}, status_code=error.status_code, headers=error.headers)
 
 
 async def _unknown_run(request: Request, error: Exception) -> JSONResponse:

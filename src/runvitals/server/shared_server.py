@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+import time
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
+from runvitals.accounts.decision_cache import CHECK_S
+from runvitals.accounts.directory import Directory
 from runvitals.server import page
-from runvitals.server.access.same_origin import (
-    LoopbackNames,
-    LoopbackOnly,
-    SameOrigin,
-    SecurityHeaders,
-    is_for_loopback,
-)
+from runvitals.server.access.authentication import Authentication
+from runvitals.server.access.authenticator import Authenticator
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
+from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
@@ -38,6 +39,8 @@ from runvitals.store.samples.interface import SampleStore, StoreError, StoreStat
 from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_S = 2.0
+LOOPBACK = ("127.0.0.1", "::1")
+"""The proxies that are trusted unless others are named: those on the same machine."""
 
 
 class IngestFastPath:
@@ -54,12 +57,16 @@ class SharedServer:
     """An ASGI application over a sample store and a metadata_store. The caller closes both, after it.
 
     Args:
-        token_required: every request must have a token. Otherwise only requests to loopback are answered.
+        token_required: before there are accounts, every request must have a token. Otherwise only requests to
+            loopback are answered.
         clock: the time now, ms UTC.
         static: the folder of the built page.
         response_limits: of the memory of responses that are being sent.
+        routers: of further resources.
+        trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
 
     Attributes:
+        access: decides who may do what.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
         threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
@@ -79,6 +86,8 @@ class SharedServer:
         limits: Limits | None = None,
         static: str = page.FOLDER,
         response_limits: ResponseLimits | None = None,
+        routers: Sequence[APIRouter] = (),
+        trusted_proxies: Sequence[str] = LOOPBACK,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = SelfMetrics()
@@ -97,24 +106,32 @@ class SharedServer:
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally)
         self._api = self._with_health(
             application(
-                StoredLibrary(store, metadata_store, clock, self._recorder.version), static, response_limits
+                StoredLibrary(store, metadata_store, clock, self._recorder.version),
+                static,
+                response_limits,
+                routers,
             )
         )
         describe(self._api)
         self.response_memory: ResponseMemory = self._api.state.response_memory
         self.closing = self._api.state.closing
-        if token_required:
-            token_check = TokenRequired(self._ingest, metadata_store.tokens, clock)
-            self._ingest_entry: ASGIApp = token_check
-            self.fast_path = IngestFastPath(self._ingest, token_check.admits)
-            # Behind a proxy that terminates TLS, redirects must begin with https.
-            guarded: Any = SecurityHeaders(SameOrigin(TokenRequired(self._api, metadata_store.tokens, clock)))
-            behind_proxy: Any = ProxyHeadersMiddleware(guarded)  # uvicorn declares its own ASGI types
-            self._api_entry: ASGIApp = behind_proxy
-        else:
-            self._ingest_entry = LoopbackNames(self._ingest)
-            self.fast_path = IngestFastPath(self._ingest, is_for_loopback)
-            self._api_entry = LoopbackOnly(self._api)
+        directory = Directory(metadata_store, clock, time.monotonic)
+        self.access = self._api.state.access = AccessControl(metadata_store, directory, clock, token_required)
+        self.access.rights_changed()
+        self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
+        self._rights.start()
+        self.threads.append(self._rights)
+        authenticator = Authenticator(directory)
+
+        def authenticated(app: ASGIApp, browsers: bool) -> Authentication:
+            tokens = TokenRequired(app, metadata_store.tokens, clock) if token_required else None
+            return Authentication(app, authenticator, tokens, browsers)
+
+        ingest = authenticated(self._ingest, browsers=False)
+        self.fast_path = IngestFastPath(self._ingest, ingest.admits)
+        self._ingest_entry = _behind_proxies(ingest, trusted_proxies)
+        page_and_api = SecurityHeaders(SameOrigin(authenticated(self._api, browsers=True)))
+        self._api_entry = _behind_proxies(page_and_api, trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Ingest bypasses the framework and the headers for browsers: they would cost more than the work
@@ -131,7 +148,13 @@ class SharedServer:
     def close(self) -> None:
         """Finish the requests in flight. No request may follow."""
         self._metadata_check.close()
+        self._rights.close()
         self._recorder.close()
+
+    def _check_rights(self) -> bool:
+        """Notice what other processes changed, so that requests need not read the database for it."""
+        self.access.rights_changed()
+        return not self._rights.closing.is_set()
 
     def _check_metadata_store(self) -> bool:
         """Have the supervised thread log that the database file was deleted, even without requests."""
@@ -147,7 +170,8 @@ class SharedServer:
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which is mounted at `/` and answers every other path.
         for path, endpoint in (("/healthz", _healthy), ("/readyz", self._ready), ("/metrics", self._metrics)):
-            app.add_route(path, endpoint, methods=["GET"], include_in_schema=False)
+            permission = AUTHENTICATED if path == "/metrics" else PUBLIC
+            app.add_api_route(path, endpoint, include_in_schema=False, dependencies=[needs(permission)])
             app.router.routes.insert(0, app.router.routes.pop())
         return app
 
@@ -169,6 +193,13 @@ class SharedServer:
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
         text = self.tally.exposition(stats, self.housekeeping, threads)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+
+
+def _behind_proxies(app: ASGIApp, trusted: Sequence[str]) -> ASGIApp:
+    """Middleware that takes scheme and client from the headers of trusted proxies."""
+    behind: Any = ProxyHeadersMiddleware(app, list(trusted))  # type: ignore[arg-type] # uvicorn's own types
+    checked: ASGIApp = behind
+    return checked
 
 
 async def _healthy(request: Request) -> Response:

@@ -184,11 +184,23 @@ def test_invalid_changes_are_rejected(served: Served, token: str, content: bytes
     assert answer.status_code in (400, 422)
 
 
-def test_long_tokens_are_not_cached(served: Served) -> None:
-    for number in range(5):
-        secret = f"rvt_{number}" + "x" * 30_000
-        answer = httpx.post(f"{served.url}/api/v1/ingest", headers={"authorization": f"Bearer {secret}"})
-        assert answer.status_code == 401
-    entrance = served.app._ingest_entry
-    assert isinstance(entrance, TokenRequired)
-    assert all(len(secret) < 1000 for secret in entrance._invalid)
+def test_long_tokens_are_not_cached(tmp_path: Path) -> None:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+        guard = TokenRequired(nothing, metadata_store.tokens, lambda: NOW)
+        statuses: list[int] = []
+
+        async def ask(number: int) -> None:
+            async def note(message: Any) -> None:
+                statuses.append(message.get("status", 401))
+
+            headers = [(b"authorization", f"Bearer rvt_{number}{'x' * 30_000}".encode())]
+            await guard({"type": "http", "method": "POST", "path": "/", "headers": headers}, None, note)  # type: ignore[arg-type]
+
+        for number in range(5):
+            anyio.run(ask, number)
+        assert set(statuses) == {401}
+        assert all(len(secret) < 1000 for secret in guard._invalid)
+
+
+async def nothing(scope: Any, receive: Any, send: Any) -> None:
+    raise AssertionError("a request without a valid token was let in")

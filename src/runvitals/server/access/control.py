@@ -3,32 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, NoReturn
+from functools import partial
+from typing import Annotated, Final, NoReturn
 
+import anyio
+import anyio.to_thread
 from fastapi import Depends, HTTPException, Request
 
 from runvitals.accounts.actions import NEEDS_SUDO, Action
 from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import Anonymous, User
-from runvitals.accounts.resources import Resource
+from runvitals.accounts.principals import Anonymous, Operator, User
+from runvitals.accounts.resources import Project, ProjectItem, Resource
 from runvitals.model.filter import ReadableRuns
+from runvitals.server.access.authentication import CHECKS_KEY
+from runvitals.server.access.authenticator import is_loopback_client
+from runvitals.server.access.named_resources import NamedResources
+from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC, Mode
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.access.same_origin import is_for_loopback
+from runvitals.server.errors import DetailedError
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
+
+_MAX_CHECKS: Final = 8
 
 
 class AccessControl:
     """Decides for requests, and answers with the status that a decision means: `app.state.access`.
 
+    A decision reads the database where its facts are not cached: call it in a thread, from a route that is
+    no `async def`.
+
     Args:
         clock: the time now, ms UTC.
+        token_required: whether requests need a token before there are accounts.
     """
 
-    def __init__(self, metadata_store: MetadataStore, directory: Directory, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        directory: Directory,
+        clock: Callable[[], int],
+        token_required: bool = False,
+    ) -> None:
+        self._token_required = token_required
         self.metadata_store = metadata_store
         self.directory = directory
         self.clock = clock
+        self._resources = NamedResources(metadata_store, directory)
+        self._threads = anyio.CapacityLimiter(_MAX_CHECKS)
 
     @property
     def accounts(self) -> AccountStore:
@@ -37,7 +61,7 @@ class AccessControl:
 
     def may(self, requester: Requester, action: Action, resource: Resource) -> bool:
         """Whether the requester may do an action on a resource."""
-        return self.directory.decide(requester.principal, action, resource) is Decision.ALLOWED
+        return self.directory.may(requester.principal, action, resource)
 
     def may_list(self, requester: Requester, resource: Resource, actions: frozenset[Action]) -> list[str]:
         """Those of some actions that the requester may do on a resource: the `may` of a response."""
@@ -77,22 +101,72 @@ class AccessControl:
         """Forget cached rights in this process, after a change of rights."""
         self.directory.rights_changed()
 
+    def mode(self) -> Mode:
+        """What requests need at the moment."""
+        if self.directory.accounts_exist:
+            return "accounts"
+        return "tokens" if self._token_required else "open"
+
+    async def check_route(self, request: Request, permission: str) -> None:
+        """Raise HTTPException 401, 403, 404, 409 or 428 if the requester may not do this action on the
+        resource that the path names. The check is made again while the request lasts."""
+
+        async def check(requester: Requester) -> None:
+            if permission != PUBLIC and not isinstance(requester.principal, Operator):
+                work = partial(self._check, request, requester, permission)
+                await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+        await check(requester_of(request))
+        request.scope.get(CHECKS_KEY, []).append(check)
+
+    def _check(self, request: Request, requester: Requester, permission: str) -> None:
+        if permission == AUTHENTICATED:
+            if isinstance(requester.principal, Anonymous) and not _is_local(request):
+                raise unauthenticated()
+            return
+        if permission.startswith(FILTERED):
+            self._check_list(requester)
+            return
+        if permission == ACCOUNT:
+            action = Action.ACCOUNT_READ if request.method == "GET" else Action.ACCOUNT_UPDATE
+        else:
+            action = Action(permission)
+        principal = requester.principal
+        resource, what = self._resources.find(principal, action, request.path_params, request.query_params)
+        if resource is None:
+            self.hide(requester, what)
+        self.require(requester, action, resource, what)
+        # The route works on the very run that was decided on: names are unique within an entity only.
+        if isinstance(resource, ProjectItem):
+            request.state.run_number = resource.id
+        elif isinstance(resource, Project):
+            request.state.project_number = resource.id
+
+    def _check_list(self, requester: Requester) -> None:
+        if isinstance(requester.principal, Anonymous) and not self.directory.policies().anonymous_read:
+            raise unauthenticated()
+
     def _require_sudo(self, requester: Requester) -> None:
         until_ms = requester.session.sudo_until_ms if requester.session else None
         if until_ms is None or until_ms <= self.clock():
             raise SudoRequired()
 
 
-class SudoRequired(HTTPException):
+class SudoRequired(DetailedError):
     """The password must be confirmed first: 428, which the page answers by asking for it."""
 
     def __init__(self) -> None:
-        super().__init__(428, "confirm your password first")
+        super().__init__(428, "confirm your password first", {"sudo": True})
 
 
 def unauthenticated() -> HTTPException:
     """401: neither a session nor a valid key."""
     return HTTPException(401, "sign in, or send `Authorization: Bearer KEY`", {"www-authenticate": "Bearer"})
+
+
+def _is_local(request: Request) -> bool:
+    """Whether a request comes from this machine, to this machine, without a proxy."""
+    return is_loopback_client(request.scope) and is_for_loopback(request.scope["headers"])
 
 
 def access_of(request: Request) -> AccessControl:

@@ -10,18 +10,29 @@ Example:
 from __future__ import annotations
 
 from collections.abc import Awaitable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from fastapi import Depends, Request
 
 PUBLIC: Final = "public"
 """A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
+ACCOUNT: Final = "account"
+"""A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
+AUTHENTICATED: Final = "authenticated"
+"""A route that needs a key or a session, whatever their rights, or a request from this machine."""
 FILTERED: Final = "filtered "
 """Prefix of the action by which a route filters what it lists."""
 
 
+Mode = Literal["open", "tokens", "accounts"]
+"""What requests need: nothing, a token, or an account or key."""
+
+
 class RouteCheck(Protocol):
     """Checks a request for a route: `app.state.access` of a shared server."""
+
+    def mode(self) -> Mode:
+        """What requests need at the moment."""
 
     def check_route(self, request: Request, permission: str) -> Awaitable[None]:
         """Raise HTTPException 401, 403, 404 or 428 if the requester may not do this action on the resource
@@ -32,17 +43,23 @@ class RoutePermission:
     """The permission that a route needs, as a dependency.
 
     Args:
-        permission: an action such as `run:update`; `public`; or `filtered ` and an action for a list of which
-            everyone sees the part that they may read.
+        permission: an action such as `run:update`; `public`, `account` or `authenticated`; or `filtered ` and
+            an action for a list of which everyone sees the part that they may read.
     """
 
     def __init__(self, permission: str) -> None:
         self.permission = permission
 
     async def __call__(self, request: Request) -> None:
-        access: RouteCheck | None = getattr(request.app.state, "access", None)
+        access = route_check(request)
         if access is not None:
             await access.check_route(request, self.permission)
+
+
+def route_check(request: Request) -> RouteCheck | None:
+    """The access control of a shared server; None on the local server."""
+    access: RouteCheck | None = getattr(request.app.state, "access", None)
+    return access
 
 
 def needs(permission: str) -> Any:

@@ -14,6 +14,8 @@ from runvitals.store.metadata.accounts.sessions import SessionRow
 SCOPE_KEY: Final = "runvitals.requester"
 """Where the ASGI scope has the requester."""
 
+Via = Literal["session", "key", "link", ""]
+
 
 @dataclass(frozen=True, slots=True)
 class Requester:
@@ -29,7 +31,7 @@ class Requester:
 
     principal: Principal
     name: str = ""
-    via: Literal["session", "key", "link", ""] = ""
+    via: Via = ""
     session: SessionRow | None = None
     key_public_id: str | None = None
     ip: str = ""

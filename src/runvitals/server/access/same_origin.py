@@ -61,15 +61,27 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def _is_same_origin(scope: Scope) -> bool:
-    origin_headers = {
-        name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")
-    }
-    site = origin_headers.get(b"sec-fetch-site")
+    """Whether no header says that the request comes from a page of another site."""
+    site, origin = _site_headers(scope)
     if site is not None:
         return site in (b"same-origin", b"none")
-    origin = origin_headers.get(b"origin")
-    if origin is None:
-        return True
+    return origin is None or _is_own(origin, scope)
+
+
+def names_own_origin(scope: Scope) -> bool:
+    """Whether a header says that the request comes from a page of this server."""
+    site, origin = _site_headers(scope)
+    if site is not None:
+        return site == b"same-origin"
+    return origin is not None and _is_own(origin, scope)
+
+
+def _site_headers(scope: Scope) -> tuple[bytes | None, bytes | None]:
+    found = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
+    return found.get(b"sec-fetch-site"), found.get(b"origin")
+
+
+def _is_own(origin: bytes, scope: Scope) -> bool:
     _, _, host = origin.decode("latin-1").lower().partition("://")
     return bool(host) and host == _host(scope).lower()
 

@@ -7,9 +7,8 @@ sends it as a cookie that scripts cannot read. Links on other sites make a brows
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs
@@ -18,9 +17,10 @@ import anyio
 import anyio.to_thread
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runvitals.server.access import login_page
+from runvitals.server.access.long_request import LongRequest
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest.errors import HttpRejection, unavailable
@@ -31,9 +31,8 @@ from runvitals.store.metadata.tokens import TokenTable
 COOKIE = "runvitals_token"
 OPEN_PATHS = ("/healthz", "/readyz")
 _CACHE_S = 2.5
-"""How long the result of a token check is reused."""
-_RECHECK_S = 2.0
-"""How often the token of a long request is checked again: a revoked token ends its requests within 5 s."""
+"""How long the result of a token check is reused. With `long_request.RECHECK_S`, a revoked token ends its
+requests within 5 s."""
 _MAX_CHECKS = 4
 _MAX_WAITING_CHECKS = 200
 _LOGIN_S = 10.0
@@ -95,7 +94,7 @@ class TokenRequired:
         except ClientDisconnected:
             return
         if scope["method"] == "GET":
-            await RevocableRequest(partial(self._is_valid, secret)).run(self._app, scope, receive, send)
+            await LongRequest(partial(self._recheck, scope, secret)).run(self._app, scope, receive, send)
         else:
             await self._app(scope, receive, send)
 
@@ -103,6 +102,12 @@ class TokenRequired:
         """Whether the token of a request is known to be valid, without a lookup in the metadata store."""
         secret = token_of(dict(headers))
         return secret is not None and self._clock_s() < self._valid.get(secret, 0.0)
+
+    async def _recheck(self, scope: Scope, secret: str) -> Response | None:
+        try:
+            return None if await self._is_valid(secret) else _unauthorized(scope, secret)
+        except HttpRejection as error:
+            return error_response(error)
 
     async def _is_valid(self, secret: str) -> bool:
         if len(secret) > _MAX_TOKEN_CHARACTERS:
@@ -144,45 +149,6 @@ class TokenRequired:
             COOKIE, secret, max_age=_COOKIE_S, httponly=True, samesite="lax", secure=https, path="/"
         )
         return response
-
-
-class RevocableRequest:
-    """A request whose token is checked again while it lasts.
-
-    Args:
-        is_valid: whether its token is still valid.
-    """
-
-    def __init__(self, is_valid: Callable[[], Awaitable[bool]]) -> None:
-        self._is_valid = is_valid
-        self._revoked = False
-        self._started = self._complete = False
-
-    async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_and_note(message: Message) -> None:
-            if self._revoked:
-                return
-            self._started = True
-            self._complete = message["type"] == "http.response.body" and not message.get("more_body", False)
-            await send(message)
-
-        request = asyncio.ensure_future(app(scope, receive, send_and_note))
-        try:
-            while not (await asyncio.wait((request,), timeout=_RECHECK_S))[0]:
-                if not await self._is_valid():
-                    self._revoked = True
-                    request.cancel()
-                    await asyncio.wait((request,))
-                    break
-        finally:
-            if not request.done():
-                request.cancel()
-        if not self._revoked:
-            request.result()
-        elif not self._started:
-            await _unauthorized(scope, "")(scope, receive, send)
-        elif not self._complete:
-            await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def token_of(headers: Mapping[bytes, bytes]) -> str | None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 import runvitals
+from runvitals.server.access.permission import needs, route_check
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary
 
@@ -17,8 +18,14 @@ _EDIT_CAPABILITIES = ("stop", "delete", "edit")
 router = APIRouter()
 
 
-@router.get("/about", response_model=models.About)
-async def about(library: TheLibrary) -> Any:
+@router.get("/about", response_model=models.About, dependencies=[needs("public")])
+async def about(request: Request, library: TheLibrary) -> Any:
     """What this server is, and what it can do."""
     capabilities = [*_CAPABILITIES, *(_EDIT_CAPABILITIES if library.kind == "server" else ())]
-    return {"version": runvitals.__version__, "kind": library.kind, "capabilities": capabilities}
+    access = route_check(request)
+    return {
+        "version": runvitals.__version__,
+        "kind": library.kind,
+        "auth": "open" if access is None else access.mode(),
+        "capabilities": capabilities,
+    }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
@@ -13,7 +14,7 @@ from runvitals.server.run_library import RunView
 router = APIRouter(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer)
+@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer, dependencies=[needs("run:read")])
 async def run_console(request: Request, run: TheRun) -> Response:
     """The newest output of the program."""
 

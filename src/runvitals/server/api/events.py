@@ -7,6 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary, TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
@@ -15,7 +16,7 @@ from runvitals.server.run_library import RunView
 router = APIRouter(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/events", response_model=list[models.Event])
+@router.get("/runs/{run}/events", response_model=list[models.Event], dependencies=[needs("run:read")])
 async def run_events(
     request: Request,
     run: TheRun,

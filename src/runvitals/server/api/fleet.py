@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.query.key_filter import KeyFilter
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import Keys, Millis, TheFilter, TheLibrary
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
@@ -19,7 +20,7 @@ router = APIRouter(responses=INVALID_PARAMETER)
 _HOUR_MS = 3_600_000
 
 
-@router.get("/latest", response_model=list[models.Latest])
+@router.get("/latest", response_model=list[models.Latest], dependencies=[needs("filtered run:read")])
 async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
     """The newest values of all running runs, by host."""
     try:
@@ -29,7 +30,7 @@ async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, k
     return await json_response(request, await run_in_threadpool(json_bytes, values))
 
 
-@router.get("/aggregate", response_model=models.Aggregate)
+@router.get("/aggregate", response_model=models.Aggregate, dependencies=[needs("filtered run:read")])
 async def aggregate(
     request: Request,
     library: TheLibrary,

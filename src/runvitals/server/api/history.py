@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from runvitals.query.key_filter import KeyFilter
 from runvitals.server import series
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import MaxPoints, TheRun
 from runvitals.server.api.responses import (
@@ -25,7 +26,9 @@ router = APIRouter(responses=RUN_ERRORS)
 NAMES_PER_RESPONSE = 10_000
 
 
-@router.get("/runs/{run}/history", response_model=models.Logged, responses=RESPONSES)
+@router.get(
+    "/runs/{run}/history", response_model=models.Logged, responses=RESPONSES, dependencies=[needs("run:read")]
+)
 async def run_history(
     request: Request,
     run: TheRun,
@@ -53,7 +56,7 @@ async def run_history(
     return await json_response(request, await read_or_422(run, read))
 
 
-@router.get("/runs/{run}/history/names", response_model=list[str])
+@router.get("/runs/{run}/history/names", response_model=list[str], dependencies=[needs("run:read")])
 async def run_history_names(
     request: Request,
     run: TheRun,

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Header, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
 from runvitals.server import series
+from runvitals.server.access.permission import needs
 from runvitals.server.api.parameters import TheLibrary, TheRun
 from runvitals.server.api.responses import RUN_ERRORS
 from runvitals.server.live import follower as live
@@ -19,6 +20,7 @@ router = APIRouter(responses=RUN_ERRORS)
     "/runs/{run}/live",
     response_class=StreamingResponse,
     responses={200: {"content": {"text/event-stream": {}}}},
+    dependencies=[needs("run:read")],
     description=live.__doc__,
 )
 async def run_live(

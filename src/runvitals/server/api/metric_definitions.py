@@ -7,12 +7,13 @@ from typing import Any
 from fastapi import APIRouter
 
 from runvitals.metrics import SUBJECTS
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 
 router = APIRouter()
 
 
-@router.get("/catalogue", response_model=list[models.MetadataRow])
+@router.get("/catalogue", response_model=list[models.MetadataRow], dependencies=[needs("public")])
 async def metadata_store() -> Any:
     """Every defined metric: key, unit, kind, chart and meaning."""
     return [

@@ -21,6 +21,9 @@ class About(BaseModel):
     kind: Literal["local", "server"] = Field(
         description="`local`: the journals of this machine, read-only; `server`: a shared server."
     )
+    auth: Literal["open", "tokens", "accounts"] = Field(
+        description="What requests need: nothing, a token, or an account or key."
+    )
     capabilities: list[str] = Field(description="Groups of routes. `stop`, `delete` and `edit` change runs.")
 
 

@@ -53,7 +53,16 @@ def checked_run_id(run: RunId) -> str:
 CheckedRunId = Annotated[str, Depends(checked_run_id)]
 
 
-def run_number(request: Request) -> int | None:
+def run_number(
+    request: Request,
+    entity: Annotated[
+        str | None,
+        Query(
+            description="The team or user that has the run, where several have a run of this id.",
+            max_length=64,
+        ),
+    ] = None,
+) -> int | None:
     """The number of the run of the path, if the check of the route's permission has looked it up."""
     number: int | None = getattr(request.state, "run_number", None)
     return number

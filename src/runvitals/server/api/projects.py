@@ -7,6 +7,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Path
 
 from runvitals.model.errors import UnknownProject
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import ProjectNumber, TheEditableLibrary, TheLibrary, TheReadableRuns
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
@@ -21,13 +22,18 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 router = APIRouter()
 
 
-@router.get("/projects", response_model=list[models.Project])
+@router.get("/projects", response_model=list[models.Project], dependencies=[needs("filtered run:read")])
 async def projects(library: TheLibrary, readable: TheReadableRuns) -> Any:
     """The projects that have runs, the one with the newest run first."""
     return await library.projects(readable)
 
 
-@router.patch("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)
+@router.patch(
+    "/projects/{project:path}",
+    response_model=models.ProjectDone,
+    responses=_ERRORS,
+    dependencies=[needs("project:update")],
+)
 async def rename_project(
     project: ProjectName, changes: models.ProjectChanges, library: TheEditableLibrary, number: ProjectNumber
 ) -> Any:
@@ -41,7 +47,12 @@ async def rename_project(
     return {"project": changes.name, "done": "rename"}
 
 
-@router.delete("/projects/{project:path}", response_model=models.ProjectDone, responses=_ERRORS)
+@router.delete(
+    "/projects/{project:path}",
+    response_model=models.ProjectDone,
+    responses=_ERRORS,
+    dependencies=[needs("project:delete")],
+)
 async def delete_project(project: ProjectName, library: TheEditableLibrary, number: ProjectNumber) -> Any:
     """Move all runs of a project to the trash, as `DELETE /runs/{run}` does with one."""
     try:

@@ -12,6 +12,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_sort import RunSort
 from runvitals.query.key_filter import KeyFilter
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import (
     CheckedRunId,
@@ -36,7 +37,12 @@ _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
 router = APIRouter()
 
 
-@router.get("/runs", response_model=models.RunPage, responses=INVALID_PARAMETER)
+@router.get(
+    "/runs",
+    response_model=models.RunPage,
+    responses=INVALID_PARAMETER,
+    dependencies=[needs("filtered run:read")],
+)
 async def list_runs(
     request: Request,
     library: TheLibrary,
@@ -72,13 +78,23 @@ async def list_runs(
     return await json_response(request, await run_in_threadpool(encode))
 
 
-@router.get("/fields", response_model=list[str], responses=INVALID_PARAMETER)
+@router.get(
+    "/fields",
+    response_model=list[str],
+    responses=INVALID_PARAMETER,
+    dependencies=[needs("filtered run:read")],
+)
 async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
     """The fields of the newest 1,000 runs that match a filter: what `sort` and `where` accept."""
     return await library.fields(run_filter)
 
 
-@router.get("/runs/{run}", response_model=models.RunDetail, responses={**INVALID_PARAMETER, **UNKNOWN_RUN})
+@router.get(
+    "/runs/{run}",
+    response_model=models.RunDetail,
+    responses={**INVALID_PARAMETER, **UNKNOWN_RUN},
+    dependencies=[needs("run:read")],
+)
 async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Response:
     """Everything known about a run except its series."""
     return await json_response(
@@ -86,7 +102,12 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     )
 
 
-@router.post("/runs/{run}/stop", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+@router.post(
+    "/runs/{run}/stop",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:stop")],
+)
 async def stop(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
@@ -98,7 +119,12 @@ async def stop(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber
     return {"run": run, "done": "stop"}
 
 
-@router.delete("/runs/{run}", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+@router.delete(
+    "/runs/{run}",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:delete")],
+)
 async def delete(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
     try:
@@ -108,7 +134,12 @@ async def delete(library: TheEditableLibrary, run: CheckedRunId, number: RunNumb
     return {"run": run, "done": "delete"}
 
 
-@router.post("/runs/{run}/restore", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+@router.post(
+    "/runs/{run}/restore",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:delete")],
+)
 async def restore(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Restore a run from the trash."""
     try:
@@ -118,7 +149,12 @@ async def restore(library: TheEditableLibrary, run: CheckedRunId, number: RunNum
     return {"run": run, "done": "restore"}
 
 
-@router.patch("/runs/{run}", response_model=models.Done, responses=_ERRORS_OF_CHANGES)
+@router.patch(
+    "/runs/{run}",
+    response_model=models.Done,
+    responses=_ERRORS_OF_CHANGES,
+    dependencies=[needs("run:update")],
+)
 async def edit(
     library: TheEditableLibrary, run: CheckedRunId, number: RunNumber, changes: models.RunChanges
 ) -> Any:

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from runvitals.query.statistics import of_columns
 from runvitals.server import series
+from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.mlflow_names import MlflowRun, TheNamedRun
 from runvitals.server.api.parameters import MaxPoints, Millis, TheLibrary, TheSelection
@@ -31,7 +32,7 @@ router = APIRouter(responses=RUN_ERRORS)
 MAX_WAIT_S = 30
 
 
-@router.get("/runs/{run}/series", response_model=list[models.SeriesInfo])
+@router.get("/runs/{run}/series", response_model=list[models.SeriesInfo], dependencies=[needs("run:read")])
 async def run_series(
     request: Request,
     run: TheNamedRun,
@@ -53,7 +54,12 @@ async def run_series(
     return await list_response(request, run, read)
 
 
-@router.get("/runs/{run}/metrics", response_model=models.Metrics | models.News, responses=RESPONSES)
+@router.get(
+    "/runs/{run}/metrics",
+    response_model=models.Metrics | models.News,
+    responses=RESPONSES,
+    dependencies=[needs("run:read")],
+)
 async def run_metrics(
     request: Request,
     run: TheNamedRun,
@@ -128,7 +134,9 @@ async def _changes_since(
             await closing.wait()
 
 
-@router.get("/runs/{run}/statistics", response_model=list[models.Statistics])
+@router.get(
+    "/runs/{run}/statistics", response_model=list[models.Statistics], dependencies=[needs("run:read")]
+)
 async def run_statistics(
     request: Request, run: TheNamedRun, selection: TheSelection, t0: Millis = None, t1: Millis = None
 ) -> Response:

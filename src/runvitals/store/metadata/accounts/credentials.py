@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.tables import password, recovery_code, second_factor, session
 from runvitals.store.metadata.database import Database, put_rows
 
@@ -63,6 +64,7 @@ class CredentialTable:
             put_rows(connection, password, [row])
             connection.execute(update(session).where(*ended).values(revoked_ms=now_ms))
             record(connection, now_ms, by, "user.password_set", target=str(user_id))
+            rights_changed(connection)
 
         self._database.write(work)
 

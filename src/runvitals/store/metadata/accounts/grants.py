@@ -32,6 +32,7 @@ class UserGrants:
     `default_entity_id`: the team for runs that name none."""
 
     id: int
+    name: str
     state: str
     org_role: str
     access: str
@@ -47,6 +48,7 @@ class ServiceGrants:
     """A service account's rights."""
 
     id: int
+    name: str
     kind: str
     team_id: int | None
     default_team_id: int | None
@@ -73,7 +75,11 @@ def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | N
     """The rights of a user; None if there is no such user."""
     columns = ("id", "state", "org_role", "access", "billing_role", "entity_id", "default_entity_id")
     with database.read() as connection:
-        mine = select(*[user_account.c[name] for name in columns]).where(user_account.c.id == user_id)
+        mine = (
+            select(entity.c.name, *[user_account.c[name] for name in columns])
+            .join(entity, entity.c.id == user_account.c.entity_id)
+            .where(user_account.c.id == user_id)
+        )
         row = connection.execute(mine).first()
         if row is None:
             return None
@@ -103,6 +109,7 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
     mine = (
         select(
             service_account.c.id,
+            service_account.c.name,
             service_account.c.kind,
             service_account.c.team_id,
             service_account.c.default_team_id,

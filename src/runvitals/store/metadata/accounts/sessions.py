@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, u
 
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
 from runvitals.store.metadata.accounts.tables import session
 from runvitals.store.metadata.database import Database
@@ -93,8 +94,13 @@ class SessionTable:
         secret, digest = new_secret()
         living = update(session).where(session.c.id == session_id, *_living(now_ms))
         values = {"digest": digest, "sudo_until_ms": now_ms + life.sudo_ms}
-        if not self._database.write(lambda connection: connection.execute(living.values(values)).rowcount):
-            raise UnknownAccount("there is no such session")
+
+        def work(connection: Connection) -> None:
+            if not connection.execute(living.values(values)).rowcount:
+                raise UnknownAccount("there is no such session")
+            rights_changed(connection)
+
+        self._database.write(work)
         return secret
 
     def of_user(self, user_id: int, now_ms: int) -> list[SessionRow]:
@@ -120,6 +126,7 @@ class SessionTable:
                 record(
                     connection, now_ms, by, "user.session_revoke", target=str(user_id), after={"ended": ended}
                 )
+                rights_changed(connection)
             return ended
 
         return self._database.write(work)

@@ -1,0 +1,137 @@
+"""Finds out who makes a request. Credentials are looked up in threads, and the results are cached."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, NoReturn, TypeVar
+
+import anyio
+import anyio.to_thread
+from starlette.types import Scope
+
+from runvitals.accounts.attempt_limits import WRONG_KEYS, FailedAttempts, network_of
+from runvitals.accounts.decision_cache import Missing
+from runvitals.accounts.directory import Directory
+from runvitals.accounts.identity import Credential, CredentialKind, Identity
+from runvitals.accounts.principals import Anonymous
+from runvitals.server.access.credentials import MAX_SECRET, credential_of
+from runvitals.server.access.requester import Requester, Via
+from runvitals.server.ingest.errors import HttpRejection, unavailable
+from runvitals.store.errors import MetadataStoreError
+
+_MAX_LOOKUPS = 4
+_MAX_WAITING = 200
+_VIA: Final[dict[CredentialKind, Via]] = {"key": "key", "session": "session", "link": "link"}
+_WRONG: Final[dict[CredentialKind, str]] = {
+    "key": "this key is not valid: it was revoked, has expired or never existed",
+    "link": "this link is not valid: it was revoked, has expired or never existed",
+}
+
+T = TypeVar("T")
+
+
+class Authenticator:
+    """Turns the headers of a request into a `Requester`.
+
+    Only the first request with a credential reads the database; from then on its owner is known, until the
+    credential is `directory.KEY_LIFE_MS` old or rights change.
+
+    Args:
+        monotonic: seconds that only grow.
+    """
+
+    def __init__(self, directory: Directory, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._directory = directory
+        self._lookups = anyio.CapacityLimiter(_MAX_LOOKUPS)
+        self._wrong_keys = FailedAttempts(WRONG_KEYS, monotonic)
+
+    @property
+    def accounts_exist(self) -> bool:
+        """Whether requests need an account or a key."""
+        return self._directory.accounts_exist
+
+    async def requester(self, scope: Scope) -> Requester:
+        """Who makes a request; a visitor if it has no credential, or a session that has ended.
+
+        Raises:
+            HttpRejection: 401 for an invalid key or link; 429 after too many invalid keys from one network;
+                503 if it cannot be checked.
+        """
+        ip, agent = client_of(scope), _header(scope, b"user-agent")
+        credential = credential_of(scope["headers"], scope["scheme"] == "https")
+        if credential is None:
+            return Requester(Anonymous(), ip=ip, agent=agent)
+        identity = await self._identify(credential)
+        if identity is None:
+            if credential.kind == "session":
+                return Requester(Anonymous(), ip=ip, agent=agent)
+            self._reject(credential, ip)
+        return Requester(
+            identity.principal,
+            identity.name,
+            _VIA[credential.kind],
+            identity.session,
+            identity.key_public_id,
+            ip,
+            agent,
+        )
+
+    def known_key(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | None:
+        """The owner of the key of a request, if it is known without reading the database."""
+        credential = credential_of(headers, secure=True)
+        if credential is None or credential.kind != "key" or len(credential.secret) > MAX_SECRET:
+            return None
+        known = self._directory.known(credential)
+        return known if isinstance(known, Identity) else None
+
+    async def _identify(self, credential: Credential) -> Identity | None:
+        if not credential.secret or len(credential.secret) > MAX_SECRET:
+            return None
+        known = self._directory.known(credential)
+        if isinstance(known, Missing):
+            return await self._look_up(partial(self._directory.identify, credential))
+        return known
+
+    async def _look_up(self, read: Callable[[], T]) -> T:
+        if self._lookups.statistics().tasks_waiting >= _MAX_WAITING:
+            raise unavailable("too many keys and sessions are being checked: try again later")
+        try:
+            return await anyio.to_thread.run_sync(read, limiter=self._lookups)
+        except MetadataStoreError as error:
+            raise unavailable(
+                "keys and sessions cannot be checked: see /readyz and the server log"
+            ) from error
+
+    def _reject(self, credential: Credential, ip: str) -> NoReturn:
+        network = network_of(ip)
+        wait_s = self._wrong_keys.wait_s(network)
+        self._wrong_keys.failed(network)
+        if wait_s > 0:
+            text = "too many invalid keys came from your network: try again later"
+            raise HttpRejection(429, text, retry_after_s=max(1, round(wait_s)))
+        raise HttpRejection(401, _WRONG[credential.kind])
+
+
+def client_of(scope: Scope) -> str:
+    """The client's address; behind a trusted proxy, of the client of the proxy."""
+    client = scope.get("client")
+    return str(client[0]) if client else ""
+
+
+def is_loopback_client(scope: Scope) -> bool:
+    """Whether a request comes from a program on this machine, and not through a proxy."""
+    try:
+        return ipaddress.ip_address(client_of(scope)).is_loopback
+    except ValueError:
+        return False
+
+
+def _header(scope: Scope, wanted: bytes) -> str:
+    for name, value in scope["headers"]:
+        if name == wanted:
+            text: str = value.decode("latin-1")
+            return text
+    return ""

@@ -1,0 +1,105 @@
+"""Finds the resource that the path of a request names."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from fastapi import HTTPException
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.directory import Directory
+from runvitals.accounts.matrix import ORGANISATION_MATRIX
+from runvitals.accounts.principals import Principal, User
+from runvitals.accounts.resources import Account, Organisation, Project, Resource
+from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata import MetadataStore
+
+MAX_NAME: Final = 256
+_ACCOUNT_KINDS: Final = ("account", "user")
+
+
+class Named(NamedTuple):
+    """The resource that a request names. `resource` None: there is none. `what`: as the request named it."""
+
+    resource: Resource | None
+    what: str
+
+
+class NamedResources:
+    """Resources by the parameters of a path: `run`, `project`, `entity`, `team`, `user`."""
+
+    def __init__(self, metadata_store: MetadataStore, directory: Directory) -> None:
+        self._metadata_store = metadata_store
+        self._directory = directory
+
+    def find(
+        self, principal: Principal, action: Action, path: Mapping[str, str], query: Mapping[str, str]
+    ) -> Named:
+        """The resource of a request for an action.
+
+        Raises:
+            HTTPException: 409 if several runs that the principal may read have the id.
+            LookupError: the path names nothing that this action is on: an error in the route.
+        """
+        if action in ORGANISATION_MATRIX:
+            return Named(Organisation(), "the organisation")
+        if action.kind in _ACCOUNT_KINDS:
+            return self._account(principal, action, path)
+        if "run" in path:
+            return self._run(principal, path["run"], query.get("entity"))
+        if "project" in path:
+            return self._project(principal, action, path["project"], path.get("entity"))
+        for name in ("team", "entity"):
+            if name in path:
+                return Named(self._directory.entity_named(path[name]), f"{name} {_shown(path[name])}")
+        raise LookupError(f"the path names no resource for {action.value}")
+
+    def _account(self, principal: Principal, action: Action, path: Mapping[str, str]) -> Named:
+        if action is Action.USER_READ and "user" in path:
+            entity = self._directory.entity_named(path["user"])
+            owner = None if entity is None or entity.deleted else entity.owner_id
+            return Named(None if owner is None else Account(owner), f"user {_shown(path['user'])}")
+        own = Account(principal.id) if isinstance(principal, User) else None
+        return Named(own, "account: only users have one")
+
+    def _run(self, principal: Principal, uid: str, entity: str | None) -> Named:
+        what = f"run {_shown(uid)}"
+        try:
+            return Named(self._directory.find_run(principal, uid[:MAX_NAME], entity), what)
+        except UnknownRun:
+            return Named(None, what)
+        except AmbiguousName as error:
+            raise HTTPException(409, str(error)) from None
+
+    def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
+        what = f"project {_shown(name)}" if entity is None else f"project {_shown(f'{entity}/{name}')}"
+        entity_id = None
+        if entity is not None:
+            owner = self._directory.entity_named(entity)
+            if owner is None:
+                return Named(None, what)
+            entity_id = owner.id
+        found: list[Project] = []
+        for owner_id, project_id in self._metadata_store.projects.named(name[:MAX_NAME]):
+            if entity is not None and owner_id != entity_id:
+                continue
+            try:
+                found.append(self._directory.project(project_id))
+            except (UnknownAccount, UnknownProject):  # of no team yet, or removed a moment ago
+                continue
+        readable = [one for one in found if self._directory.may(principal, Action.PROJECT_READ, one)]
+        if len(readable) > 1:
+            raise HTTPException(409, f"there are several of {what}; name one as entity/project")
+        project = next(iter(readable or found), None)
+        if project is not None and action is Action.PROJECT_DELETE and project.owner_id is not None:
+            project = replace(
+                project, sole_author=self._metadata_store.accounts.project_members.sole_author(project.id)
+            )
+        return Named(project, what)
+
+
+def _shown(name: str) -> str:
+    return repr(name[:MAX_NAME])

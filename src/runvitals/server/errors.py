@@ -1,0 +1,43 @@
+"""Errors of routes whose response has more than a text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fastapi import HTTPException
+
+
+class DetailedError(HTTPException):
+    """An error with further members in its JSON: `{"error": text, **more}`."""
+
+    def __init__(
+        self, status: int, text: str, more: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(status, text, dict(headers) if headers else None)
+        self.more = dict(more)
+
+
+class InvalidFields(DetailedError):
+    """422: what is wrong with each field of a form, by its name: `{"links[2].url": "expected https"}`."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        super().__init__(422, "; ".join(fields.values()), {"fields": dict(fields)})
+
+
+def too_many(text: str, wait_s: float) -> HTTPException:
+    """429, with the seconds to wait."""
+    return HTTPException(429, text, {"retry-after": str(max(1, round(wait_s)))})
+
+
+def field_name(path: Sequence[str | int]) -> str:
+    """The name of a field within a body.
+
+    Example:
+        >>> field_name(("links", 2, "url"))
+        'links[2].url'
+    """
+    name = ""
+    for part in path:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+    return name
