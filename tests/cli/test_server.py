@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -29,7 +29,9 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 
 
 @contextmanager
-def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+def serving(
+    folder: Path, *arguments: str, environ: Mapping[str, str] | None = None
+) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """A server on a free port of loopback, and a client of it."""
     command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
     process = subprocess.Popen(
@@ -37,6 +39,7 @@ def serving(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[st
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **(environ or {})},
     )
     assert process.stdout is not None
     assert process.stderr is not None
@@ -293,9 +296,87 @@ def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     assert str(tmp_path / "store") in done.stderr
 
 
-def test_beyond_loopback_only_with_a_token(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["server", "--listen", "0.0.0.0:0", "--store", str(tmp_path / "store")]) == 1
-    assert "there is no token yet: create one with `runvitals token create NAME`" in capsys.readouterr().err
+def test_without_a_token_a_link_makes_the_first_administrator(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", "--require-token") as (process, client):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith("runvitals: create the first administrator within 24 hours: http://127.0.0.1:")
+        secret = line.strip().partition("/-/setup#")[2]
+        assert client.get("/api/v1/runs").status_code == 401
+        page = client.get("/-/setup", headers={"accept": "text/html"})
+        assert page.status_code in (200, 503)  # 503: the page was not built
+        assert client.get("/api/v1/about").json()["auth"] == "tokens"
+    with open_metadata_store(str(tmp_path / "store" / "catalogue.db")) as metadata_store:
+        tokens = metadata_store.accounts.one_time_tokens
+        assert tokens.use(secret, "setup", time.time_ns() // 1_000_000).purpose == "setup"
+
+
+def test_an_unattended_server_with_runs_and_tokens_gets_accounts(tmp_path: Path) -> None:
+    folder = tmp_path / "store"
+    token = in_process("token", "create", "cluster A", "--store", str(folder)).strip()
+    bearer = {"authorization": f"Bearer {token}"}
+    with serving(folder, "--require-token") as (_, client):
+        assert client.post("/api/v1/ingest", json=envelope(0), headers=bearer).status_code == 200
+    password = tmp_path / "password"
+    password.write_text("correct horse battery staple\n")
+    environ = {
+        "RUNVITALS_ADMIN_EMAIL": "ada@example.org",
+        "RUNVITALS_ADMIN_NAME": "ada-l",
+        "RUNVITALS_ADMIN_PASSWORD_FILE": str(password),
+    }
+    with serving(folder, "--team", "vision", environ=environ) as (_, client):
+        assert client.get("/api/v1/about").json()["auth"] == "accounts"
+        assert client.get("/api/v1/runs/curl-1").status_code == 401
+        eventually(lambda: client.get("/api/v1/runs/curl-1", headers=bearer).status_code == 200)
+        assert client.post("/api/v1/ingest", json=envelope(1), headers=bearer).json()["stored"] is True
+        key = in_process("key", "create", "laptop", "--user", "ada-l", "--store", str(folder)).strip()
+        mine = {"authorization": f"Bearer {key}"}
+        detail = client.get("/api/v1/runs/curl-1", headers=mine)
+        assert (detail.status_code, detail.json()["project"]) == (200, "digits")
+    with open_metadata_store(str(folder / "catalogue.db")) as metadata_store:
+        accounts = metadata_store.accounts
+        project = accounts.project_members.get(metadata_store.projects.id("digits"))
+        assert project.entity_id == accounts.teams.by_name("vision").id
+        assert [member.name for member in accounts.members.of_team("vision")] == ["ada-l"]
+        ada = accounts.users.by_name("ada-l")
+        assert accounts.credentials.password(ada.id) is not None
+    with serving(folder, "--admin-email", "other@example.org") as (_, client):  # there is one already
+        assert client.get("/api/v1/about").json()["auth"] == "accounts"
+    assert "other" not in in_process("user", "list", "--store", str(folder))
+
+
+def test_an_administrator_without_a_password_gets_a_link_to_set_one(tmp_path: Path) -> None:
+    with serving(tmp_path / "store", "--admin-email", "ada@example.org") as (process, client):
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("runvitals: ada sets a password within an hour: http://")
+        assert client.get("/api/v1/runs/curl-1").status_code == 401
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (("--admin-email", "nobody"), "nobody"),
+        (("--admin-email", "admin@example.org"), "the name 'admin' is reserved"),
+        (("--team", "Über"), "invalid name"),
+        (("--team", "admin"), "reserved"),
+        (("--trusted-proxies", "10.0.0.300"), "invalid proxy"),
+    ],
+)
+def test_what_is_wrong_with_the_options_of_accounts_is_said(
+    tmp_path: Path, words: tuple[str, str], problem: str
+) -> None:
+    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*command, "--store", str(tmp_path / "store"), *words], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode in (1, 2)
+    assert problem in done.stderr
+
+
+def in_process(*command: str) -> str:
+    """The output of a command in a process of its own."""
+    whole = [sys.executable, "-m", "runvitals", *command]
+    return subprocess.run(whole, capture_output=True, text=True, check=True, timeout=60).stdout
 
 
 def test_requests_need_the_token_until_it_is_revoked(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from fastapi import APIRouter
 
 from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
@@ -69,12 +71,20 @@ def serving(
     limits: Limits | None = None,
     token_required: bool = False,
     response_limits: ResponseLimits | None = None,
+    routers: Sequence[APIRouter] = (),
 ) -> Iterator[Served]:
     store, metadata_store = (
         SqliteChunks(str(folder / "store")),
         open_metadata_store(str(folder / "catalogue.db")),
     )
-    app = SharedServer(store, metadata_store, token_required, limits=limits, response_limits=response_limits)
+    app = SharedServer(
+        store,
+        metadata_store,
+        token_required,
+        limits=limits,
+        response_limits=response_limits,
+        routers=routers,
+    )
     listener = listen(0)
     refused: list[tuple[int, str]] = []
     http = Server(app, bounds, lambda client, status, reason: refused.append((status, reason)))

@@ -21,10 +21,7 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
     from runvitals.store.metadata.accounts.audit import Actor
 
-DESCRIPTION = (
-    "Works on the server's metadata store, also while the server is running. The server does not enforce "
-    "accounts yet: it still checks tokens only."
-)
+DESCRIPTION = "Works on the server's metadata store, also while the server is running."
 
 Work = Callable[["AccountStore", argparse.Namespace, "Actor", int], object]
 

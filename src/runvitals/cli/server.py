@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.argument_types import size_bytes, time_ms
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.first_administrator import requested_administrator
+from runvitals.model.account_names import entity_name
 
 if TYPE_CHECKING:
     import socket
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
+_SETUP = "/-/setup"
 METADATA_FILE = "catalogue.db"
 
 
@@ -25,7 +28,9 @@ def add(subparsers: Any) -> None:
         "server",
         help="store and show the runs of many machines",
         description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
-        "Unless it listens on loopback, every request needs a token (`runvitals token create NAME`).",
+        "From the first administrator on, every request needs an account or a key. Before that, unless it "
+        "listens on loopback, every request needs a token (`runvitals token create NAME`); without any token "
+        "the server prints a link to create the first administrator.",
     )
     parser.add_argument(
         "--listen",
@@ -35,6 +40,7 @@ def add(subparsers: Any) -> None:
         help=f"default: {DEFAULT_LISTEN}; port 0 means any free port",
     )
     parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
+    add_accounts(parser)
     add_keeping(parser)
     parser.add_argument(
         "--keep-deleted",
@@ -50,6 +56,31 @@ def add(subparsers: Any) -> None:
         help="format of the log on stderr; default: text",
     )
     add_store(parser)
+
+
+def add_accounts(parser: argparse.ArgumentParser) -> None:
+    """Options for users and for proxies in front of the server."""
+    parser.add_argument(
+        "--admin-email",
+        metavar="ADDRESS",
+        help="create the first administrator, unless there is one; also RUNVITALS_ADMIN_EMAIL, with "
+        "RUNVITALS_ADMIN_NAME and RUNVITALS_ADMIN_PASSWORD_FILE",
+    )
+    parser.add_argument(
+        "--team",
+        metavar="NAME",
+        type=team_name,
+        default="main",
+        help="the team that owns the projects and tokens from before there were accounts; default: main",
+    )
+    parser.add_argument(
+        "--trusted-proxies",
+        metavar="ADDRESSES",
+        type=proxies,
+        default=proxies("127.0.0.1,::1"),
+        help="addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, "
+        "separated by commas; default: this machine; none: ''",
+    )
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
@@ -118,13 +149,19 @@ def run(arguments: argparse.Namespace) -> int:
         except MetadataStoreError as error:
             raise OSError(str(error)) from error
         pairing.pair(store, metadata_store)
-        is_public = not serve.is_loopback_address(listener)
-        if is_public:
-            _check_tokens(metadata_store, f"{host}:{port}")
-        configure(arguments.log_format)  # before the threads start, whose messages would be lost
         clock = Clock()
+        token_required = arguments.require_token or not serve.is_loopback_address(listener)
+        url = _url(listener)
+        welcome = _welcome(metadata_store, arguments, token_required, clock())
+        configure(arguments.log_format)  # before the threads start, whose messages would be lost
         app = SharedServer(
-            store, metadata_store, token_required=is_public or arguments.require_token, clock=clock
+            store,
+            metadata_store,
+            token_required,
+            clock,
+            first_team=arguments.team,
+            offers_setup=any(path.startswith(_SETUP) for _, path in welcome),
+            trusted_proxies=arguments.trusted_proxies,
         )
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
@@ -132,22 +169,65 @@ def run(arguments: argparse.Namespace) -> int:
         app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
-        print(f"runvitals: {_url(listener)} stores runs in {folder}; press Ctrl-C to stop", flush=True)
+        print(f"runvitals: {url} stores runs in {folder}; press Ctrl-C to stop", flush=True)
+        for text, path in welcome:
+            print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
         serve.serve(app, listener, arguments.log_format)
     return 0
 
 
-def _check_tokens(metadata_store: MetadataStore, address: str) -> None:
-    if not any(token.revoked_ms is None for token in metadata_store.tokens.all()):
-        raise ValueError(
-            f"--listen {address} is reachable from other machines, and there is no token yet: "
-            "create one with `runvitals token create NAME`, or listen on 127.0.0.1"
-        )
+def _welcome(
+    metadata_store: MetadataStore, arguments: argparse.Namespace, token_required: bool, now_ms: int
+) -> list[tuple[str, str]]:
+    """Create the first administrator if one is named; returns the links to print, with what each is for."""
+    accounts = metadata_store.accounts
+    if accounts.users.any_administrator():
+        return []
+    wanted = requested_administrator(arguments.admin_email)
+    if wanted is not None:
+        path = wanted.create(accounts, now_ms)
+        return [] if path is None else [(f"{wanted.name} sets a password within an hour", path)]
+    if not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all()):
+        return []
+    path = f"{_SETUP}#{accounts.one_time_tokens.create('setup', now_ms)}"
+    return [("create the first administrator within 24 hours", path)]
 
 
 def _url(listener: socket.socket) -> str:
+    """An address of the server that a browser can open: the name of this machine, if it listens on all."""
+    import ipaddress
+    import platform
+
     host, port = listener.getsockname()[:2]
+    if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
+        host = platform.node()
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def team_name(text: str) -> str:
+    """The name of a team."""
+    try:
+        return entity_name(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def proxies(text: str) -> tuple[str, ...]:
+    """Addresses and networks.
+
+    Example:
+        >>> proxies("10.0.0.7, 10.1.0.0/16"), proxies("")
+        (('10.0.0.7', '10.1.0.0/16'), ())
+    """
+    import ipaddress
+
+    found = tuple(part.strip() for part in text.split(",") if part.strip())
+    for part in found:
+        try:
+            ipaddress.ip_network(part)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(f"invalid proxy: {error}") from None
+    return found
 
 
 def address(text: str) -> tuple[str, int]:

@@ -39,6 +39,7 @@ from runvitals.store.samples.interface import SampleStore, StoreError, StoreStat
 from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_S = 2.0
+FIRST_TEAM = "main"
 LOOPBACK = ("127.0.0.1", "::1")
 """The proxies that are trusted unless others are named: those on the same machine."""
 
@@ -63,9 +64,13 @@ class SharedServer:
         static: the folder of the built page.
         response_limits: of the memory of responses that are being sent.
         routers: of further resources.
+        first_team: the team that owns what was stored before there were accounts.
+        offers_setup: whether a link to create the first administrator was printed, so that its page needs no
+            token.
         trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
 
     Attributes:
+        api: the application behind the authentication.
         access: decides who may do what.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
@@ -87,6 +92,8 @@ class SharedServer:
         static: str = page.FOLDER,
         response_limits: ResponseLimits | None = None,
         routers: Sequence[APIRouter] = (),
+        first_team: str = FIRST_TEAM,
+        offers_setup: bool = False,
         trusted_proxies: Sequence[str] = LOOPBACK,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
@@ -104,7 +111,7 @@ class SharedServer:
         self.threads: list[SupervisedThread] = [*self._recorder.threads, self._metadata_check]
         self._metadata_check.start()
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally)
-        self._api = self._with_health(
+        self.api = self._with_health(
             application(
                 StoredLibrary(store, metadata_store, clock, self._recorder.version),
                 static,
@@ -112,12 +119,13 @@ class SharedServer:
                 routers,
             )
         )
-        describe(self._api)
-        self.response_memory: ResponseMemory = self._api.state.response_memory
-        self.closing = self._api.state.closing
+        describe(self.api)
+        self.response_memory: ResponseMemory = self.api.state.response_memory
+        self.closing = self.api.state.closing
         directory = Directory(metadata_store, clock, time.monotonic)
-        self.access = self._api.state.access = AccessControl(metadata_store, directory, clock, token_required)
+        self.access = self.api.state.access = AccessControl(metadata_store, directory, clock, token_required)
         self.access.rights_changed()
+        self._first_team = first_team
         self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
         self._rights.start()
         self.threads.append(self._rights)
@@ -125,12 +133,12 @@ class SharedServer:
 
         def authenticated(app: ASGIApp, browsers: bool) -> Authentication:
             tokens = TokenRequired(app, metadata_store.tokens, clock) if token_required else None
-            return Authentication(app, authenticator, tokens, browsers)
+            return Authentication(app, authenticator, tokens, browsers, offers_setup)
 
         ingest = authenticated(self._ingest, browsers=False)
         self.fast_path = IngestFastPath(self._ingest, ingest.admits)
         self._ingest_entry = _behind_proxies(ingest, trusted_proxies)
-        page_and_api = SecurityHeaders(SameOrigin(authenticated(self._api, browsers=True)))
+        page_and_api = SecurityHeaders(SameOrigin(authenticated(self.api, browsers=True)))
         self._api_entry = _behind_proxies(page_and_api, trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -153,7 +161,11 @@ class SharedServer:
 
     def _check_rights(self) -> bool:
         """Notice what other processes changed, so that requests need not read the database for it."""
+        existed = self.access.directory.accounts_exist
         self.access.rights_changed()
+        # Not in the turn that notices the first administrator: the setup page names a team of its own.
+        if existed and self.access.accounts.adopt_earlier_projects(self._first_team, self.access.clock()):
+            self.access.rights_changed()
         return not self._rights.closing.is_set()
 
     def _check_metadata_store(self) -> bool:

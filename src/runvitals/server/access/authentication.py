@@ -30,9 +30,9 @@ from runvitals.server.ingest.errors import HttpRejection
 
 CHECKS_KEY: Final = "runvitals.checks"
 """Where the ASGI scope has the checks of rights that the route made: they are made again while it lasts."""
-SETUP_PATHS: Final = frozenset(("/-/setup", "/api/v1/auth/setup", "/api/v1/about"))
-"""What a public server without any account answers to visitors: the page that makes the first administrator,
-which asks for the token of a one-time link."""
+SETUP_PATHS: Final = ("/-/setup", "/api/v1/auth/setup", "/api/v1/auth/methods", "/api/v1/about", "/assets/")
+"""What a server that has printed a link for the first administrator answers to whoever has none: the page of
+that link, and the call that checks its token."""
 SIGN_IN_PATH: Final = "/-/login"
 RIGHTS_RECHECK_S = 30.0
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
@@ -48,11 +48,18 @@ class Authentication:
     Args:
         tokens: the same application for requests with a token; None: requests need none.
         browsers: whether sessions of browsers count; keys alone do otherwise.
+        offers_setup: whether visitors may open the page that creates the first administrator.
     """
 
     def __init__(
-        self, app: ASGIApp, authenticator: Authenticator, tokens: TokenRequired | None, browsers: bool = True
+        self,
+        app: ASGIApp,
+        authenticator: Authenticator,
+        tokens: TokenRequired | None,
+        browsers: bool = True,
+        offers_setup: bool = False,
     ) -> None:
+        self._setup_paths = SETUP_PATHS if offers_setup else ()
         self._app = app
         self._authenticator = authenticator
         self._tokens = tokens
@@ -71,7 +78,7 @@ class Authentication:
                 await self._with_accounts(scope, receive, send)
             elif self._tokens is None:
                 await self._open(scope, receive, send)
-            elif scope["path"] in SETUP_PATHS or scope["path"].startswith("/assets/"):
+            elif self._setup_paths and scope["path"].startswith(self._setup_paths):
                 scope[SCOPE_KEY] = Requester(Anonymous(), ip=client_of(scope))
                 await self._app(scope, receive, send)
             else:
@@ -113,7 +120,8 @@ class Authentication:
         scope[SCOPE_KEY] = requester
         checks: list[RightsCheck] = []
         scope[CHECKS_KEY] = checks
-        guarded = partial(_unchecked_is_not_sent, self._app, checks)
+        # Ingest decides by itself: its envelopes, not its path, name the runs.
+        guarded = partial(_unchecked_is_not_sent, self._app, checks) if self._browsers else self._app
         if scope["method"] == "GET":
             recheck = _Recheck(self._authenticator, scope, requester, checks)
             await LongRequest(recheck).run(guarded, scope, receive, send)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
 from runvitals.store.metadata.accounts.audit import AuditTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.emails import EmailTable
@@ -80,3 +81,7 @@ class AccountStore:
     def entity_id(self, name: str) -> int | None:
         """The id of a team or user by its name; None if there is none."""
         return entity_id_of(self._database, name)
+
+    def adopt_earlier_projects(self, team: str, now_ms: int) -> bool:
+        """Give a team the projects and tokens from before accounts; returns whether there were any."""
+        return adopt_earlier_projects(self._database, team, now_ms)

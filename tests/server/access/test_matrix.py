@@ -1,0 +1,320 @@
+"""The matrix over HTTP: every route with every role, and every row of permissions.csv that a route has.
+
+Refusals are checked for all routes. That something is allowed is checked for reads, and for the changes in
+`REPEATABLE`: others would destroy what the next request needs.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import pytest
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.decision import Decision
+from runvitals.accounts.identity import Credential
+from runvitals.accounts.principals import Anonymous, Principal
+from runvitals.accounts.resources import Organisation, Project, ProjectItem, Resource
+from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.access.declared_routes import DeclaredRoute, declared_routes
+from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation
+
+CSV: Final = Path(__file__).parents[2] / "accounts" / "permissions.csv"
+ROWS: Final = [row for row in csv.DictReader(CSV.read_text().splitlines()) if row["permission"]]
+WHO: Final = {
+    "view_only": "vera",
+    "member": "carol",
+    "team_admin": "alice",
+    "org_admin": "rita",
+    "system_admin": "rita",
+    "billing_admin": "rita",
+    "signed_in": "otto",
+    "former_member": "frank",
+    "service_account": "ci",
+    "self": "carol",
+    "visitor": None,
+}
+REPEATABLE: Final[dict[str, dict[str, Any]]] = {
+    "PATCH /api/v1/runs/{run}": {"json": {"notes": "x"}},
+    "POST /api/v1/runs/{run}/stop": {},
+    "POST /api/v1/runs/{run}/restore": {},
+    "DELETE /api/v1/runs/{run}": {},
+    "PATCH /api/v1/projects/{project:path}": {"json": {"name": "voice"}},
+    "DELETE /api/v1/projects/{project:path}": {},
+}
+"""Changes that are undone or do no harm: the new name is taken, runs are restored."""
+SETTINGS: Final = {
+    "anonymous_read": {"anonymous_access": "read"},
+    "members_create_teams": {"team_creation": "members"},
+    "team_admins_edit_privacy": {"team_admins_edit_privacy": True},
+}
+REFUSED: Final = (401, 403, 404, 428)
+
+
+class Walk:
+    """Sends requests as users of the organisation, and undoes what they change."""
+
+    def __init__(self, served: ServedOrganisation) -> None:
+        self.served = served
+        self.sessions = {name: served.sign_in(name) for name in served.users}
+        self.routes = [
+            route
+            for route in declared_routes(served.served.app.api.routes)
+            if route.permission not in (PUBLIC, AUTHENTICATED)
+        ]
+        self._clients = httpx.Client(base_url=served.url, timeout=60)
+
+    def ask(self, who: str | None, route: DeclaredRoute, path: str) -> httpx.Response:
+        headers: dict[str, str] = {}
+        if who in self.sessions:
+            headers = {"cookie": f"runvitals_session={self.sessions[who]}", "sec-fetch-site": "same-origin"}
+        elif who is not None:
+            headers = self.served.headers(who)
+        how = REPEATABLE.get(str(route), {})
+        if route.method != "GET":
+            headers["content-type"] = "application/json"
+        with self._clients.stream(route.method, path, headers=headers, **how) as answer:
+            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
+                answer.read()
+        if route.method == "DELETE" and answer.status_code < 300:
+            self._restore_runs()
+        return answer
+
+    def principal(self, who: str | None) -> Principal:
+        if who is None:
+            return Anonymous()
+        kind = "session" if who in self.sessions else "key"
+        secret = self.sessions.get(who) or self.served.keys[who]
+        identity = self.served.served.app.access.directory.identify(Credential(kind, secret))
+        assert identity is not None
+        return identity.principal
+
+    def run(self, uid: str) -> ProjectItem:
+        access = self.served.served.app.access
+        (owner,) = access.accounts.run_owners(uid)
+        project = access.directory.project(owner.project_id)
+        return ProjectItem("run", owner.id, project, owner.author_id, owner.service_account_id, owner.deleted)
+
+    def project(self, name: str) -> Project:
+        store = self.served.metadata_store
+        return self.served.served.app.access.directory.project(store.projects.id(name))
+
+    def _restore_runs(self) -> None:
+        store = self.served.metadata_store
+        for number in store.runs.trashed_before(NOW * 2):
+            row = store.runs.get([number], NOW)[number]
+            if row.uid != "deleted-bob":
+                store.runs.restore([number])
+
+    @contextmanager
+    def switched(self, switch: str) -> Iterator[None]:
+        """A setting on which a right depends, while it is on."""
+        accounts = self.served.accounts
+        if switch == "members_invite":
+            accounts.teams.update(TEAM, CLI, NOW, members_invite=True)
+        elif switch == "added":
+            project_id = self.served.metadata_store.projects.id("restricted")
+            for name in ("vera", "carol", "alice"):
+                accounts.project_members.add(project_id, CLI, NOW, user_id=self.served.users[name])
+        else:
+            accounts.settings.put(SETTINGS[switch], CLI, NOW)
+        self.served.rights_changed()
+        try:
+            yield
+        finally:
+            if switch == "members_invite":
+                accounts.teams.update(TEAM, CLI, NOW, members_invite=False)
+            elif switch == "added":
+                for name in ("vera", "carol", "alice"):
+                    accounts.project_members.remove(project_id, CLI, NOW, user_id=self.served.users[name])
+            else:
+                accounts.settings.put(dict.fromkeys(SETTINGS[switch]), CLI, NOW)
+            self.served.rights_changed()
+
+
+@pytest.fixture(scope="module")
+def walk(served: ServedOrganisation) -> Walk:
+    served.users["frank"] = served.accounts.users.create("frank", CLI, NOW).id
+    served.accounts.members.add(TEAM, "frank", "member", CLI, NOW)
+    served.accounts.members.remove(TEAM, "frank", CLI, NOW)
+    served.rights_changed()
+    return Walk(served)
+
+
+def path_of(route: DeclaredRoute, on: str, own: bool) -> str | None:
+    """The path of a route for what a row of the specification is on; None if the route is about others."""
+    elsewhere = "another team" in on
+    level = next((level for level in VISIBILITIES if on.startswith(level)), "team")
+    author = "carol" if own else "bob"
+    values = {
+        "run": "voice-otto" if elsewhere else f"{level}-{author}",
+        "project": "voice" if elsewhere else level,
+        "entity": OTHER_TEAM if elsewhere else TEAM,
+        "team": OTHER_TEAM if elsewhere else TEAM,
+        "user": "carol",
+        "member": "alice" if on == "admin member" else "bob",
+    }
+    path = route.path.replace(":path", "")
+    for name in route.parameters:
+        if name not in values:
+            return None
+        path = path.replace(f"{{{name}}}", values[name])
+    return path
+
+
+def pairs(row: dict[str, str]) -> list[tuple[str, str]]:
+    permissions = row["permission"].split()
+    if len(permissions) == 1:
+        return [(permissions[0], row["on"])]
+    places = row["on"].split(";") if ";" in row["on"] else row["on"].split()
+    return [(one, place.strip()) for one, place in zip(permissions, places * 4, strict=False)]
+
+
+def routes_of(walk: Walk, row: dict[str, str]) -> list[tuple[DeclaredRoute, str]]:
+    return [
+        (route, on)
+        for permission, on in pairs(row)
+        for route in walk.routes
+        if route.permission == permission and on.split()[-1] in (*route.parameters, "organisation", "account")
+    ]
+
+
+def test_every_cell_of_the_specification_that_has_a_route(walk: Walk) -> None:
+    checked = 0
+    for row in ROWS:
+        if row["role"] not in WHO or "without links" in row["on"]:
+            continue
+        for route, on in routes_of(walk, row):
+            checked += check_cell(walk, row, route, on)
+    assert checked >= 150
+
+
+def check_cell(walk: Walk, row: dict[str, str], route: DeclaredRoute, on: str) -> int:
+    """Check one route for a row; returns how many requests were sent."""
+    decided, who = row["decided"], WHO[row["role"]]
+    sent = 0
+    for own in (True, False):
+        path = path_of(route, on, own)
+        if path is None or (own and who != "carol"):
+            continue
+        allowed = decided == "yes" or (decided == "own" and own)
+        with ExitStack() as switches:
+            if decided.startswith("if "):
+                answer = walk.ask(who, route, path)
+                assert answer.status_code in REFUSED, (row, str(route), path, answer.status_code)
+                switches.enter_context(walk.switched(decided[3:]))
+                allowed = True
+            if allowed and route.method != "GET" and str(route) not in REPEATABLE:
+                continue
+            answer = walk.ask(who, route, path)
+            sent += 1
+            refused = answer.status_code in REFUSED
+            assert refused is not allowed, (row, str(route), path, answer.status_code, answer.text[:200])
+            assert answer.status_code < 500, (row, str(route), answer.text[:200])
+    return sent
+
+
+USERS: Final = (None, "otto", "vera", "carol", "bob", "alice", "rita", "ci", "frank")
+RUNS: Final = (*(f"{level}-{name}" for level in VISIBILITIES for name in ("bob", "carol")), "team-ci")
+OTHER_RUNS: Final = ("voice-otto", "deleted-bob")
+
+
+@pytest.mark.parametrize("who", USERS, ids=str)
+def test_every_route_of_a_run_answers_as_decided(walk: Walk, who: str | None) -> None:
+    principal = walk.principal(who)
+    for route in walk.routes:
+        if route.parameters != {"run"} or route.permission in (ACCOUNT,):
+            continue
+        for uid in (*RUNS, *OTHER_RUNS):
+            if uid == "deleted-bob" and route.path.endswith("/restore"):
+                continue  # it would be restored
+            answer = walk.ask(who, route, route.path.replace("{run}", uid))
+            check_decision(walk, principal, route, uid, walk.run(uid), answer)
+
+
+@pytest.mark.parametrize("who", USERS, ids=str)
+def test_every_route_of_a_project_answers_as_decided(walk: Walk, who: str | None) -> None:
+    principal = walk.principal(who)
+    for route in walk.routes:
+        if route.parameters != {"project"}:
+            continue
+        for name in (*VISIBILITIES, "voice"):
+            answer = walk.ask(who, route, route.path.replace("{project:path}", name))
+            check_decision(walk, principal, route, name, walk.project(name), answer)
+
+
+@pytest.mark.parametrize("who", USERS, ids=str)
+def test_every_route_of_the_organisation_answers_as_decided(walk: Walk, who: str | None) -> None:
+    principal = walk.principal(who)
+    for route in walk.routes:
+        if not route.path.startswith("/api/v1/organisation") or route.permission == ACCOUNT:
+            continue
+        decision = decided(walk, principal, route, Organisation())
+        if decision is Decision.ALLOWED and route.method != "GET":
+            continue
+        path = path_of(route, "organisation", own=False)
+        if path is not None:
+            check_decision(walk, principal, route, "", Organisation(), walk.ask(who, route, path))
+
+
+def decided(walk: Walk, principal: Principal, route: DeclaredRoute, resource: Resource) -> Decision:
+    return walk.served.served.app.access.directory.decide(principal, Action(route.permission), resource)
+
+
+def check_decision(
+    walk: Walk,
+    principal: Principal,
+    route: DeclaredRoute,
+    name: str,
+    resource: Resource,
+    answer: httpx.Response,
+) -> None:
+    decision = decided(walk, principal, route, resource)
+    what = (principal, str(route), name, decision, answer.status_code)
+    if decision is Decision.ALLOWED:
+        in_trash = isinstance(resource, ProjectItem) and resource.deleted
+        expected = (404,) if in_trash else (200, 409)
+        assert answer.status_code in expected, what
+        assert not in_trash or "is in the trash" in answer.text, what
+    elif isinstance(principal, Anonymous):
+        assert answer.status_code == 401, what
+    elif decision is Decision.DENIED:
+        assert answer.status_code == 403, what
+        assert answer.json()["error"].startswith("you may not "), what
+    else:
+        assert answer.status_code == 404, what
+        assert answer.json()["error"].startswith("there is no "), what
+
+
+@pytest.mark.parametrize("who", ["otto", "rita", "frank", None], ids=str)
+def test_what_may_not_be_known_answers_as_what_does_not_exist(walk: Walk, who: str | None) -> None:
+    """By each parameter of each route: another team's against one that does not exist."""
+    secrets = {"run": "team-bob", "project": "team", "team": TEAM, "entity": TEAM, "user": "carol"}
+    checked = 0
+    for route in walk.routes:
+        for name in sorted(route.parameters & secrets.keys()):
+            if route.permission in (ACCOUNT, AUTHENTICATED) or route.permission.startswith(FILTERED):
+                continue
+            answers = []
+            for value in (secrets[name], "x" * len(secrets[name])):
+                path = filled(route, {**secrets, name: value})
+                answer = walk.ask(who, route, path)
+                answers.append((answer.status_code, answer.text.replace(value, "NAME")))
+            if answers[0][0] not in (401, 404):
+                continue  # who may know of it: the team of the service account, its public profile
+            assert answers[0] == answers[1], (str(route), name)
+            checked += 1
+    assert checked >= (10 if who in ("otto", None) else 0)
+
+
+def filled(route: DeclaredRoute, values: dict[str, str]) -> str:
+    path = route.path.replace(":path", "")
+    for name in route.parameters:
+        path = path.replace(f"{{{name}}}", values.get(name, "1"))
+    return path

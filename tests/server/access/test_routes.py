@@ -1,0 +1,71 @@
+"""Every route declares what it needs: nothing is open because somebody forgot it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import APIRouter
+from starlette.routing import Mount
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.matrix import ORGANISATION_MATRIX
+from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, PUBLIC
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.access.declared_routes import DeclaredRoute, declared_routes
+from tests.server.access.organisation import NOW, ServedOrganisation
+from tests.server.serving import serving
+
+PUBLIC_ROUTES = ("/healthz", "/readyz", "/api/v1/about", "/api/v1/catalogue", "/api/{rest:path}")
+"""What shows nothing of anyone."""
+CHECKED_BY_SECRET = ("/api/v1/auth/",)
+"""Beginnings of paths of routes that are open to visitors because they check a secret of their own."""
+RESOURCES = frozenset(("run", "project", "team", "entity", "user"))
+
+
+@pytest.fixture
+def routes(served: ServedOrganisation) -> list[DeclaredRoute]:
+    return list(declared_routes(served.served.app.api.routes))
+
+
+def test_every_route_declares_one_permission(routes: list[DeclaredRoute]) -> None:
+    assert len(routes) >= 28
+    assert {str(route): route.permissions for route in routes if len(route.permissions) != 1} == {}
+
+
+def test_there_is_no_route_besides_them_but_the_page(served: ServedOrganisation) -> None:
+    others = [route for route in served.served.app.api.routes if not list(declared_routes([route]))]
+    assert [type(route) for route in others] == [Mount]
+
+
+def test_only_these_routes_are_public(routes: list[DeclaredRoute]) -> None:
+    public = {route.path for route in routes if route.permission == PUBLIC}
+    assert {path for path in public if not path.startswith(CHECKED_BY_SECRET)} == set(PUBLIC_ROUTES)
+
+
+def test_every_declared_action_can_be_decided(routes: list[DeclaredRoute]) -> None:
+    for route in routes:
+        if route.permission in (PUBLIC, ACCOUNT, AUTHENTICATED):
+            continue
+        action = Action(route.action)
+        of_path = action not in ORGANISATION_MATRIX and action.kind != "account"
+        is_list = route.action != route.permission
+        assert is_list or not of_path or route.parameters & RESOURCES, route
+
+
+def test_a_route_without_a_permission_answers_nobody(tmp_path: Path) -> None:
+    router = APIRouter()
+
+    @router.get("/api/v1/forgotten")
+    def forgotten() -> str:
+        return "a secret"
+
+    with serving(tmp_path, routers=[router]) as served:
+        assert httpx.get(f"{served.url}/api/v1/forgotten").text == '"a secret"'
+        root = served.metadata_store.accounts.users.create("rita", CLI, NOW, org_role="admin")
+        key, _ = served.metadata_store.accounts.keys.create("a", CLI, NOW, user_id=root.id)
+        served.app.access.rights_changed()
+        answer = httpx.get(f"{served.url}/api/v1/forgotten", headers={"authorization": f"Bearer {key}"})
+        assert answer.status_code == 500
+        assert "secret" not in answer.text
