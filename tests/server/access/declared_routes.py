@@ -48,7 +48,7 @@ def declared_routes(routes: Iterable[Any]) -> Iterator[DeclaredRoute]:
         elif isinstance(route, APIRoute):
             calls = (depends.dependency for depends in route.dependencies)
             permissions = tuple(call.permission for call in calls if isinstance(call, RoutePermission))
-            for method in sorted(route.methods - {"HEAD"}):
+            for method in sorted((route.methods or set()) - {"HEAD"}):
                 yield DeclaredRoute(method, route.path, permissions)
 
 

@@ -13,6 +13,7 @@ import httpx
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.writer_registration import Sender
 from tests.server.serving import Served, serving
 
 NOW = int(time.time() * 1000)
@@ -91,21 +92,12 @@ class ServedOrganisation:
         self.metadata_store.runs.delete([found.id], NOW)
 
     def _run(self, uid: str, project: str, team: str, author: str, service_account_id: int) -> None:
-        self.metadata_store.writers.join([WriterRegistration(uid, f"monitor.{uid}", project)], NOW)
-        found = self.metadata_store.runs.find(uid, NOW)
-        assert found is not None
         team_id = self.accounts.teams.by_name(team).id
-        maker = (None, service_account_id) if author == "ci" else (self.users[author], None)
-        self.metadata_store.write(
-            lambda connection: [
-                connection.exec_driver_sql(statement)
-                for statement in (
-                    f"UPDATE project SET entity_id = {team_id} WHERE id = {found.project_id}",
-                    f"UPDATE run SET author_id = {maker[0] or 'NULL'}, "
-                    f"service_account_id = {maker[1] or 'NULL'} WHERE id = {found.id}",
-                )
-            ]
-        )
+        by_ci = author == "ci"
+        sender = Sender(team_id, None if by_ci else self.users[author], service_account_id if by_ci else None)
+        # An hour between two heartbeats, so that the runs are running however long the tests take.
+        writer = WriterRegistration(uid, f"monitor.{uid}", project, interval_s=3600, sender=sender)
+        self.metadata_store.writers.join([writer], NOW)
 
 
 @contextmanager

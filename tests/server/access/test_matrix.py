@@ -45,11 +45,11 @@ REPEATABLE: Final[dict[str, dict[str, Any]]] = {
     "POST /api/v1/runs/{run}/stop": {},
     "POST /api/v1/runs/{run}/restore": {},
     "DELETE /api/v1/runs/{run}": {},
-    "PATCH /api/v1/projects/{project:path}": {"json": {"name": "voice"}},
+    "PATCH /api/v1/projects/{project:path}": {},
     "DELETE /api/v1/projects/{project:path}": {},
 }
-"""Changes that are undone or do no harm: the new name is taken, runs are restored."""
-SETTINGS: Final = {
+"""Changes that are undone or do no harm: a project gets its own name, runs are restored."""
+SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "anonymous_read": {"anonymous_access": "read"},
     "members_create_teams": {"team_creation": "members"},
     "team_admins_edit_privacy": {"team_admins_edit_privacy": True},
@@ -60,15 +60,15 @@ REFUSED: Final = (401, 403, 404, 428)
 class Walk:
     """Sends requests as users of the organisation, and undoes what they change."""
 
-    def __init__(self, served: ServedOrganisation) -> None:
+    def __init__(self, served: ServedOrganisation, client: httpx.Client) -> None:
         self.served = served
+        self._client = client
         self.sessions = {name: served.sign_in(name) for name in served.users}
         self.routes = [
             route
             for route in declared_routes(served.served.app.api.routes)
             if route.permission not in (PUBLIC, AUTHENTICATED)
         ]
-        self._clients = httpx.Client(base_url=served.url, timeout=60)
 
     def ask(self, who: str | None, route: DeclaredRoute, path: str) -> httpx.Response:
         headers: dict[str, str] = {}
@@ -77,9 +77,11 @@ class Walk:
         elif who is not None:
             headers = self.served.headers(who)
         how = REPEATABLE.get(str(route), {})
+        if str(route) == "PATCH /api/v1/projects/{project:path}":
+            how = {"json": {"name": path.rpartition("/")[2]}}
         if route.method != "GET":
             headers["content-type"] = "application/json"
-        with self._clients.stream(route.method, path, headers=headers, **how) as answer:
+        with self._client.stream(route.method, path, headers=headers, **how) as answer:
             if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                 answer.read()
         if route.method == "DELETE" and answer.status_code < 300:
@@ -96,10 +98,15 @@ class Walk:
         return identity.principal
 
     def run(self, uid: str) -> ProjectItem:
-        access = self.served.served.app.access
-        (owner,) = access.accounts.run_owners(uid)
-        project = access.directory.project(owner.project_id)
-        return ProjectItem("run", owner.id, project, owner.author_id, owner.service_account_id, owner.deleted)
+        (place,) = self.served.metadata_store.runs.places(uid)
+        return ProjectItem(
+            "run",
+            place.run_id,
+            self.served.served.app.access.directory.project(place.project_id),
+            place.author_id,
+            place.service_account_id,
+            place.deleted,
+        )
 
     def project(self, name: str) -> Project:
         store = self.served.metadata_store
@@ -139,12 +146,13 @@ class Walk:
 
 
 @pytest.fixture(scope="module")
-def walk(served: ServedOrganisation) -> Walk:
+def walk(served: ServedOrganisation) -> Iterator[Walk]:
     served.users["frank"] = served.accounts.users.create("frank", CLI, NOW).id
     served.accounts.members.add(TEAM, "frank", "member", CLI, NOW)
     served.accounts.members.remove(TEAM, "frank", CLI, NOW)
     served.rights_changed()
-    return Walk(served)
+    with httpx.Client(base_url=served.url, timeout=60) as client:
+        yield Walk(served, client)
 
 
 def path_of(route: DeclaredRoute, on: str, own: bool) -> str | None:
