@@ -328,6 +328,7 @@ def test_an_unattended_server_with_runs_and_tokens_gets_accounts(tmp_path: Path)
         assert client.get("/api/v1/about").json()["auth"] == "accounts"
         assert client.get("/api/v1/runs/curl-1").status_code == 401
         eventually(lambda: client.get("/api/v1/runs/curl-1", headers=bearer).status_code == 200)
+        assert client.post("/api/v1/ingest", json=envelope(1), headers=bearer).json()["stored"] is True
         key = in_process("key", "create", "laptop", "--user", "ada-l", "--store", str(folder)).strip()
         mine = {"authorization": f"Bearer {key}"}
         detail = client.get("/api/v1/runs/curl-1", headers=mine)

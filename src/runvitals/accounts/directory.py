@@ -116,11 +116,6 @@ class Directory:
         entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
         return None if entity_id is None else self.entity(entity_id)
 
-    def entity_named(self, name: str) -> Entity | None:
-        """A team or a user's own space by name; None if there is none."""
-        entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
-        return None if entity_id is None else self.entity(entity_id)
-
     def entity(self, entity_id: int) -> Entity:
         """A team, or a user's own space.
 

@@ -20,6 +20,7 @@ from runvitals.server import page
 from runvitals.server.access.authentication import Authentication
 from runvitals.server.access.authenticator import Authenticator
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.ingest_access import AccountIngestAccess
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
@@ -110,7 +111,14 @@ class SharedServer:
         )
         self.threads: list[SupervisedThread] = [*self._recorder.threads, self._metadata_check]
         self._metadata_check.start()
-        self._ingest = IngestEndpoint(self._recorder, limits, self.tally)
+        directory = Directory(metadata_store, clock, time.monotonic)
+        self.access = AccessControl(metadata_store, directory, clock, token_required)
+        self.access.rights_changed()
+        authenticator = Authenticator(directory)
+        ingest_access = AccountIngestAccess(
+            metadata_store, directory, authenticator.known_key, lambda: directory.accounts_exist, clock
+        )
+        self._ingest = IngestEndpoint(self._recorder, limits, self.tally, ingest_access)
         self.api = self._with_health(
             application(
                 StoredLibrary(store, metadata_store, clock, self._recorder.version),
@@ -122,14 +130,11 @@ class SharedServer:
         describe(self.api)
         self.response_memory: ResponseMemory = self.api.state.response_memory
         self.closing = self.api.state.closing
-        directory = Directory(metadata_store, clock, time.monotonic)
-        self.access = self.api.state.access = AccessControl(metadata_store, directory, clock, token_required)
-        self.access.rights_changed()
+        self.api.state.access = self.access
         self._first_team = first_team
         self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
         self._rights.start()
         self.threads.append(self._rights)
-        authenticator = Authenticator(directory)
 
         def authenticated(app: ASGIApp, browsers: bool) -> Authentication:
             tokens = TokenRequired(app, metadata_store.tokens, clock) if token_required else None

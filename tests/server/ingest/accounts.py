@@ -9,6 +9,7 @@ import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runvitals.accounts.directory import Directory
+from runvitals.accounts.identity import Credential
 from runvitals.server.access.ingest_access import AccountIngestAccess, Headers
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.ingest.endpoint import IngestEndpoint
@@ -51,9 +52,8 @@ class AccountServer(Server):
         self.known = {}
 
     def owner(self, secret: str) -> Requester | None:
-        principal = self.directory.of_key(secret)
-        name = next((name for name, key in self.keys.items() if key == secret), "")
-        return None if principal is None else Requester(principal, name, "key")
+        identity = self.directory.identify(Credential("key", secret))
+        return None if identity is None else Requester(identity.principal, identity.name, "key")
 
     def known_owner(self, headers: Headers) -> Requester | None:
         return self.known.get(dict(headers).get(b"authorization", b"").decode().partition(" ")[2])
