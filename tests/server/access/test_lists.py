@@ -1,0 +1,189 @@
+"""Lists, counts, aggregates and the trash show what one may read, and nothing of another team."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
+from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
+
+MARK = "zebra"
+"""A word that is in everything of the team vision, and in nothing of others."""
+LISTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("projects", {}),
+    ("runs", {"limit": 1000, "last": "*"}),
+    ("runs", {"text": MARK}),
+    ("runs", {"text": "ze"}),
+    ("runs", {"tag": f"{MARK}-tag"}),
+    ("runs", {"project": f"{MARK}-project"}),
+    ("runs", {"entity": "vision"}),
+    ("runs", {"author": "bob"}),
+    ("runs", {"where": f"config.{MARK}_key > 0"}),
+    ("runs", {"sort": f"config.{MARK}_key"}),
+    ("runs", {"sort": "project", "descending": False}),
+    ("runs", {"deleted": True}),
+    ("fields", {}),
+    ("fields", {"text": MARK}),
+    ("latest", {}),
+    ("latest", {"project": f"{MARK}-project"}),
+    ("aggregate", {"metric": "cpu", "group_by": "project"}),
+    ("aggregate", {"metric": "cpu", "group_by": "run"}),
+    ("aggregate", {"metric": "cpu", "group_by": "author"}),
+    ("aggregate", {"metric": "cpu", "group_by": "entity"}),
+    ("aggregate", {"metric": "cpu", "group_by": "host"}),
+)
+
+
+def envelope(run: str, mark: str, seq: int = 1) -> dict[str, Any]:
+    """A sample and facts, with a word in all of them."""
+    now_ms = time.time_ns() // 1_000_000
+    facts = {
+        "t": now_ms,
+        "run": {"name": f"{mark}-name", "tags": [f"{mark}-tag"], "notes": f"{mark} notes"},
+        "config": {f"{mark}_key": 1, "shared": 2},
+        "summary": {f"{mark}_loss": 3},
+    }
+    return {
+        "run": run,
+        "writer": f"monitor.{mark}host.1",
+        "seq": seq,
+        "project": f"{mark}-project",
+        "about": {"interval_s": 3600},
+        "keys": ["cpu"],
+        "t": [now_ms],
+        "v": [[1.0]],
+        "records": [[seq, "info", facts]],
+    }
+
+
+@pytest.fixture(scope="module")
+def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisation]:
+    """Runs of both teams that were sent over HTTP; of vision's, one is in the trash."""
+    with served_organisation(tmp_path_factory.mktemp("organisation")) as served:
+        for run in (f"{MARK}-1", f"{MARK}-2"):
+            sent(served, "bob", {**envelope(run, MARK), "entity": "vision"})
+        sent(served, "otto", {**envelope("plain-1", "plain"), "entity": "speech"})
+        deleted = served.ask("bob", "DELETE", f"/api/v1/runs/{MARK}-2")
+        assert deleted.status_code == 200, deleted.text
+        yield served
+
+
+def sent(served: ServedOrganisation, who: str, value: dict[str, Any]) -> dict[str, Any]:
+    response = served.ask(who, "POST", "/api/v1/ingest", json=value)
+    assert response.status_code == 200, response.text
+    ack: dict[str, Any] = response.json()
+    return ack
+
+
+def listed(served: ServedOrganisation, who: str | None, path: str, query: dict[str, Any]) -> httpx.Response:
+    response = served.ask(who, "GET", f"/api/v1/{path}", params=query)
+    assert response.status_code == 200, response.text
+    return response
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+@pytest.mark.parametrize(("path", "query"), LISTS)
+def test_nothing_of_another_team_is_in_a_list(
+    marked: ServedOrganisation, path: str, query: dict[str, Any]
+) -> None:
+    assert MARK not in listed(marked, "otto", path, query).text
+
+
+def test_lists_count_what_one_may_read(marked: ServedOrganisation) -> None:
+    def runs(who: str, **query: Any) -> tuple[int, list[str]]:
+        page = listed(marked, who, "runs", query).json()
+        return page["total"], sorted(run["id"] for run in page["runs"])
+
+    assert runs("otto", text="plain") == (1, ["plain-1"])
+    assert runs("otto", text=MARK) == (0, [])
+    assert runs("carol", text=MARK) == (1, [f"{MARK}-1"])
+    assert runs("bob", text=MARK, deleted=True) == (1, [f"{MARK}-2"])
+    assert runs("carol", text=MARK, deleted=True) == (0, [])  # bob's
+    assert runs("alice", text=MARK, deleted=True) == (1, [f"{MARK}-2"])
+    assert runs("vera", text=MARK) == (1, [f"{MARK}-1"])
+    assert runs("rita", text=MARK) == (0, [])  # administers the organisation, and is in no team
+    visible = {project["name"] for project in listed(marked, "otto", "projects", {}).json()}
+    assert visible == {"plain-project", "voice", "organisation", "public", "open"}
+    assert f"config.{MARK}_key" in listed(marked, "vera", "fields", {}).json()
+
+
+def test_pages_of_one_run_each_add_up(marked: ServedOrganisation) -> None:
+    for who in ("otto", "carol", "ci"):
+        seen: list[str] = []
+        query: dict[str, Any] = {"limit": 1, "sort": "name"}
+        while True:
+            page = listed(marked, who, "runs", query).json()
+            seen += [run["id"] for run in page["runs"]]
+            if page["next"] is None:
+                break
+            query["after"] = page["next"]
+        assert len(seen) == len(set(seen)) == page["total"]
+
+
+def test_the_same_run_id_in_two_teams_over_http(marked: ServedOrganisation) -> None:
+    for who, mark, entity in (("bob", "ours", "vision"), ("otto", "theirs", "speech")):
+        sent(marked, who, {**envelope("twin", mark), "entity": entity})
+    assert marked.ask("bob", "GET", "/api/v1/runs/twin").json()["name"] == "ours-name"
+    assert marked.ask("otto", "GET", "/api/v1/runs/twin").json()["name"] == "theirs-name"
+    added = marked.ask("otto", "GET", "/api/v1/runs/twin", params={"entity": "vision"})
+    assert added.status_code == 404
+    marked.accounts.members.add("speech", "carol", "member", CLI, NOW)
+    marked.rights_changed()
+    both = marked.ask("carol", "GET", "/api/v1/runs/twin")
+    assert both.status_code == 409
+    assert "speech, vision each have a run 'twin'" in both.json()["error"]
+    for entity, name in (("vision", "ours-name"), ("speech", "theirs-name")):
+        one = marked.ask("carol", "GET", "/api/v1/runs/twin", params={"entity": entity})
+        assert one.json()["name"] == name
+    marked.accounts.members.remove("speech", "carol", CLI, NOW)
+
+
+def test_a_key_that_was_revoked_sends_no_more(marked: ServedOrganisation) -> None:
+    accounts = marked.accounts
+    secret, key = accounts.keys.create("lost", CLI, NOW, user_id=marked.users["bob"])
+    headers = {"authorization": f"Bearer {secret}"}
+
+    def status(seq: int) -> int:
+        value = {**envelope(f"{MARK}-1", MARK, seq), "entity": "vision", "writer": "w"}
+        return httpx.post(f"{marked.url}/api/v1/ingest", json=value, headers=headers).status_code
+
+    assert status(1) == 200
+    accounts.keys.revoke(key.id, CLI, NOW)
+    eventually(lambda: status(2) == 401)
+
+
+def test_a_user_who_lost_the_right_sends_no_more(marked: ServedOrganisation) -> None:
+    sent(marked, "carol", {**envelope("of-carol", MARK), "entity": "vision"})
+    marked.accounts.members.set_role("vision", "carol", "viewer", CLI, NOW)
+
+    def answer() -> httpx.Response:
+        sample = {**envelope("of-carol", MARK, 2), "entity": "vision", "records": []}
+        return marked.ask("carol", "POST", "/api/v1/ingest", json=sample)
+
+    eventually(lambda: answer().status_code == 403)
+    assert answer().json()["error"] == f"carol may look at vision/{MARK}-project, not log to it"
+    marked.accounts.members.set_role("vision", "carol", "member", CLI, NOW)
+    eventually(lambda: answer().status_code == 200)
+
+
+def test_a_stop_is_told_to_who_may_write_the_run_only(marked: ServedOrganisation) -> None:
+    sent(marked, "bob", {**envelope("stopped", MARK), "entity": "vision"})
+    assert marked.ask("bob", "POST", "/api/v1/runs/stopped/stop").status_code == 200
+    sample = {**envelope("stopped", MARK, 2), "entity": "vision", "records": []}
+    eventually(lambda: sent(marked, "bob", sample)["stop"] is True)
+    refused = marked.ask("otto", "POST", "/api/v1/ingest", json=sample)
+    assert (refused.status_code, "stop" in refused.json()) == (403, False)
+    own = sent(marked, "otto", {**sample, "entity": "speech"})
+    assert own["stop"] is False
