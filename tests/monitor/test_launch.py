@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import os
+import py_compile
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
+from runvitals.monitor import boot, launch
 from runvitals.monitor.launch import MonitorSocket, _memory_file
+from tests.patience import PATIENCE_S
 
 
 def test_an_answer_is_one_line_even_if_more_follow() -> None:
@@ -35,3 +41,22 @@ def test_a_spec_of_any_length_can_be_read(monkeypatch: pytest.MonkeyPatch, anony
     text = b"x" * 3_000_000
     with open(_memory_file(text), "rb") as file:
         assert file.read() == text
+
+
+@pytest.mark.parametrize("is_compiled", [True, False])
+def test_the_command_runs_the_monitor(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, is_compiled: bool
+) -> None:
+    compiled = tmp_path / "boot.pyc"
+    if is_compiled:
+        py_compile.compile(boot.__file__, str(compiled))
+    spec = boot.__spec__
+    assert spec is not None
+    monkeypatch.setattr(spec, "cached", str(compiled))
+    command = launch._command("abc")
+    assert (str(compiled) in command) == is_compiled
+    assert command[-2:] == ["runvitals-monitor", "abc"]
+    # Without its descriptors it fails when it reads the first.
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, close_fds=True)
+    assert "_read_spec" in done.stderr
+    assert command[0] == sys.executable

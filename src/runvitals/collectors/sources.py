@@ -35,9 +35,9 @@ LINUX = {
     "disk": "runvitals.collectors.host.disk:probe",
     "filesystem": "runvitals.collectors.host.filesystem:probe",
     "network": "runvitals.collectors.host.network:probe",
-    "infiniband": "runvitals.collectors.host.infiniband:probe",
+    "infiniband": "runvitals.collectors.host.probes:infiniband",
     "ena": "runvitals.collectors.host.ena:probe",
-    "energy": "runvitals.collectors.host.energy:probe",
+    "energy": "runvitals.collectors.host.probes:energy",
     "thermal": "runvitals.collectors.host.thermal:probe",
     "nvidia": "runvitals.collectors.nvidia.probe:probe",
     # After "nvidia": values that the driver reports are not taken from the exporter.

@@ -15,7 +15,7 @@ EMPTY = "(empty)"
 """Replaces the empty name."""
 _CHECKSUM_CHARACTERS = 9  # "~" and eight hexadecimal digits
 _KEPT = NAME_CHARACTERS - _CHECKSUM_CHARACTERS
-_SURROGATES = dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}")
+_SURROGATES: dict[int, str] = {}  # filled when the first text has one, because it takes 140 kB
 
 
 def name_fault(name: str) -> str | None:
@@ -94,4 +94,8 @@ def is_unicode(text: str) -> bool:
 
 def unicode_text(text: str) -> str:
     """A text with each lone surrogate replaced by the replacement character."""
-    return text if is_unicode(text) else text.translate(_SURROGATES)
+    if is_unicode(text):
+        return text
+    if not _SURROGATES:
+        _SURROGATES.update(dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"))
+    return text.translate(_SURROGATES)

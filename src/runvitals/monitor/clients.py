@@ -16,7 +16,7 @@ import _socket
 import os
 
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.monitor.socket_address import peer_credentials
+from runvitals.monitor.peer import peer_credentials
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -17,11 +17,12 @@ from typing import Any
 
 from runvitals.journal import file_descriptor
 from runvitals.journal.json_codec import dumps, loads
-from runvitals.monitor import spawn
+from runvitals.monitor import boot, spawn
 from runvitals.monitor.socket_address import NO_SIGNAL, SocketAddress
 
 _SPEC_FD, _LISTENER_FD, _TRAINER_FD = 3, 4, 5
 _ATTEMPTS = 5
+_BOOT = "import sys; sys.path.append(sys.argv[1]); from runvitals.monitor.main import main; main()"
 
 
 class Unavailable(Exception):
@@ -227,8 +228,13 @@ def _pidfd(pid: int) -> int:
 
 def _command(run: str) -> list[str]:
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    boot = f"import sys; sys.path.append({source!r}); from runvitals.monitor.main import main; main()"
-    return [python(), "-I", "-S", "-E", "-c", boot, "runvitals-monitor", run]
+    interpreter = python()
+    compiled = boot.__spec__.cached if boot.__spec__ is not None else None
+    if compiled is not None and interpreter == sys.executable and os.path.exists(compiled):
+        program = [compiled]
+    else:  # Python may not write compiled files, or another version may run the monitor
+        program = ["-c", _BOOT]
+    return [interpreter, "-I", "-S", "-E", *program, source, "runvitals-monitor", run]
 
 
 def python() -> str:

@@ -7,10 +7,10 @@ from __future__ import annotations
 import os
 
 from runvitals.journal import frames, paths
-from runvitals.journal.sealing import whole_records
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any
 
 # Read from the start of a file, which contains the first baselines, and from its end, which contains an end
@@ -88,7 +88,7 @@ def _times_ms(data: bytes) -> list[int]:
     """The times of all records in part of a file."""
     samples_ms = [
         int.from_bytes(frame.payload[8:16], "little", signed=True)
-        for frame in whole_records(data)
+        for frame in _records(data)
         if frame.type == frames.SAMPLE and len(frame.payload) >= 16
     ]
     others = _json_records(data, (frames.START, frames.INFO, frames.EVENT, frames.LIFECYCLE))
@@ -97,10 +97,10 @@ def _times_ms(data: bytes) -> list[int]:
 
 def _json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
     """The records of these types in part of a file. Damaged records are skipped."""
-    from runvitals.journal.records import decode  # saves memory in a monitor without a predecessor
+    from runvitals.journal.records import decode  # most monitors have no predecessor, and save the memory
 
     values: list[dict[str, Any]] = []
-    for frame in whole_records(data):
+    for frame in _records(data):
         if frame.type in types:
             try:
                 record = decode("", frame, {})
@@ -109,3 +109,9 @@ def _json_records(data: bytes, types: tuple[int, ...]) -> list[dict[str, Any]]:
             if record is not None:
                 values.append(record.value)
     return values
+
+
+def _records(data: bytes) -> Iterator[frames.Frame]:
+    from runvitals.journal.sealing import whole_records
+
+    return whole_records(data)

@@ -19,10 +19,11 @@ import sys
 import time
 import zlib
 
+from runvitals.monitor.peer import is_same_user
+
 # Flag for sending to a process that may have gone: SIGPIPE would kill a training that has reset its handler.
 NO_SIGNAL: int = getattr(_socket, "MSG_NOSIGNAL", 0)
 _BACKLOG = 1024  # ranks of a host that may connect before the monitor accepts
-_UCRED_SIZE = 12
 # How long to wait if a listener's queue is full, as `struct timeval`: another user's process may never
 # accept.
 _QUEUE_TIMEOUT = struct.pack("ll", 0, 250_000)
@@ -31,23 +32,6 @@ _LISTEN_WITHIN_S = 0.1
 _RETRY_S = 0.002
 _LOCK_WITHIN_S = 1.0
 _LONGEST_FILE_NAME_PART = 40  # the whole path of a socket may have 104 bytes
-
-
-def peer_credentials(sock: _socket.socket) -> tuple[int, int]:
-    """(process id, user id) of the peer, as reported by the kernel; for a listening peer, of the process that
-    called `listen`. Without SO_PEERCRED (macOS) the folder of the socket excludes other users, and the
-    process id is 0.
-    """
-    option = getattr(_socket, "SO_PEERCRED", None)
-    if option is None:
-        return 0, os.geteuid()
-    raw = sock.getsockopt(_socket.SOL_SOCKET, option, _UCRED_SIZE)
-    return int.from_bytes(raw[0:4], sys.byteorder), int.from_bytes(raw[4:8], sys.byteorder)
-
-
-def is_same_user(sock: _socket.socket) -> bool:
-    """Whether the peer belongs to our own user."""
-    return peer_credentials(sock)[1] == os.geteuid()
 
 
 class SocketAddress:
