@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from runvitals.monitor.cpu_affinity import EVERY_S, CpuAffinity
+from runvitals.monitor.cpu_affinity import EVERY_S, LONGEST_S, CpuAffinity
 from runvitals.monitor.watched_processes import WatchedProcess
 
 pytestmark = pytest.mark.skipif(
@@ -51,6 +51,21 @@ def test_it_avoids_the_processor_of_the_training(processors: list[int], training
         affinity.update(100.0 * number, [training])
         assert os.sched_getaffinity(0) == set(processors) - {processor}
         assert affinity.update_at_s == 100.0 * number + EVERY_S
+
+
+def test_updates_become_rare_while_the_training_stays_where_it_is(
+    processors: list[int], training: WatchedProcess
+) -> None:
+    pin(training, processors[0])
+    affinity = CpuAffinity(set(processors))
+    waits_s = []
+    for _ in range(5):
+        affinity.update(100.0, [training])
+        waits_s.append(affinity.update_at_s - 100.0)
+    assert waits_s == [EVERY_S, 2 * EVERY_S, 4 * EVERY_S, LONGEST_S, LONGEST_S]
+    pin(training, processors[1])
+    affinity.update(100.0, [training])
+    assert affinity.update_at_s == 100.0 + EVERY_S
 
 
 def test_all_processors_are_used_if_the_training_uses_all(

@@ -2,9 +2,9 @@
 
 A collector reads one source into a sample. Its module has a function and a class::
 
-None:  # is the source available? If not: None, or raise Absent("why") |     def probe(scope: Scope) ->
-    Collector | None:  # None, or raise Absent("why"), if not available | None:  # is the source available? If
-    not: None, or raise Absent("why") class Disk:
+    def probe(scope: Scope) -> Collector | None:  # None, or raise Absent("why"), if it is not available
+
+    class Disk:
         name = "disk"
         absent = {"/data": "no such folder"}  # optional: unavailable parts of this source, and the reasons
         facts = {"disks": [{"name": "sda"}]}  # optional: facts about the machine; assign a new object when

@@ -109,7 +109,8 @@ class Monitor:
         """
         wake_s = self.schedule.next_s
         for process in self._live:
-            wake_s = min(wake_s, process.check_at_s)
+            if process.check_at_s < wake_s:
+                wake_s = process.check_at_s
         if not self.processes:
             wake_s = min(wake_s, self.started_s + FIRST_ATTACH_S)
         self._descriptors.dispatch(wake_s - self.clock())

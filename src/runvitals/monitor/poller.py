@@ -56,8 +56,9 @@ class DescriptorWatcher:
         Args:
             wait_s: how long to wait for the first one; 0 or less: not at all.
         """
-        wait_ms = min(max(wait_s, 0.0), LONGEST_WAIT_S) * 1000.0
-        ready = self._poller.poll(wait_ms)
+        if not 0.0 <= wait_s <= LONGEST_WAIT_S:
+            wait_s = min(max(wait_s, 0.0), LONGEST_WAIT_S)
+        ready = self._poller.poll(wait_s * 1000.0)
         if not ready:
             return
         for fd, event, callback in [(fd, event, self._callbacks.get(fd)) for fd, event in ready]:

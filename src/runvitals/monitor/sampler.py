@@ -50,7 +50,7 @@ class Baselines:
         """Add each total, counted from the run's start, to the values."""
         known = self._known
         for key, total in totals.items():
-            if not isinstance(total, (float, int)):
+            if type(total) is not int and type(total) is not float and not isinstance(total, (float, int)):
                 values[key] = total  # rejected and reported when the sample is written
                 continue
             entry = known.get(key)
@@ -127,6 +127,7 @@ class Sampler:
         gpu_ids: Iterable[int] | None = None,
         baselines: Mapping[str, float] | None = None,
     ) -> None:
+        self._tick = Tick(0.0)
         self.sources = [SampledSource(collector, interval_s) for collector in collectors]
         self.interval_s = interval_s
         self.report = report
@@ -145,8 +146,10 @@ class Sampler:
 
     def sample(self, mono_s: float) -> dict[str, float]:
         """Sample the sources that are due. Returns key → value; counters start at the run's first sample."""
-        tick = Tick(mono_s)
-        values = tick.gauges
+        tick = self._tick
+        tick.mono_s = mono_s
+        values = tick.gauges = {}
+        tick.counters = {}
         if mono_s < self._others_due_s:
             sources, self.news_sources = self._always, self._always_with_news
         else:
@@ -169,13 +172,16 @@ class Sampler:
         self.baselines.add(tick.counters, values)
         if tick.events:
             self.events += tick.events
+            tick.events = []
         if self._gpu_ids is not None:
             self._drop_other_gpus(values)
         # CPU time since this point of the previous sample: of the sample and everything around it.
         cpu_ns = time.process_time_ns()
         if self._mono_s:
-            values["monitor.sampleMs"] = (cpu_ns - self._cpu_ns) / 1e6
-            values["monitor.cpuPercent"] = (cpu_ns - self._cpu_ns) / 1e7 / max(mono_s - self._mono_s, 1e-3)
+            used_ms = (cpu_ns - self._cpu_ns) / 1e6
+            elapsed_s = mono_s - self._mono_s
+            values["monitor.sampleMs"] = used_ms
+            values["monitor.cpuPercent"] = used_ms / 10.0 / (elapsed_s if elapsed_s > 1e-3 else 1e-3)
         self._cpu_ns = cpu_ns
         self._mono_s = mono_s
         return values

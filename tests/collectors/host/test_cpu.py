@@ -85,6 +85,15 @@ def test_only_the_cores_of_our_cpuset_are_reported(tmp_path: Path) -> None:
     assert readings["cpu.mean"] == 50.0
 
 
+def test_a_core_of_our_cpuset_is_found_when_another_one_is_switched_off(tmp_path: Path) -> None:
+    cpu = Cpu(plant(tmp_path, trees.SLURM))
+    lines = stat([{"user": 1050, "idle": 9050}] * 2).split("\n")
+    put(tmp_path, "proc/stat", "\n".join(line for line in lines if not line.startswith("cpu0")))
+    readings = sample(cpu, 1.0)
+    assert readings["cpu.1.cpu_percent"] == 50.0
+    assert "cpu.0.cpu_percent" not in readings
+
+
 def test_on_a_large_host_the_cores_are_read_on_every_kth_sample(tmp_path: Path) -> None:
     cpu = Cpu(plant(tmp_path, BARE_VM | {"proc/stat": stat([{"idle": 0}] * 192)}))
     seen = []

@@ -34,6 +34,9 @@ def probe(scope: Scope) -> Cpu:
 class Cpu:
     """`cpu.mean`, `cpu.user` …: percent of all the host's CPUs; `cpu.{i}.cpu_percent`: of each core that we
     may use.
+
+    The file is split into words at once. A core has the same place among them until another one is switched
+    on or off, so the lines are looked for only then.
     """
 
     name = "cpu"
@@ -42,49 +45,71 @@ class Cpu:
         self._scope = scope
         self._cgroup = locate(scope)
         self._file = PseudoFile(scope.path("/proc/stat"))
-        self._size = 4096
         self._affinity = Every(AFFINITY_EVERY_S)
-        self._allowed = available_cpus(scope, self._cgroup)
-        lines = self._read_lines()
-        self._total = _times(lines[0])
-        self._cores: dict[bytes, CpuCore] = {}
-        self._sample_cores(Tick(0.0), lines[1:])
-        self._every = -(-len(self._wanted(lines)) // CORES_A_SAMPLE)
+        self._known: dict[bytes, CpuCore] = {}
+        self._cores: list[CpuCore] = []  # the reported ones
+        self._size = self._end = 0
+        self._find_cores()
+        words = self._read_words(max(self._end, 9))
+        self._total = [int(word) for word in words[1:9]]
+        self._sample_cores(Tick(0.0), words)
+        self._every = -(-len(self._cores) // CORES_A_SAMPLE)
         self._count = 0
 
     def sample(self, tick: Tick) -> None:
-        lines = self._read_lines()
-        self._sample_total(tick, lines[0])
         if self._affinity.due(tick.mono_s):
-            self._allowed = available_cpus(self._scope, self._cgroup)
-        if self._count % self._every == 0:
-            self._sample_cores(tick, lines[1:] if self._allowed is None else self._wanted(lines))
+            self._find_cores()
+        cores_are_due = self._count % self._every == 0
         self._count += 1
+        words = self._read_words(self._end if cores_are_due and self._cores else 9)
+        self._sample_total(tick, words)
+        if cores_are_due:
+            self._sample_cores(tick, words)
 
-    def _read_lines(self) -> list[bytes]:
-        # The CPUs' lines come first. The rest may be tens of kilobytes longer on a host with many interrupts,
-        # and is not read.
-        data = os.pread(self._file.fd, self._size, 0)
-        end = data.find(b"\nintr")
-        if end < 0:
-            data = self._file.read()
-            end = data.index(b"\nintr")
-            self._size = 2 * end + 4096
-        return data[:end].split(b"\n")
+    def _read_words(self, count: int) -> list[bytes]:
+        """The first words of the file, and after them what else was read. The whole file may be tens of
+        kilobytes long on a host with many interrupts.
+        """
+        return os.pread(self._file.fd, self._size, 0).split(None, count)
 
-    def _wanted(self, lines: Sequence[bytes]) -> Sequence[bytes]:
-        if self._allowed is None or len(self._allowed) >= len(lines) - 1:
-            return lines[1:]
-        return [line for line in lines[1:] if int(line[3 : line.index(b" ")]) in self._allowed]
+    def _find_cores(self) -> None:
+        """Find the lines of the cores that we may use."""
+        allowed = available_cpus(self._scope, self._cgroup)
+        data = self._file.read()
+        end = data.index(b"\nintr")
+        self._size = 2 * end + 4096
+        self._cores = []
+        place = self._end = 0
+        for line in data[: end + 5].split(b"\n"):
+            words = line.split()
+            if place == self._end:
+                self._next_word = words[0]
+            if len(words) > 1 and words[0] != b"cpu":
+                core = self._core(words[0])
+                if allowed is None or core.number in allowed:
+                    core.place = place
+                    self._cores.append(core)
+                    self._end = place + len(words)
+            place += len(words)
 
-    def _sample_total(self, tick: Tick, line: bytes) -> None:
-        now = _times(line)
-        # idle and iowait may decrease by a tick (documented in the kernel); count this as 0.
+    def _core(self, name: bytes) -> CpuCore:
+        core = self._known.get(name)
+        if core is None:
+            core = self._known[name] = CpuCore(name)
+        return core
+
+    def _sample_total(self, tick: Tick, words: Sequence[bytes]) -> None:
+        now = []
         spent = []
-        for new, old in zip(now, self._total, strict=True):
-            spent.append(new - old if new > old else 0)
-        total = sum(spent)
-        if total < MIN_TICKS * len(self._cores):
+        total = 0
+        for before in self._total:
+            ticks = int(words[len(now) + 1])
+            # idle and iowait may decrease by a tick (documented in the kernel); count this as 0.
+            grown = ticks - before if ticks > before else 0
+            now.append(ticks)
+            spent.append(grown)
+            total += grown
+        if total < MIN_TICKS * len(self._known):
             return
         self._total = now
         user, nice, system, idle, iowait, irq, softirq, steal = spent
@@ -96,18 +121,23 @@ class Cpu:
         gauges["cpu.iowait"] = iowait * share
         gauges["cpu.steal"] = steal * share
 
-    def _sample_cores(self, tick: Tick, lines: Sequence[bytes]) -> None:
-        gauges, cores = tick.gauges, self._cores
-        for line in lines:
-            name, user, nice, system, idling, waiting, irq, softirq, steal = line.split(None, 9)[:9]
+    def _sample_cores(self, tick: Tick, words: Sequence[bytes]) -> None:
+        if len(words) <= self._end or not words[self._end].startswith(self._next_word):
+            # Cores were switched on or off.
+            self._find_cores()
+            words = self._read_words(self._end)
+        gauges = tick.gauges
+        for core in self._cores:
+            place = core.place
+            if words[place] != core.name:
+                continue
+            user, nice, system, idling, waiting, irq, softirq, steal = words[place + 1 : place + 9]
             idle = int(idling) + int(waiting)
             total = idle + int(user) + int(nice) + int(system) + int(irq) + int(softirq) + int(steal)
-            core = cores.get(name)
-            if core is None:  # switched on since
-                cores[name] = CpuCore(name, total, idle)
-                continue
             elapsed = total - core.total
-            if elapsed >= MIN_TICKS:
+            if core.total < 0:
+                pass
+            elif elapsed >= MIN_TICKS:
                 busy = elapsed - (idle - core.idle)
                 gauges[core.key] = min(100.0, max(0.0, busy * 100.0 / elapsed))
             elif elapsed >= 0:
@@ -116,16 +146,14 @@ class Cpu:
 
 
 class CpuCore:
-    """A core's key and its ticks at the last reading."""
+    """A core's key, its place among the words of the file, and its ticks at the last reading (-1: none)."""
 
-    __slots__ = ("idle", "key", "total")
+    __slots__ = ("idle", "key", "name", "number", "place", "total")
 
-    def __init__(self, name: bytes, total: int, idle: int) -> None:
-        self.key = f"cpu.{name[3:].decode()}.cpu_percent"
-        self.total = total
-        self.idle = idle
-
-
-def _times(line: bytes) -> list[int]:
-    """user, nice, system, idle, iowait, irq, softirq, steal in ticks."""
-    return list(map(int, line.split(None, 9)[1:9]))
+    def __init__(self, name: bytes) -> None:
+        self.name = name
+        self.number = int(name[3:])
+        self.key = f"cpu.{self.number}.cpu_percent"
+        self.place = 0
+        self.total = -1
+        self.idle = 0

@@ -151,8 +151,8 @@ class DiskTotals:
         key_in, key_out, key_reads, key_writes = self._keys
         counters[key_in] = self.read_mib
         counters[key_out] = self.written_mib
-        counters[key_reads] = float(fields[0])
-        counters[key_writes] = float(fields[4])
+        counters[key_reads] = float(int(fields[0]))
+        counters[key_writes] = float(int(fields[4]))
         busy_ms, before = int(fields[9]), self._mono_s
         if before is not None and tick.mono_s > before and busy_ms >= self._busy_ms:
             share = (busy_ms - self._busy_ms) / (10.0 * (tick.mono_s - before))

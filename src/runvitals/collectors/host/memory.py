@@ -89,31 +89,31 @@ class Meminfo:
 
     def __init__(self, scope: Scope) -> None:
         self._file = PseudoFile(scope.path("/proc/meminfo"))
-        # The order of the lines does not change while the kernel runs, so each position is determined once.
-        names = [line.partition(b":")[0] for line in self._file.read().split(b"\n")]
-        self._tells_available = b"MemAvailable" in names
-        if b"MemTotal" not in names or not (self._tells_available or b"MemFree" in names):
+        # The order of the words does not change while the kernel runs, so each position is determined once.
+        words = self._file.read().split()
+        self._tells_available = b"MemAvailable:" in words
+        if b"MemTotal:" not in words or not (self._tells_available or b"MemFree:" in words):
             raise Absent(f"{self._file.path} lacks MemTotal, or both MemAvailable and MemFree")
         wanted = (
-            b"MemTotal",
-            b"MemAvailable",
-            b"Buffers",
-            b"Cached",
-            b"SReclaimable",
-            b"SwapTotal",
-            b"SwapFree",
-            b"MemFree",
-            b"Shmem",
+            b"MemTotal:",
+            b"MemAvailable:",
+            b"Buffers:",
+            b"Cached:",
+            b"SReclaimable:",
+            b"SwapTotal:",
+            b"SwapFree:",
+            b"MemFree:",
+            b"Shmem:",
         )
-        self._places = [names.index(name) if name in names else None for name in wanted]
+        self._places = [words.index(name) + 1 if name in words else None for name in wanted]
         self._last = max(place for place in self._places if place is not None) + 1
         self.total = self.available = self.cached = self.swap_total = self.swap_free = 0
         self.read()
 
     def read(self) -> None:
-        lines = self._file.read().split(b"\n", self._last)
+        words = self._file.read().split(None, self._last)
         total, available, buffers, page_cache, slab, swap_total, swap_free, free, shared = [
-            int(lines[place].split(None, 2)[1]) << 10 if place is not None else 0 for place in self._places
+            int(words[place]) * 1024 if place is not None else 0 for place in self._places
         ]
         self.cached = buffers + page_cache + slab
         self.total, self.swap_total, self.swap_free = total, swap_total, swap_free
