@@ -17,7 +17,7 @@ from typing import Any
 from runvitals.environment import redaction
 from runvitals.journal import paths
 from runvitals.model.numbers import parse_number
-from runvitals.monitor.socket_address import is_same_user
+from runvitals.monitor.peer import is_same_user
 from runvitals.relay.client_connection import RelayClient
 from runvitals.relay.engine.credentials import configured_destinations
 from runvitals.relay.engine.cursor import Cursor, find_cursors

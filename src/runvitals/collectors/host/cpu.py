@@ -48,7 +48,9 @@ class Cpu:
         self._affinity = Every(AFFINITY_EVERY_S)
         self._known: dict[bytes, CpuCore] = {}
         self._cores: list[CpuCore] = []  # the reported ones
-        self._size = self._end = 0
+        self._size = 0
+        self._end = 0  # the number of words up to the last of their lines
+        self._next_word = b""  # the word after them
         self._find_cores()
         words = self._read_words(max(self._end, 9))
         self._total = [int(word) for word in words[1:9]]
@@ -99,8 +101,8 @@ class Cpu:
         return core
 
     def _sample_total(self, tick: Tick, words: Sequence[bytes]) -> None:
-        now = []
-        spent = []
+        now: list[int] = []
+        spent: list[int] = []
         total = 0
         for before in self._total:
             ticks = int(words[len(now) + 1])
