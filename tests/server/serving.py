@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from fastapi import APIRouter
+from typing import Any
 
 from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
@@ -71,19 +70,15 @@ def serving(
     limits: Limits | None = None,
     token_required: bool = False,
     response_limits: ResponseLimits | None = None,
-    routers: Sequence[APIRouter] = (),
+    **how: Any,
 ) -> Iterator[Served]:
+    """A server on a free port; `how`: further arguments of `SharedServer`."""
     store, metadata_store = (
         SqliteChunks(str(folder / "store")),
         open_metadata_store(str(folder / "catalogue.db")),
     )
     app = SharedServer(
-        store,
-        metadata_store,
-        token_required,
-        limits=limits,
-        response_limits=response_limits,
-        routers=routers,
+        store, metadata_store, token_required, limits=limits, response_limits=response_limits, **how
     )
     listener = listen(0)
     refused: list[tuple[int, str]] = []

@@ -34,6 +34,7 @@ SIGN_IN_ACCOUNT: Final = AttemptLimit(10, 900, 30, 900)
 SIGN_IN_NETWORK: Final = AttemptLimit(30, 900, 30, 900)
 ONE_TIME_LINKS: Final = AttemptLimit(30, 600, 60, 600)
 WRONG_KEYS: Final = AttemptLimit(100, 60, 10, 60)
+DEVICE_CODES: Final = AttemptLimit(5, 600, 600, 600)
 SUDO: Final = AttemptLimit(5, 900, 900, 900)
 
 
@@ -92,6 +93,15 @@ class FailedAttempts:
         with self._lock:
             self._subjects.pop(subject, None)
 
+    def withdraw(self, subject: Hashable) -> None:
+        """Take back one failure, which was counted before its outcome was known."""
+        with self._lock:
+            failures = self._subjects.get(subject)
+            if failures is not None and failures.count > 1:
+                failures.count -= 1
+            else:
+                self._subjects.pop(subject, None)
+
     def _current(self, subject: Hashable) -> _Failures | None:
         failures = self._subjects.get(subject)
         if failures is None:
@@ -130,10 +140,20 @@ class SignInLimits:
         return max(waits)
 
     def failed(self, account: str, address: str, known_browser: str | None = None) -> None:
-        """Count a wrong password."""
+        """Count a wrong password.
+
+        Count it before checking the password, and `withdraw` it after: guesses sent at the same time would
+        all be checked otherwise.
+        """
         self._accounts.failed((account, known_browser))
         if known_browser is None:
             self._networks.failed(network_of(address))
+
+    def withdraw(self, account: str, address: str, known_browser: str | None = None) -> None:
+        """Take back a failure: the password was right, or was not checked."""
+        self._accounts.withdraw((account, known_browser))
+        if known_browser is None:
+            self._networks.withdraw(network_of(address))
 
     def succeeded(self, account: str, known_browser: str | None = None) -> None:
         """Forget the failures of this account from here: a network's stay, which may be trying others."""

@@ -21,6 +21,9 @@ MAX_CHARACTERS: Final = 128
 MAX_HASHING: Final = 2
 MAX_WAITING: Final = 20
 _SHORTEST_PART: Final = 4
+_NOBODYS: Final = (  # of a random password that nobody has kept
+    "$argon2id$v=19$m=65536,t=3,p=4$ArgS22LJ5tXEQXTpvSUBHA$P3GPWJxsbgSnsQBnt7R03FQEdBlReD8wFgTXsRTa8BE"
+)
 
 
 class TooManySignIns(Exception):
@@ -72,7 +75,7 @@ class Passwords:
         self._hasher = hasher or PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
         self._places = threading.BoundedSemaphore(MAX_HASHING + MAX_WAITING)
         self._hashing = threading.BoundedSemaphore(MAX_HASHING)
-        self._nobodys = self._hasher.hash("no account has this password")
+        self._nobodys = _NOBODYS if hasher is None else hasher.hash("no account has this password")
 
     def hash(self, password: str) -> str:
         """The hash to store, with its salt and parameters.

@@ -87,6 +87,11 @@ def open_secret_box(path: str) -> SecretBox:
     return SecretBox(keys)
 
 
+def temporary_secret_box() -> SecretBox:
+    """A box with a new key that is stored nowhere: what it seals is lost with the process."""
+    return SecretBox({secrets.token_hex(4): secrets.token_bytes(_KEY_BYTES)})
+
+
 def add_key(path: str) -> str:
     """Add a key to a file; returns its id. From now on it encrypts."""
     name, key = secrets.token_hex(4), secrets.token_bytes(_KEY_BYTES)

@@ -16,6 +16,9 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from runvitals.accounts.decision_cache import CHECK_S
 from runvitals.accounts.directory import Directory
+from runvitals.accounts.passwords import Passwords
+from runvitals.accounts.secret_box import SecretBox, temporary_secret_box
+from runvitals.mail.mailer import Mailer
 from runvitals.server import page
 from runvitals.server.access.authentication import Authentication
 from runvitals.server.access.authenticator import Authenticator
@@ -24,6 +27,8 @@ from runvitals.server.access.ingest_access import AccountIngestAccess
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
+from runvitals.server.api import accounts
+from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.housekeeping import HousekeepingTotals
@@ -69,6 +74,9 @@ class SharedServer:
         offers_setup: whether a link to create the first administrator was printed, so that its page needs no
             token.
         trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
+        secret_box: encrypts secrets of accounts; None: by a key that is lost when the server ends.
+        passwords: hashes passwords; None: as `Passwords()`.
+        monotonic: seconds that only grow, for limits on guessing and the cache of rights.
 
     Attributes:
         api: the application behind the authentication.
@@ -96,6 +104,9 @@ class SharedServer:
         first_team: str = FIRST_TEAM,
         offers_setup: bool = False,
         trusted_proxies: Sequence[str] = LOOPBACK,
+        secret_box: SecretBox | None = None,
+        passwords: Passwords | None = None,
+        monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = SelfMetrics()
@@ -111,7 +122,7 @@ class SharedServer:
         )
         self.threads: list[SupervisedThread] = [*self._recorder.threads, self._metadata_check]
         self._metadata_check.start()
-        directory = Directory(metadata_store, clock, time.monotonic)
+        directory = Directory(metadata_store, clock, monotonic)
         self.access = AccessControl(metadata_store, directory, clock, token_required)
         self.access.rights_changed()
         authenticator = Authenticator(directory)
@@ -124,13 +135,16 @@ class SharedServer:
                 StoredLibrary(store, metadata_store, clock, self._recorder.version),
                 static,
                 response_limits,
-                routers,
+                (accounts.router, *routers),
             )
         )
         describe(self.api)
         self.response_memory: ResponseMemory = self.api.state.response_memory
         self.closing = self.api.state.closing
         self.api.state.access = self.access
+        self._mailer = self._add_accounts(
+            secret_box or temporary_secret_box(), passwords or Passwords(), monotonic
+        )
         self._first_team = first_team
         self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
         self._rights.start()
@@ -162,7 +176,19 @@ class SharedServer:
         """Finish the requests in flight. No request may follow."""
         self._metadata_check.close()
         self._rights.close()
+        self._mailer.thread.close()
         self._recorder.close()
+
+    def _add_accounts(self, box: SecretBox, passwords: Passwords, monotonic: Callable[[], float]) -> Mailer:
+        """Give the application what the routes of accounts work with; returns the running mailer."""
+        clock = self.access.clock
+        mailer = Mailer(self._metadata_store, box, clock)
+        self.api.state.account_services = AccountServices(
+            self._metadata_store, box, clock, mailer, passwords=passwords, monotonic=monotonic
+        )
+        mailer.thread.start()
+        self.threads.append(mailer.thread)
+        return mailer
 
     def _check_rights(self) -> bool:
         """Notice what other processes changed, so that requests need not read the database for it."""

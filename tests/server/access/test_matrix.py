@@ -157,6 +157,8 @@ def walk(served: ServedOrganisation) -> Iterator[Walk]:
 
 def path_of(route: DeclaredRoute, on: str, own: bool) -> str | None:
     """The path of a route for what a row of the specification is on; None if the route is about others."""
+    if on.split()[-1] == "account" and "user" not in route.parameters and not own:
+        return None  # it names no account: it is about that of whoever asks
     elsewhere = "another team" in on
     level = next((level for level in VISIBILITIES if on.startswith(level)), "team")
     author = "carol" if own else "bob"

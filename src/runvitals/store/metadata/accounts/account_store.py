@@ -5,6 +5,7 @@ from __future__ import annotations
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
 from runvitals.store.metadata.accounts.audit import AuditTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
+from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
 from runvitals.store.metadata.accounts.generation import current_generation
 from runvitals.store.metadata.accounts.grants import (
@@ -23,6 +24,7 @@ from runvitals.store.metadata.accounts.members import MemberTable
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeTokenTable
 from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
 from runvitals.store.metadata.accounts.pictures import PictureTable
+from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.roles import RoleTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
@@ -37,18 +39,20 @@ class AccountStore:
     """Everything about users and teams. All methods are thread-safe.
 
     Attributes:
-        users, emails, credentials, sessions, one_time_tokens, teams, members, roles, service_accounts, keys,
-        invitations, project_members, guest_links, settings, audit, outgoing_mail, pictures: the tables, by
-            what they hold.
+        users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
+            service_accounts, keys, invitations, project_members, guest_links, settings, audit, outgoing_mail,
+            pictures: the tables, by what they hold.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self.users = UserTable(database)
+        self.profiles = ProfileTable(database)
         self.emails = EmailTable(database)
         self.credentials = CredentialTable(database)
         self.sessions = SessionTable(database)
         self.one_time_tokens = OneTimeTokenTable(database)
+        self.device_logins = DeviceLoginTable(database)
         self.teams = TeamTable(database)
         self.members = MemberTable(database)
         self.roles = RoleTable(database)

@@ -106,6 +106,17 @@ class CredentialTable:
 
         self._database.write(work)
 
+    def replace_recovery_codes(self, user_id: int, digests: Iterable[bytes], by: Actor, now_ms: int) -> None:
+        """New recovery codes in place of all older ones."""
+        rows = [{"user_id": user_id, "digest": digest} for digest in digests]
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
+            connection.execute(insert(recovery_code), rows)
+            record(connection, now_ms, by, "user.recovery_codes_set", target=str(user_id))
+
+        self._database.write(work)
+
     def use_step(self, user_id: int, step: int) -> bool:
         """Whether this time step is later than that of the last code used; if so, it is the last one now.
 

@@ -46,6 +46,14 @@ class EmailTable:
         with self._database.read() as connection:
             return [EmailRow(**row._asdict()) for row in connection.execute(statement)]
 
+    def get(self, email_id: int) -> EmailRow:
+        """
+        Raises:
+            UnknownAccount: there is no such address.
+        """
+        with self._database.read() as connection:
+            return _email(connection, email_id)
+
     def add(self, user_id: int, address: str, by: Actor, now_ms: int) -> EmailRow:
         """Add an unverified address. Says nothing about whether another user has it.
 

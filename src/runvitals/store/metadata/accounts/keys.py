@@ -176,6 +176,25 @@ class KeyTable:
 
         return self._database.write(work)
 
+    def rename(self, key_id: int, name: str, by: Actor, now_ms: int) -> KeyRow:
+        """Give a key another name.
+
+        Raises:
+            ValueError: an invalid name.
+            UnknownAccount: there is no such key.
+        """
+        name = checked_name("key", name.strip(), MAX_NAME)
+
+        def work(connection: Connection) -> KeyRow:
+            before = _key(connection, key_id)
+            if before.name != name:
+                connection.execute(update(api_key).where(api_key.c.id == key_id).values(name=name))
+                old, new = {"name": before.name}, {"name": name}
+                record(connection, now_ms, by, "key.rename", target=before.public_id, before=old, after=new)
+            return _key(connection, key_id)
+
+        return self._database.write(work)
+
     def revoke(self, key_id: int, by: Actor, now_ms: int) -> None:
         """Revoke a key. Revoking it twice has no effect.
 

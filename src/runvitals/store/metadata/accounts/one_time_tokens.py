@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
@@ -28,6 +28,10 @@ class OneTimeToken:
     purpose: str
     user_id: int | None
     email_id: int | None
+
+
+_ENDED = "this link was used, or has expired"
+_TOKENS = select(*[one_time_token.c[name] for name in OneTimeToken.__dataclass_fields__])
 
 
 class OneTimeTokenTable:
@@ -61,26 +65,30 @@ class OneTimeTokenTable:
         self._database.write(work)
         return secret
 
+    def peek(self, secret: str, purpose: Purpose, now_ms: int) -> OneTimeToken:
+        """What a link is for, without using it: the request may have other faults.
+
+        Raises:
+            NoLongerValid: it was used, has expired or never existed.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(_TOKENS.where(*_valid(secret, purpose, now_ms))).first()
+        if row is None:
+            raise NoLongerValid(_ENDED)
+        return OneTimeToken(**row._asdict())
+
     def use(self, secret: str, purpose: Purpose, now_ms: int) -> OneTimeToken:
         """Use a link. Two requests at the same time do not both succeed.
 
         Raises:
             NoLongerValid: it was used, has expired or never existed.
         """
-        valid = (
-            one_time_token.c.digest == digest_of(secret),
-            one_time_token.c.purpose == purpose,
-            one_time_token.c.used_ms.is_(None),
-            one_time_token.c.expires_ms > now_ms,
-        )
+        used = update(one_time_token).where(*_valid(secret, purpose, now_ms)).values(used_ms=now_ms)
 
         def work(connection: Connection) -> OneTimeToken:
-            if not connection.execute(update(one_time_token).where(*valid).values(used_ms=now_ms)).rowcount:
-                raise NoLongerValid("this link was used, or has expired")
-            columns = [one_time_token.c[name] for name in OneTimeToken.__dataclass_fields__]
-            row = connection.execute(
-                select(*columns).where(one_time_token.c.digest == digest_of(secret))
-            ).one()
+            if not connection.execute(used).rowcount:
+                raise NoLongerValid(_ENDED)
+            row = connection.execute(_TOKENS.where(one_time_token.c.digest == digest_of(secret))).one()
             return OneTimeToken(**row._asdict())
 
         return self._database.write(work)
@@ -89,3 +97,12 @@ class OneTimeTokenTable:
         """Remove links that expired before this time; returns how many."""
         old = delete(one_time_token).where(one_time_token.c.expires_ms < before_ms)
         return self._database.write(lambda connection: connection.execute(old).rowcount)
+
+
+def _valid(secret: str, purpose: Purpose, now_ms: int) -> tuple[ColumnElement[bool], ...]:
+    return (
+        one_time_token.c.digest == digest_of(secret),
+        one_time_token.c.purpose == purpose,
+        one_time_token.c.used_ms.is_(None),
+        one_time_token.c.expires_ms > now_ms,
+    )

@@ -52,9 +52,21 @@ class SessionTable:
         self._database = database
 
     def create(
-        self, user_id: int, now_ms: int, life: SessionLife, *, method: str, ip: str = "", agent: str = ""
+        self,
+        user_id: int,
+        now_ms: int,
+        life: SessionLife,
+        *,
+        method: str,
+        ip: str = "",
+        agent: str = "",
+        by: Actor | None = None,
     ) -> str:
-        """Start a session; returns its secret, for the cookie: always a new one."""
+        """Start a session; returns its secret, for the cookie: always a new one.
+
+        Args:
+            by: who signed in, for the audit log.
+        """
         secret, digest = new_secret()
         values = {
             "user_id": user_id,
@@ -68,7 +80,13 @@ class SessionTable:
             "ip": ip,
             "agent": agent[:_MAX_AGENT],
         }
-        self._database.write(lambda connection: connection.execute(insert(session).values(values)))
+
+        def work(connection: Connection) -> None:
+            connection.execute(insert(session).values(values))
+            if by is not None:
+                record(connection, now_ms, by, "user.login", target=by.name, after={"method": method})
+
+        self._database.write(work)
         return secret
 
     def check(self, secret: str, now_ms: int, life: SessionLife) -> SessionRow | None:

@@ -58,8 +58,8 @@ entity = Table(
     sqlite_autoincrement=True,
 )
 
-# `delete_after_ms`: when a deletion that the user asked for is carried out. `default_entity_id`: the team of
-# runs that name none; null: the user's own space.
+# `profile`: JSON. `delete_after_ms`: when a deletion that the user asked for is carried out.
+# `default_entity_id`: the team of runs that name none; null: the user's own space.
 user_account = Table(
     "user_account",
     metadata,
@@ -175,6 +175,23 @@ one_time_token = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger, nullable=False),
     Column("used_ms", BigInteger),
+    sqlite_autoincrement=True,
+)
+
+# Sign-ins of a command line, which wait for a user in a browser: `user_id` null until one answers.
+device_login = Table(
+    "device_login",
+    metadata,
+    id_column(),
+    Column("digest", LargeBinary, nullable=False, unique=True),
+    Column("code", ordered_text(), nullable=False, unique=True),
+    Column("name", Text, nullable=False),
+    Column("ip", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("expires_ms", BigInteger, nullable=False),
+    _to_user(required=False),
+    Column("scope", Text, nullable=False),
+    Column("denied", Boolean, nullable=False),
     sqlite_autoincrement=True,
 )
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.store.errors import UnknownAccount
@@ -12,7 +13,14 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.project_transfer import adopt_projects
-from runvitals.store.metadata.accounts.tables import entity, invitation, membership, service_account, team
+from runvitals.store.metadata.accounts.tables import (
+    custom_role,
+    entity,
+    invitation,
+    membership,
+    service_account,
+    team,
+)
 from runvitals.store.metadata.database import Database
 
 LEGACY_ACCOUNT = "legacy-tokens"
@@ -40,7 +48,11 @@ class TeamRow:
 
 
 _MEMBERS = (
-    select(func.count()).where(membership.c.team_id == team.c.entity_id).scalar_subquery().label("members")
+    select(func.count())
+    .where(membership.c.team_id == team.c.entity_id)
+    .correlate(team)
+    .scalar_subquery()
+    .label("members")
 )
 _TEAMS = (
     select(
@@ -126,6 +138,18 @@ class TeamTable:
         """All teams by name, including those in the trash."""
         with self._database.read() as connection:
             return [TeamRow(**row._asdict()) for row in connection.execute(_TEAMS.order_by(entity.c.name))]
+
+    def of_user(self, user_id: int, now_ms: int) -> list[tuple[TeamRow, str, str | None]]:
+        """The teams that a user is a member of, by name, each with the role there and the custom role."""
+        mine = (
+            _TEAMS.add_columns(membership.c.role, custom_role.c.name.label("custom_role"))
+            .join(membership, membership.c.team_id == team.c.entity_id)
+            .outerjoin(custom_role, custom_role.c.id == membership.c.custom_role_id)
+            .where(membership.c.user_id == user_id, entity.c.deleted_ms.is_(None))
+            .where(or_(membership.c.expires_ms.is_(None), membership.c.expires_ms > now_ms))
+        )
+        with self._database.read() as connection:
+            return [_with_role(row._asdict()) for row in connection.execute(mine.order_by(entity.c.name))]
 
     def without_administrator(self) -> list[str]:
         """Teams that nobody administers."""
@@ -248,3 +272,8 @@ def revoke_invitations(connection: Connection, *conditions: ColumnElement[bool])
     """End the pending invitations that fit: with the team, or with the right of the inviter."""
     pending = update(invitation).where(invitation.c.state == "pending", *conditions)
     connection.execute(pending.values(state="revoked"))
+
+
+def _with_role(row: dict[str, Any]) -> tuple[TeamRow, str, str | None]:
+    role, custom = row.pop("role"), row.pop("custom_role")
+    return TeamRow(**row), role, custom

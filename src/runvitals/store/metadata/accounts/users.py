@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, case, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.store.errors import LastAdministrator, UnknownAccount
@@ -27,6 +27,7 @@ _PERSONAL = (
     tables.second_factor,
     tables.recovery_code,
     tables.one_time_token,
+    tables.device_login,
     tables.email,
     tables.api_key,
     tables.membership,
@@ -75,12 +76,15 @@ class UserTable:
         address: str | None = None,
         verified: bool = False,
         org_role: str = "member",
+        access: str = "full",
+        hashed_password: str | None = None,
         via: str = "cli",
     ) -> UserRow:
         """Create a user. The first administrator is also the billing administrator.
 
         Args:
             address: the primary e-mail address. Unless it is `verified`, the user is unverified until it is.
+            hashed_password: the argon2id hash of the password; None: none is set.
 
         Raises:
             ValueError: an invalid or reserved name, or an invalid address.
@@ -97,7 +101,7 @@ class UserTable:
                 "profile": "{}",
                 "state": "active" if verified or address is None else "unverified",
                 "org_role": org_role,
-                "access": "full",
+                "access": access,
                 "billing_role": "admin" if first else "none",
                 "created_ms": now_ms,
                 "created_via": via,
@@ -106,6 +110,9 @@ class UserTable:
             user = _user(connection, user_account.c.entity_id == owner[0])
             if address is not None:
                 add_address(connection, user.id, address, now_ms, verified=verified, primary=True)
+            if hashed_password is not None:
+                row = {"user_id": user.id, "hash": hashed_password, "set_ms": now_ms, "must_change": False}
+                connection.execute(insert(tables.password).values(row))
             record(connection, now_ms, by, "user.create", entity=owner, after={"org_role": org_role})
             rights_changed(connection)
             return user
@@ -137,6 +144,31 @@ class UserTable:
             row = connection.execute(_USERS.where(user_account.c.id == owner.scalar_subquery())).first()
         return None if row is None else UserRow(**row._asdict())
 
+    def unverified_by_address(self, key: str) -> UserRow | None:
+        """The newest user who signed up with this address and has not verified it; None if there is none."""
+        pending = (
+            _USERS.join(tables.email, tables.email.c.user_id == user_account.c.id)
+            .where(tables.email.c.address_key == key, tables.email.c.is_primary)
+            .where(user_account.c.state == "unverified")
+            .order_by(user_account.c.id.desc())
+        )
+        with self._database.read() as connection:
+            row = connection.execute(pending.limit(1)).first()
+        return None if row is None else UserRow(**row._asdict())
+
+    def search(self, text: str, near_user_id: int, limit: int = 10) -> list[UserRow]:
+        """Active users whose name or display name begins with a text, those first who share a team."""
+        theirs = select(membership.c.team_id).where(membership.c.user_id == near_user_id)
+        shared = select(membership.c.user_id).where(membership.c.team_id.in_(theirs))
+        fits = or_(
+            entity.c.name.startswith(text.lower(), autoescape=True),
+            func.lower(user_account.c.display_name).startswith(text.lower(), autoescape=True),
+        )
+        near = case((user_account.c.id.in_(shared), 0), else_=1)
+        statement = _USERS.where(fits, user_account.c.state == "active").order_by(near, entity.c.name)
+        with self._database.read() as connection:
+            return [UserRow(**row._asdict()) for row in connection.execute(statement.limit(limit))]
+
     def page(self, after_id: int = 0, limit: int = 50) -> list[UserRow]:
         """Users who are not deleted, in the order of their ids, after `after_id`."""
         living = _USERS.where(user_account.c.id > after_id, user_account.c.deleted_ms.is_(None))
@@ -148,6 +180,13 @@ class UserTable:
         """Whether there is an active administrator: before that, the server offers the first-run page."""
         with self._database.read() as connection:
             return bool(_administrators(connection))
+
+    def administrators(self) -> list[str]:
+        """The display names of the active administrators."""
+        active = (user_account.c.org_role == "admin", user_account.c.state == "active")
+        names = select(user_account.c.display_name).where(*active).order_by(user_account.c.id)
+        with self._database.read() as connection:
+            return list(connection.execute(names).scalars())
 
     def update(self, user_id: int, by: Actor, now_ms: int, **changes: str) -> UserRow:
         """Change state, org_role, access, billing_role or display_name.
@@ -261,6 +300,23 @@ class UserTable:
             deleted.append(user.name)
         return deleted
 
+    def purge_unverified(self, before_ms: int, by: Actor, now_ms: int) -> int:
+        """Remove the sign-ups from before this time that were never confirmed; returns how many.
+
+        Their names are free again: nobody else has seen anything of them.
+        """
+
+        def work(connection: Connection) -> int:
+            old = _USERS.where(user_account.c.state == "unverified", user_account.c.created_ms < before_ms)
+            users = [UserRow(**row._asdict()) for row in connection.execute(old)]
+            for user in users:
+                _delete(connection, user.id, by, now_ms)
+                free = {"name": f"~{user.entity_id}", "purged_ms": now_ms}
+                connection.execute(update(entity).where(entity.c.id == user.entity_id).values(free))
+            return len(users)
+
+        return self._database.write(work)
+
 
 def user_by_name(connection: Connection, name: str) -> UserRow:
     """
@@ -355,6 +411,7 @@ def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int) -> Non
         "org_role": "member",
         "access": "none",
         "billing_role": "none",
+        "default_entity_id": None,
         "delete_after_ms": None,
         "deleted_ms": now_ms,
     }

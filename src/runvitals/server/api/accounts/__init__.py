@@ -1,0 +1,44 @@
+"""Sign-in, the user's own account and other users. The shared server alone includes it.
+
+Each resource is a module with a `router`, listed here.
+"""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from runvitals.server.api.accounts import (
+    account,
+    api_keys,
+    beta,
+    device_login,
+    emails,
+    password,
+    password_reset,
+    profile,
+    second_factor,
+    sessions,
+    setup,
+    sign_in,
+    sign_up,
+    users,
+)
+
+router = APIRouter(prefix="/api/v1")
+for resource in (
+    sign_in,
+    sign_up,
+    setup,
+    password_reset,
+    device_login,
+    account,
+    profile,
+    password,
+    sessions,
+    emails,
+    api_keys,
+    second_factor,
+    beta,
+    users,
+):
+    router.include_router(resource.router)

@@ -1,0 +1,83 @@
+"""`/account`: who is signed in, and the deletion of the account."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import JSONResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.principals import Operator, ServiceAccount
+from runvitals.mail import messages
+from runvitals.server.access.control import TheAccess, unauthenticated
+from runvitals.server.access.permission import AUTHENTICATED, needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.account_json import account_json
+from runvitals.server.api.accounts.own_account import SignedInOwner
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.accounts.session_cookies import end_session
+from runvitals.server.errors import InvalidFields
+from runvitals.store.errors import LastAdministrator
+
+_DAY_MS: Final = 86_400_000
+
+router = APIRouter()
+
+
+class Deletion(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    confirm: str = Field(max_length=64, description="The user name, typed again.")
+    wait_days: int = Field(0, ge=0, le=30, description="The account works until then, and can be kept.")
+
+
+@router.get("/account", dependencies=[needs(AUTHENTICATED)])
+def who_am_i(requester: TheRequester, access: TheAccess) -> Any:
+    """Whom this session, key or token stands for."""
+    principal = requester.principal
+    if requester.user_id is not None:
+        account = account_json(access, requester.user_id)
+        if requester.session is not None:
+            return {**account, "sudo_until_ms": requester.session.sudo_until_ms}
+        return {**account, "key": requester.key_public_id}
+    if isinstance(principal, ServiceAccount):
+        return {"kind": "service_account", "name": requester.name, "key": requester.key_public_id}
+    if isinstance(principal, Operator):
+        return {"kind": "operator", "name": ""}
+    raise unauthenticated()
+
+
+@router.delete("/account", dependencies=[needs("account:delete")])
+def delete_account(
+    body: Deletion,
+    request: Request,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Response:
+    """Delete the account, now or after some days: 204, or 202 with the time. Runs in teams stay."""
+    if body.confirm.lower() != owner.name:
+        raise InvalidFields({"confirm": f"expected {owner.name}"})
+    accounts, now_ms = access.accounts, access.clock()
+    primary = next((email for email in accounts.emails.of_user(owner.id) if email.is_primary), None)
+    try:
+        if body.wait_days:
+            accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * _DAY_MS)
+            until_ms = now_ms + body.wait_days * _DAY_MS
+            return JSONResponse({"delete_after_ms": until_ms}, 202)
+        accounts.users.delete(owner.id, owner.actor, now_ms)
+    except LastAdministrator as error:
+        raise HTTPException(409, str(error)) from None
+    access.rights_changed()
+    if primary is not None and primary.verified_ms is not None:
+        services.mailer.send(messages.account_deleted(owner.name), primary.address, now_ms)
+    response = Response(status_code=204)
+    end_session(request, response)
+    return response
+
+
+@router.delete("/account/deletion", status_code=204, dependencies=[needs("account:update")])
+def keep_account(access: TheAccess, owner: SignedInOwner) -> None:
+    """Keep an account whose deletion was requested."""
+    access.accounts.users.cancel_deletion(owner.id, owner.actor, access.clock())

@@ -1,0 +1,58 @@
+"""`/account/beta`: features under development, which each user may try."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.own_account import TheOwner
+from runvitals.server.api.accounts.services import TheServices
+
+router = APIRouter()
+
+
+class Switch(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    on: bool
+
+
+@router.get("/account/beta", dependencies=[needs("account:read")])
+def features(access: TheAccess, services: TheServices, owner: TheOwner) -> Any:
+    """The features, and which of them the user has switched on."""
+    on = access.accounts.profiles.get(owner.id).fields.get("beta", {})
+    rows = [
+        {
+            "name": feature.name,
+            "text": feature.text,
+            "since": feature.since,
+            "stage": feature.stage,
+            "on": bool(on.get(feature.name, False)),
+        }
+        for feature in services.beta_features
+    ]
+    return {"features": rows, "total": len(rows), "next": None}
+
+
+@router.put("/account/beta/{name}", dependencies=[needs("account:update")])
+def switch(
+    name: str,
+    body: Switch,
+    access: TheAccess,
+    services: TheServices,
+    owner: TheOwner,
+) -> Any:
+    """Switch a feature on or off for oneself."""
+    known = {feature.name for feature in services.beta_features}
+    if name not in known:
+        raise HTTPException(404, f"there is no beta feature {name[:64]!r}")
+    profiles = access.accounts.profiles
+    before = profiles.get(owner.id).fields.get("beta", {})
+    # Switches of features that no longer exist go.
+    kept = {feature: on for feature, on in before.items() if feature in known}
+    profiles.put(owner.id, {"beta": {**kept, name: body.on}}, owner.actor, access.clock())
+    return {"name": name, "on": body.on}

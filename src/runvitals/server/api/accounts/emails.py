@@ -1,0 +1,144 @@
+"""`/account/emails`: the user's e-mail addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.mail import messages
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheOwner
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.accounts.verification import send_verification
+from runvitals.server.errors import InvalidFields, too_many
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.emails import EmailRow
+
+router = APIRouter()
+
+
+class NewEmail(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    address: str = Field(max_length=254)
+
+
+class EmailChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    primary: bool
+
+
+@router.get("/account/emails", dependencies=[needs("account:read")])
+def emails(access: TheAccess, owner: TheOwner) -> Any:
+    """The addresses of the account, the primary one first."""
+    has_password = access.accounts.credentials.password(owner.id) is not None
+    rows = [_as_json(email, has_password) for email in access.accounts.emails.of_user(owner.id)]
+    return {"emails": rows, "total": len(rows), "next": None}
+
+
+@router.post("/account/emails", status_code=201, dependencies=[needs("account:emails")])
+def add_email(
+    body: NewEmail,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Add an address. A mail asks to confirm it; the answer does not show whether another user has it."""
+    now_ms = access.clock()
+    try:
+        added = access.accounts.emails.add(owner.id, body.address, owner.actor, now_ms)
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"address": str(error)}) from None
+    send_verification(services, owner.name, added, now_ms)
+    return _as_json(added, False)
+
+
+@router.post("/account/emails/{email}/verification", status_code=202, dependencies=[needs("account:read")])
+def send_again(
+    email: int,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Send the mail that confirms an address once more."""
+    row = _own(access.accounts, owner, email)
+    if row.verified_ms is not None:
+        raise HTTPException(409, "this address is confirmed already")
+    wait_s = send_verification(services, owner.name, row, access.clock())
+    if wait_s > 0:
+        raise too_many("too many mails were sent to this address; try again later", wait_s)
+    return {"done": "verification"}
+
+
+@router.patch("/account/emails/{email}", dependencies=[needs("account:emails")])
+def change_email(
+    email: int,
+    body: EmailChanges,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Make an address the primary one."""
+    accounts, now_ms = access.accounts, access.clock()
+    row = _own(accounts, owner, email)
+    if not body.primary:
+        raise InvalidFields({"primary": "expected true; make another address primary instead"})
+    before = next((old for old in accounts.emails.of_user(owner.id) if old.is_primary), None)
+    try:
+        accounts.emails.make_primary(email, owner.actor, now_ms)
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    if before is not None and before.id != email:
+        told = messages.primary_address_changed(owner.name, before.address, row.address)
+        for address in (before.address, row.address):
+            services.mailer.send(told, address, now_ms)
+    return _as_json(accounts.emails.get(email), accounts.credentials.password(owner.id) is not None)
+
+
+@router.delete("/account/emails/{email}", status_code=204, dependencies=[needs("account:emails")])
+def delete_email(
+    email: int,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> None:
+    """Remove an address. The primary one cannot be removed."""
+    accounts, now_ms = access.accounts, access.clock()
+    row = _own(accounts, owner, email)
+    try:
+        accounts.emails.delete(email, owner.actor, now_ms)
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    primary = next((other for other in accounts.emails.of_user(owner.id) if other.is_primary), None)
+    if primary is not None and primary.verified_ms is not None:
+        told = messages.address_deleted(owner.name, row.address)
+        services.mailer.send(told, primary.address, now_ms)
+
+
+def _own(accounts: AccountStore, owner: Owner, email_id: int) -> EmailRow:
+    try:
+        row = accounts.emails.get(email_id) if 0 <= email_id < 2**31 else None
+    except UnknownAccount:
+        row = None
+    if row is None or row.user_id != owner.id:
+        raise HTTPException(404, f"there is no e-mail address {email_id}")
+    return row
+
+
+def _as_json(email: EmailRow, has_password: bool) -> dict[str, Any]:
+    return {
+        "id": email.id,
+        "address": email.address,
+        "verified_ms": email.verified_ms,
+        "primary": email.is_primary,
+        "failing": email.failing_since_ms is not None,
+        "login_methods": ["password"] if has_password and email.verified_ms is not None else [],
+        "created_ms": email.created_ms,
+    }

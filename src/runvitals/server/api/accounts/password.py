@@ -1,0 +1,65 @@
+"""`PUT /account/password`: change the password."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.resources import Account
+from runvitals.mail import messages
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.new_user import check_new_password
+from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
+from runvitals.server.api.accounts.services import AccountServices, TheServices
+from runvitals.server.api.accounts.session_cookies import renew_session
+from runvitals.server.api.accounts.sign_in import MAX_PASSWORD, Password, confirm
+from runvitals.server.errors import InvalidFields
+
+router = APIRouter()
+
+
+class PasswordChange(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    old: str | None = Field(None, max_length=MAX_PASSWORD, description="Not needed if none is set.")
+    new: Password
+
+
+@router.put("/account/password", status_code=204, dependencies=[needs("account:read")])
+async def change_password(
+    body: PasswordChange,
+    request: Request,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Response:
+    """Change the password. All other sessions end; keys stay."""
+    response = Response(status_code=204)
+
+    def change() -> None:
+        _change(body, owner, access, services)
+        renew_session(request, response, access, owner.session.id)
+
+    await services.hashing(change)
+    return response
+
+
+def _change(body: PasswordChange, owner: Owner, access: AccessControl, services: AccountServices) -> None:
+    accounts, now_ms = access.accounts, access.clock()
+    if accounts.credentials.password(owner.id) is None:
+        # There is none to ask for: the user signs in with a provider, lately enough.
+        access.require(owner.requester, Action.ACCOUNT_SECURITY, Account(owner.id), "such account")
+    elif body.old is None:
+        raise InvalidFields({"old": "the present password is missing"})
+    else:
+        confirm(owner, body.old, access, services)
+    check_new_password(services, owner.id, owner.name, body.new, "new")
+    hashed = services.passwords.hash(body.new)
+    accounts.credentials.set_password(owner.id, hashed, owner.actor, now_ms, keep_session=owner.session.id)
+    access.rights_changed()
+    for email in accounts.emails.of_user(owner.id):
+        if email.is_primary and email.verified_ms is not None:
+            services.mailer.send(messages.password_changed(owner.name), email.address, now_ms)

@@ -1,0 +1,93 @@
+"""`/account/second-factor`: codes of an authenticator app, and recovery codes."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.sign_in import totp_purpose
+from runvitals.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.errors import InvalidFields
+
+router = APIRouter()
+
+
+class Code(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: str = Field(min_length=6, max_length=12)
+
+
+@router.get("/account/second-factor", dependencies=[needs("account:read")])
+def second_factor(access: TheAccess, owner: TheOwner) -> Any:
+    """Whether the account has a second factor, and how many recovery codes are left."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    enabled = factor is not None and factor.confirmed_ms is not None
+    return {"enabled": enabled, "recovery_codes_left": credentials.recovery_codes_left(owner.id)}
+
+
+@router.post("/account/second-factor", dependencies=[needs("account:security")])
+def begin(
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """A new secret for an authenticator app. It is in use once a code of it was confirmed."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    if factor is not None and factor.confirmed_ms is not None:
+        raise HTTPException(409, "there is a second factor already; remove it first")
+    secret = new_totp_secret()
+    sealed = services.box.seal(secret, totp_purpose(owner.id))
+    credentials.begin_second_factor(owner.id, sealed, access.clock())
+    issuer = str(services.settings().get("name") or "runvitals")
+    text = base64.b32encode(secret).decode("ascii").rstrip("=")
+    return {"secret": text, "uri": totp_address(secret, owner.name, issuer)}
+
+
+@router.post("/account/second-factor/confirm", dependencies=[needs("account:security")])
+def confirm(
+    body: Code,
+    access: TheAccess,
+    services: TheServices,
+    owner: SignedInOwner,
+) -> Any:
+    """Turn the second factor on, by a code that the app shows. The recovery codes are shown once."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    if factor is None or factor.confirmed_ms is not None:
+        raise HTTPException(409, "no second factor is being set up")
+    step = services.sign_in.step_of(owner.id, body.code)
+    if step is None:
+        raise InvalidFields({"code": "this code is wrong; expected the one that the app shows now"})
+    codes = new_recovery_codes()
+    digests = [recovery_digest(code) for code in codes]
+    credentials.confirm_second_factor(owner.id, step, digests, owner.actor, access.clock())
+    return {"recovery_codes": codes}
+
+
+@router.delete("/account/second-factor", status_code=204, dependencies=[needs("account:security")])
+def remove(access: TheAccess, owner: SignedInOwner) -> None:
+    """Turn the second factor off. The recovery codes go with it."""
+    access.accounts.credentials.remove_second_factor(owner.id, owner.actor, access.clock())
+
+
+@router.post("/account/second-factor/recovery-codes", dependencies=[needs("account:security")])
+def replace_recovery_codes(access: TheAccess, owner: SignedInOwner) -> Any:
+    """New recovery codes. The old ones stop working."""
+    credentials = access.accounts.credentials
+    factor = credentials.second_factor(owner.id)
+    if factor is None or factor.confirmed_ms is None:
+        raise HTTPException(409, "there is no second factor")
+    codes = new_recovery_codes()
+    digests = [recovery_digest(code) for code in codes]
+    credentials.replace_recovery_codes(owner.id, digests, owner.actor, access.clock())
+    return {"recovery_codes": codes}

@@ -1,0 +1,67 @@
+"""`/users`: other users, as a requester may see them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.resources import Account
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import FILTERED, needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.own_account import TheOwner
+from runvitals.server.api.accounts.profile import shown_fields
+from runvitals.store.metadata.accounts.profiles import ProfileRow
+
+MAX_FOUND = 10
+
+router = APIRouter()
+
+
+@router.get("/users", dependencies=[needs(f"{FILTERED}user:read")])
+def search(
+    query: Annotated[str, Query(min_length=2, max_length=64, description="How a name begins.")],
+    access: TheAccess,
+    owner: TheOwner,
+) -> Any:
+    """Users by the beginning of their name or display name, those first with whom the requester shares a
+    team. E-mail addresses are neither searched nor shown."""
+    access.require(owner.requester, Action.USER_READ, Account(owner.id), "users")
+    found = access.accounts.users.search(query.strip(), owner.id, MAX_FOUND)
+    rows = [{"name": user.name, "display_name": user.display_name} for user in found]
+    return {"users": rows, "total": len(rows), "next": None}
+
+
+@router.get("/users/{user}", dependencies=[needs("user:read")])
+def profile(user: str, requester: TheRequester, access: TheAccess) -> Any:
+    """The profile of a user."""
+    row = access.accounts.users.by_name(user)
+    if row.state == "unverified":
+        access.hide(requester, f"user {user!r}")
+    found = access.accounts.profiles.get(row.id)
+    return {
+        "kind": "user",
+        "name": row.name,
+        **shown_fields(found),
+        "state": row.state,
+        "created_ms": row.created_ms,
+        "teams": _teams(access, requester, found),
+        "may": ["account:update"] if requester.user_id == row.id else [],
+    }
+
+
+def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> list[dict[str, str]]:
+    """The teams of a user that the requester may see; if the user hides them, those that both are in."""
+    accounts, now_ms = access.accounts, access.clock()
+    theirs = [team for team, _, _ in accounts.teams.of_user(profile.user_id, now_ms)]
+    if profile.fields.get("hide_teams"):
+        own = requester.user_id
+        shared = {team.id for team, _, _ in accounts.teams.of_user(own, now_ms)} if own is not None else set()
+        theirs = [team for team in theirs if team.id in shared]
+    return [
+        {"name": team.name, "display_name": team.display_name}
+        for team in theirs
+        if access.may(requester, Action.TEAM_PROFILE, access.directory.entity(team.id))
+    ]
