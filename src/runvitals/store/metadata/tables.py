@@ -24,11 +24,16 @@ from sqlalchemy import (
     text,
 )
 
-from runvitals.store.metadata.accounts import content_tables
+from runvitals.store.metadata.accounts import content_tables, sign_on_tables
 from runvitals.store.metadata.accounts import tables as account_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
-__all__ = ["account_tables", "content_tables", "metadata"]  # foreign keys name tables of accounts
+__all__ = [
+    "account_tables",
+    "content_tables",
+    "metadata",
+    "sign_on_tables",
+]  # foreign keys name tables of accounts
 
 
 def _of_run(primary_key: bool = False) -> Column[int]:

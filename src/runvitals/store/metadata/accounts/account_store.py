@@ -17,9 +17,12 @@ from runvitals.store.metadata.accounts.grants import (
     service_grants,
     user_grants,
 )
+from runvitals.store.metadata.accounts.group_memberships import GroupMembershipTable
 from runvitals.store.metadata.accounts.guest_links import GuestLinkTable
 from runvitals.store.metadata.accounts.invitations import InvitationTable
+from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerTable
 from runvitals.store.metadata.accounts.keys import KeyTable
+from runvitals.store.metadata.accounts.logins import LoginTable
 from runvitals.store.metadata.accounts.members import MemberTable
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeTokenTable
 from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
@@ -41,7 +44,7 @@ class AccountStore:
     Attributes:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
             service_accounts, keys, invitations, project_members, guest_links, settings, audit, outgoing_mail,
-            pictures: the tables, by what they hold.
+            pictures, logins, group_memberships, jwt_issuers: the tables, by what they hold.
     """
 
     def __init__(self, database: Database) -> None:
@@ -65,6 +68,9 @@ class AccountStore:
         self.audit = AuditTable(database)
         self.outgoing_mail = OutgoingMailTable(database)
         self.pictures = PictureTable(database)
+        self.logins = LoginTable(database)
+        self.group_memberships = GroupMembershipTable(database)
+        self.jwt_issuers = JwtIssuerTable(database)
 
     def generation(self) -> int:
         """A number that every change of rights raises."""

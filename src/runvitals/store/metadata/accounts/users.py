@@ -9,7 +9,7 @@ from sqlalchemy import Connection, case, delete, func, insert, or_, select, upda
 
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.store.errors import LastAdministrator, UnknownAccount
-from runvitals.store.metadata.accounts import tables
+from runvitals.store.metadata.accounts import sign_on_tables, tables
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
 from runvitals.store.metadata.accounts.entities import claim_name
@@ -30,6 +30,9 @@ _PERSONAL = (
     tables.device_login,
     tables.email,
     tables.api_key,
+    sign_on_tables.login,
+    sign_on_tables.login_offer,
+    sign_on_tables.sign_in_attempt,
     tables.membership,
     tables.project_member,
 )

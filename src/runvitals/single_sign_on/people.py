@@ -1,0 +1,133 @@
+"""Who signed in at a provider: the ID token of OpenID Connect, the calls of GitHub."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from runvitals.model.account_names import address_key
+from runvitals.model.names import plain_text
+from runvitals.single_sign_on.discovery import Discovery, IssuerMetadata, ProviderFailed
+from runvitals.single_sign_on.providers import GITHUB, Provider
+from runvitals.single_sign_on.tokens import Claims, InvalidToken, checked_audience, verified_claims
+from runvitals.store.metadata.accounts.logins import Identity
+
+_MAX_SUBJECT: Final = 255
+_MAX_TEXT: Final = 200
+_MAX_GROUPS: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who signed in. `groups`: None if the provider says nothing about groups."""
+
+    identity: Identity
+    user_name: str
+    display_name: str
+    groups: tuple[str, ...] | None
+
+
+def oidc_person(
+    provider: Provider,
+    discovery: Discovery,
+    metadata: IssuerMetadata,
+    tokens: Mapping[str, Any],
+    nonce: str,
+    now_s: float,
+) -> Person:
+    """
+    Raises:
+        InvalidToken: the ID token is not what was asked for.
+        ProviderFailed: the provider cannot be asked.
+    """
+    token = tokens.get("id_token")
+    if not isinstance(token, str):
+        raise InvalidToken("there is no ID token; is `openid` among the scopes?")
+    claims = verified_claims(token, lambda refresh: discovery.keys(provider.issuer, refresh), now_s)
+    _check_id_token(claims, provider, nonce)
+    claims = _with_userinfo(claims, discovery, metadata, tokens.get("access_token"))
+    subject = claims.get("sub")
+    if not isinstance(subject, str) or not subject.isprintable() or not 1 <= len(subject) <= _MAX_SUBJECT:
+        raise InvalidToken("the subject is missing or too long")
+    verified = claims.get("email_verified") in (True, "true")  # some providers write it as a text
+    address = _address(claims.get("email")) if verified else None
+    user_name = _text(claims.get("preferred_username")) or (address or "").partition("@")[0]
+    label = _text(claims.get("email")) or user_name or subject
+    identity = Identity(provider.id, provider.issuer, subject, label, address)
+    return Person(identity, user_name, _text(claims.get("name")), _groups(claims, provider.group_claim))
+
+
+def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str, Any]) -> Person:
+    """
+    Raises:
+        ProviderFailed: GitHub cannot be asked, or answers something else.
+    """
+    token = tokens.get("access_token")
+    if not isinstance(token, str):
+        raise ProviderFailed("GitHub gave no access token")
+    api = "https://api.github.com" if provider.issuer == GITHUB else f"{provider.issuer}/api/v3"
+    user = discovery.json(f"{api}/user", token)
+    number, name = user.get("id"), _text(user.get("login"))
+    if type(number) is not int or not name:
+        raise ProviderFailed("the answer of GitHub has no id")
+    address = _github_address(discovery.json_value(f"{api}/user/emails", token))
+    identity = Identity(provider.id, provider.issuer, str(number), name, address)
+    return Person(identity, name, _text(user.get("name")), None)
+
+
+def _check_id_token(claims: Claims, provider: Provider, nonce: str) -> None:
+    if claims.get("iss") != provider.issuer:
+        raise InvalidToken("the ID token is of another issuer")
+    if not checked_audience(claims, provider.client_id):
+        raise InvalidToken("the ID token is for another client")
+    party = claims.get("azp")
+    several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
+    if party != provider.client_id and (several or party is not None):
+        raise InvalidToken("the ID token was issued to another client")
+    given = claims.get("nonce")
+    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
+        raise InvalidToken("the ID token is of another sign-in: the nonce differs")
+
+
+def _with_userinfo(
+    claims: Claims, discovery: Discovery, metadata: IssuerMetadata, access_token: object
+) -> Claims:
+    """The claims of the ID token, and those that the provider only tells when it is asked for them."""
+    if "email" in claims or metadata.userinfo_endpoint is None or not isinstance(access_token, str):
+        return claims
+    told = discovery.json(metadata.userinfo_endpoint, access_token)
+    if told.get("sub") != claims.get("sub"):
+        raise InvalidToken("the user information is about someone else")
+    return {**told, **claims}
+
+
+def _github_address(answer: object) -> str | None:
+    """The primary address that GitHub has verified."""
+    for entry in answer if isinstance(answer, list) else ():
+        if isinstance(entry, dict) and entry.get("verified") is True and entry.get("primary") is True:
+            return _address(entry.get("email"))
+    return None
+
+
+def _address(value: object) -> str | None:
+    text = _text(value)
+    try:
+        address_key(text)
+    except ValueError:
+        return None
+    return text
+
+
+def _text(value: object) -> str:
+    return " ".join(plain_text(value).split())[:_MAX_TEXT] if isinstance(value, str) else ""
+
+
+def _groups(claims: Claims, name: str | None) -> tuple[str, ...] | None:
+    if name is None:
+        return None
+    value = claims.get(name, [])
+    if not isinstance(value, list):
+        raise InvalidToken(f"the claim {name} is not a list of groups")
+    return tuple(group for group in value[:_MAX_GROUPS] if isinstance(group, str))

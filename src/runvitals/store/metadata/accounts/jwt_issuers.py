@@ -1,0 +1,173 @@
+"""Services whose tokens (JWT) are accepted instead of keys, and who service accounts are there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select, update
+
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.sign_on_tables import external_identity, jwt_issuer
+from runvitals.store.metadata.accounts.tables import service_account
+from runvitals.store.metadata.database import Database, put_rows
+from runvitals.store.metadata.text import checked_name
+
+MAX_NAME = 64
+MAX_URL = 500
+MAX_SUBJECT = 500
+
+
+@dataclass(frozen=True, slots=True)
+class JwtIssuerRow:
+    """A service that issues tokens. `audience`: what its tokens for this server are issued for."""
+
+    id: int
+    name: str
+    url: str
+    audience: str
+    enabled: bool
+    created_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalIdentity:
+    """Who a service account is at an issuer."""
+
+    service_account_id: int
+    issuer_id: int
+    subject: str
+
+
+_ISSUERS = select(*[jwt_issuer.c[name] for name in JwtIssuerRow.__dataclass_fields__])
+
+
+class JwtIssuerTable:
+    """The tables of issuers and of identities there."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[JwtIssuerRow]:
+        """All issuers."""
+        with self._database.read() as connection:
+            return [
+                JwtIssuerRow(**row._asdict())
+                for row in connection.execute(_ISSUERS.order_by(jwt_issuer.c.id))
+            ]
+
+    def by_url(self, url: str) -> JwtIssuerRow | None:
+        """The enabled issuer with this URL, which is compared exactly; None if there is none."""
+        with self._database.read() as connection:
+            row = connection.execute(_ISSUERS.where(jwt_issuer.c.url == url, jwt_issuer.c.enabled)).first()
+        return None if row is None else JwtIssuerRow(**row._asdict())
+
+    def create(self, name: str, url: str, audience: str, by: Actor, now_ms: int) -> JwtIssuerRow:
+        """Accept the tokens of an issuer. Whoever calls this has checked that the URL may be fetched.
+
+        Raises:
+            ValueError: an invalid name or audience.
+            NameTaken: there is an issuer with this URL.
+        """
+        values = {
+            "name": checked_name("issuer", name.strip(), MAX_NAME),
+            "url": checked_name("URL of an issuer", url, MAX_URL),
+            "audience": checked_name("audience", audience.strip(), MAX_URL),
+            "enabled": True,
+            "created_ms": now_ms,
+        }
+
+        def work(connection: Connection) -> JwtIssuerRow:
+            mine = _ISSUERS.where(jwt_issuer.c.url == url)
+            if connection.execute(mine).first() is not None:
+                raise NameTaken("there is already an issuer with this URL")
+            connection.execute(insert(jwt_issuer).values(values))
+            record(
+                connection, now_ms, by, "issuer.create", target=url, after={"audience": values["audience"]}
+            )
+            return JwtIssuerRow(**connection.execute(mine).one()._asdict())
+
+        return self._database.write(work)
+
+    def set_enabled(self, issuer_id: int, enabled: bool, by: Actor, now_ms: int) -> None:
+        """
+        Raises:
+            UnknownAccount: there is no such issuer.
+        """
+
+        def work(connection: Connection) -> None:
+            row = _issuer(connection, issuer_id)
+            connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(enabled=enabled))
+            record(connection, now_ms, by, "issuer.update", target=row.url, after={"enabled": enabled})
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def delete(self, issuer_id: int, by: Actor, now_ms: int) -> None:
+        """
+        Raises:
+            ValueError: service accounts sign in with it.
+            UnknownAccount: there is no such issuer.
+        """
+
+        def work(connection: Connection) -> None:
+            row = _issuer(connection, issuer_id)
+            used = select(external_identity.c.issuer_id).where(external_identity.c.issuer_id == issuer_id)
+            if connection.execute(used).first() is not None:
+                raise ValueError("service accounts use this issuer; delete them first, or disable the issuer")
+            connection.execute(delete(jwt_issuer).where(jwt_issuer.c.id == issuer_id))
+            record(connection, now_ms, by, "issuer.delete", target=row.url)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def assign(self, service_account_id: int, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
+        """Let whoever has this subject at an issuer act as a service account.
+
+        Raises:
+            ValueError: an invalid subject.
+            NameTaken: another service account has it.
+            UnknownAccount: there is no such issuer.
+        """
+        subject = checked_name("subject", subject, MAX_SUBJECT)
+        values = {"service_account_id": service_account_id, "issuer_id": issuer_id, "subject": subject}
+
+        def work(connection: Connection) -> None:
+            row = _issuer(connection, issuer_id)
+            theirs = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
+            owner = connection.execute(select(external_identity.c.service_account_id).where(*theirs)).scalar()
+            if owner not in (None, service_account_id):
+                raise NameTaken("another service account has this subject")
+            put_rows(connection, external_identity, [values])
+            about = {"issuer": row.url, "subject": subject}
+            record(
+                connection, now_ms, by, "service_account.update", target=str(service_account_id), after=about
+            )
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def identities(self) -> list[ExternalIdentity]:
+        """Who service accounts are at issuers."""
+        columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
+        with self._database.read() as connection:
+            return [ExternalIdentity(**row._asdict()) for row in connection.execute(select(*columns))]
+
+    def service_account(self, issuer_id: int, subject: str) -> int | None:
+        """The id of the living service account with a subject at an issuer; None if there is none."""
+        living = (service_account.c.deleted_ms.is_(None), service_account.c.disabled_ms.is_(None))
+        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
+        found = select(service_account.c.id).join(
+            external_identity, external_identity.c.service_account_id == service_account.c.id
+        )
+        with self._database.read() as connection:
+            account_id = connection.execute(found.where(*mine, *living)).scalar()
+        return None if account_id is None else int(account_id)
+
+
+def _issuer(connection: Connection, issuer_id: int) -> JwtIssuerRow:
+    row = connection.execute(_ISSUERS.where(jwt_issuer.c.id == issuer_id)).first()
+    if row is None:
+        raise UnknownAccount("there is no such issuer")
+    return JwtIssuerRow(**row._asdict())

@@ -1,0 +1,91 @@
+"""Signing in by GitHub, and by GitHub Enterprise."""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any
+
+import pytest
+
+from runvitals.single_sign_on.sign_on import Outcome, Refused, SignedIn, SingleSignOn
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from tests.outbound.site import Site
+from tests.single_sign_on.conftest import Configure
+from tests.single_sign_on.provider import answer
+
+GITHUB = {"id": "github", "label": "GitHub", "kind": "github", "client_id": "abc", "client_secret": "hush"}
+EMAILS = [
+    {"email": "other@lab.example", "verified": True, "primary": False},
+    {"email": "ada@lab.example", "verified": True, "primary": True},
+]
+
+
+def _serve(site: Site, prefix: str = "", emails: object = EMAILS, user: object = None) -> None:
+    site.answers |= {
+        "/login/oauth/access_token": answer({"access_token": "gho_x", "token_type": "bearer", "scope": ""}),
+        f"{prefix}/user": answer(user or {"id": 7, "login": "Ada-L", "name": "Ada L."}),
+        f"{prefix}/user/emails": answer(emails),
+    }
+
+
+def _sign_in(sso: SingleSignOn, issuer: str = "https://github.com") -> Outcome:
+    begun = sso.start("github")
+    assert begun.url.startswith(f"{issuer}/login/oauth/authorize?")
+    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
+    assert asked["scope"] == "read:user user:email"
+    return sso.finish("github", {"code": "c", "state": asked["state"]}, begun.cookie)
+
+
+def test_github(configure: Configure, site: Site, accounts: AccountStore) -> None:
+    _serve(site)
+    sso = configure(GITHUB | {"auto_create": ["lab.example"]})
+    outcome = _sign_in(sso)
+    assert isinstance(outcome, SignedIn)
+    user = accounts.users.get(outcome.user_id)
+    assert (user.name, user.display_name, user.created_via) == ("ada-l", "Ada L.", "github")
+    assert [row.address for row in accounts.emails.of_user(user.id)] == ["ada@lab.example"]
+    (login,) = accounts.logins.of_user(user.id)
+    assert (login.issuer, login.subject, login.label) == ("https://github.com", "7", "Ada-L")
+    form = dict(
+        urllib.parse.parse_qsl(
+            site.bodies[[path for path, _ in site.requests].index("/login/oauth/access_token")].decode()
+        )
+    )
+    assert (form["client_id"], form["client_secret"], form["code"]) == ("abc", "hush", "c")
+    assert len(form["code_verifier"]) >= 43
+    bearers = [headers.get("Authorization") for path, headers in site.requests if path.startswith("/user")]
+    assert bearers == ["Bearer gho_x"] * 2
+
+
+def test_github_enterprise(configure: Configure, site: Site) -> None:
+    _serve(site, "/api/v3")
+    sso = configure(GITHUB | {"issuer": "https://ghe.example/", "auto_create": True})
+    assert isinstance(_sign_in(sso, "https://ghe.example"), SignedIn)
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+@pytest.mark.parametrize(
+    "emails",
+    [
+        [],
+        [{"email": "ada@lab.example", "verified": False, "primary": True}],
+        [{"email": "ada@lab.example", "verified": True, "primary": False}],
+        [{"email": 7, "verified": True, "primary": True}, "x"],
+        {"message": "Not Found"},
+    ],
+)
+def test_addresses_that_are_not_verified_do_not_count(
+    configure: Configure, site: Site, emails: object
+) -> None:
+    _serve(site, emails=emails)
+    sso = configure(GITHUB | {"auto_create": ["lab.example"]})
+    assert _sign_in(sso) == Refused("no_account", "/")
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+@pytest.mark.parametrize(
+    "user", [{"login": "ada"}, {"id": "7", "login": "ada"}, {"id": True, "login": "a"}, {"id": 7}]
+)
+def test_answers_without_an_id_are_refused(configure: Configure, site: Site, user: dict[str, Any]) -> None:
+    _serve(site, user=user)
+    assert _sign_in(configure(GITHUB | {"auto_create": True})) == Refused("provider", "/")

@@ -1,0 +1,145 @@
+"""Tokens that programs show instead of a key."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from runvitals.single_sign_on.discovery import Discovery
+from runvitals.single_sign_on.service_tokens import CACHED_MS, ServiceTokens, looks_like_token
+from runvitals.store.errors import NameTaken
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.outbound.site import Site
+from tests.single_sign_on.conftest import T0, Clocks
+from tests.single_sign_on.provider import Idp, sign
+
+ISSUER = "https://idp.example"
+SUBJECT = "repo:lab/vision:ref:refs/heads/main"
+HEADER = {"alg": "RS256", "kid": "rsa"}
+
+
+def _token(**changes: Any) -> str:
+    header = changes.pop("header", HEADER)
+    now_s = T0 / 1000
+    claims = {"iss": ISSUER, "aud": "runs", "sub": SUBJECT, "iat": now_s, "exp": now_s + 600, **changes}
+    return sign({name: value for name, value in claims.items() if value is not None}, header)
+
+
+@pytest.fixture
+def tokens(metadata_store: MetadataStore, site: Site, idp: Idp, clocks: Clocks) -> ServiceTokens:
+    discovery = Discovery(site.fetcher(), clocks.monotonic)
+    return ServiceTokens(metadata_store, discovery, clocks.wall_ms)
+
+
+@pytest.fixture
+def robot(accounts: AccountStore) -> int:
+    """A service account with that subject."""
+    team = accounts.teams.create("vision", CLI, T0)
+    account = accounts.service_accounts.create("ci", team.id, CLI, T0)
+    issuer = accounts.jwt_issuers.create("GitHub Actions", ISSUER, "runs", CLI, T0)
+    accounts.jwt_issuers.assign(account.id, issuer.id, SUBJECT, CLI, T0)
+    return account.id
+
+
+def test_a_token_is_a_service_account(tokens: ServiceTokens, robot: int) -> None:
+    assert tokens.account(_token()) == robot
+    assert tokens.account(_token(aud=["other", "runs"])) == robot
+    assert tokens.account(_token(header={"alg": "ES256", "kid": "ec"})) == robot
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"sub": "repo:lab/vision:ref:refs/heads/other"},
+        {"sub": SUBJECT.upper()},
+        {"sub": None},
+        {"sub": ["x"]},
+        {"aud": "other"},
+        {"aud": None},
+        {"iss": "https://other.example"},
+        {"iss": f"{ISSUER}/"},
+        {"iss": None},
+        {"iss": 7},
+        {"exp": T0 / 1000 - 61},
+        {"exp": T0 / 1000 + 25 * 3600},
+        {"exp": None},
+        {"iat": T0 / 1000 + 61},
+        {"nbf": T0 / 1000 + 61},
+        {"header": {"alg": "none"}},
+        {"header": {"alg": "HS256", "kid": "rsa"}},
+        {"header": {"alg": "PS256", "kid": "rsa"}},
+    ],
+)
+def test_tokens_that_prove_nothing(
+    tokens: ServiceTokens, robot: int, changes: dict[str, Any], site: Site
+) -> None:
+    assert tokens.account(_token(**changes)) is None
+
+
+@pytest.mark.parametrize("kind", ["sqlite"])
+@pytest.mark.parametrize(
+    "text", ["", "rvt-abc", "a.b.c", "eyJ.e30.x", "é", "eyJ" + "x" * 20_000, "..", "[].[].[]"]
+)
+def test_what_is_no_token(tokens: ServiceTokens, robot: int, text: str) -> None:
+    assert tokens.account(text) is None
+
+
+def test_unknown_issuers_are_never_asked(tokens: ServiceTokens, robot: int, site: Site) -> None:
+    assert tokens.account(_token(iss="https://other.example")) is None
+    assert site.reached == []
+
+
+def test_what_is_disabled_is_noticed_after_a_few_seconds(
+    tokens: ServiceTokens, robot: int, accounts: AccountStore, clocks: Clocks
+) -> None:
+    (issuer,) = accounts.jwt_issuers.all()
+    for disable, enable in (
+        (
+            lambda: accounts.jwt_issuers.set_enabled(issuer.id, False, CLI, T0),
+            lambda: accounts.jwt_issuers.set_enabled(issuer.id, True, CLI, T0),
+        ),
+        (
+            lambda: accounts.service_accounts.set_disabled(robot, True, CLI, T0),
+            lambda: accounts.service_accounts.set_disabled(robot, False, CLI, T0),
+        ),
+    ):
+        assert tokens.account(_token()) == robot
+        disable()
+        clocks.now_ms += CACHED_MS
+        assert tokens.account(_token()) is None
+        enable()
+        assert tokens.account(_token()) == robot
+
+
+def test_a_cached_token_expires(tokens: ServiceTokens, robot: int, clocks: Clocks) -> None:
+    token = _token(exp=T0 / 1000 - 58)
+    assert tokens.account(token) == robot
+    clocks.now_ms += 2000
+    assert tokens.account(token) is None
+
+
+def test_a_subject_belongs_to_one_account(accounts: AccountStore, robot: int) -> None:
+    (issuer,) = accounts.jwt_issuers.all()
+    team = accounts.teams.create("speech", CLI, T0)
+    other = accounts.service_accounts.create("ci", team.id, CLI, T0)
+    with pytest.raises(NameTaken):
+        accounts.jwt_issuers.assign(other.id, issuer.id, SUBJECT, CLI, T0)
+    with pytest.raises(NameTaken):
+        accounts.jwt_issuers.create("again", ISSUER, "runs", CLI, T0)
+    with pytest.raises(ValueError, match="service accounts use this issuer"):
+        accounts.jwt_issuers.delete(issuer.id, CLI, T0)
+    accounts.jwt_issuers.assign(robot, issuer.id, "another", CLI, T0)
+    accounts.jwt_issuers.assign(other.id, issuer.id, SUBJECT, CLI, T0)
+    assert {row.service_account_id: row.subject for row in accounts.jwt_issuers.identities()} == {
+        robot: "another",
+        other.id: SUBJECT,
+    }
+
+
+def test_keys_are_told_apart_cheaply() -> None:
+    assert looks_like_token(_token())
+    assert not looks_like_token("rvt-0123456789")
