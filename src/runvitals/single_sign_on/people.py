@@ -51,7 +51,8 @@ def oidc_person(
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject.isprintable() or not 1 <= len(subject) <= _MAX_SUBJECT:
         raise InvalidToken("the subject is missing or too long")
-    verified = claims.get("email_verified") in (True, "true")  # some providers write it as a text
+    given = claims.get("email_verified")
+    verified = given is True or given == "true"  # some providers write it as a text
     address = _address(claims.get("email")) if verified else None
     user_name = _text(claims.get("preferred_username")) or (address or "").partition("@")[0]
     label = _text(claims.get("email")) or user_name or subject
