@@ -69,8 +69,8 @@ def configure(metadata_store: MetadataStore, site: Site, clocks: Clocks) -> Conf
     box = SecretBox({"k": bytes(32)})
 
     def build(*more: Mapping[str, Any], **values: object) -> SingleSignOn:
-        lab = {"id": "lab", "label": "Lab", "kind": "oidc", "issuer": "https://idp.example"}
-        lab |= {"client_id": CLIENT, "client_secret": SECRET, **values}
+        lab: dict[str, Any] = {"id": "lab", "label": "Lab", "kind": "oidc", "issuer": "https://idp.example"}
+        lab |= {"client_id": CLIENT, "client_secret": SECRET} | values
         settings = metadata_store.accounts.settings
         stored = stored_providers([lab, *more], [], box)
         settings.put({"providers": stored}, CLI, T0, secret=frozenset(("providers",)))
