@@ -33,6 +33,7 @@ class FakeRuntime:
         self.lists = lists
         self.requested: list[str] = []
         self.before: Callable[[], None] = lambda: None
+        self.status: grpc.StatusCode | None = None  # of every response to GetRuntimeMetric
         self._server = grpc.server(futures.ThreadPoolExecutor(2))
         methods = {
             name: grpc.unary_unary_rpc_method_handler(method)
@@ -48,6 +49,8 @@ class FakeRuntime:
 
     def _get(self, request: bytes, context: grpc.ServicerContext) -> bytes:
         self.before()
+        if self.status is not None:
+            context.abort(self.status, "")
         ((_, _, name),) = list(fields(request))
         assert isinstance(name, bytes)
         text = name.decode()

@@ -7,6 +7,7 @@ import socket
 import threading
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from runvitals.collectors.base import Scope, Tick
@@ -295,6 +296,15 @@ def test_a_hanging_program_is_reported(
     assert not hanging.is_set()
     assert "did not respond within 0.2 s" in collector.absent["runtime"]
     collector.close()
+
+
+def test_a_program_whose_clock_ends_the_wait_first_is_reported_too(
+    runtime: FakeRuntime, open_tpu: Open
+) -> None:
+    runtime.status = grpc.StatusCode.DEADLINE_EXCEEDED
+    collector = open_tpu(runtime.port)
+    assert sample(collector, 1.0) == {}
+    assert "did not respond within 2 s" in collector.absent["runtime"]
 
 
 def test_facts_about_the_hosts_chips(tmp_path: Path, runtime: FakeRuntime, open_tpu: Open) -> None:

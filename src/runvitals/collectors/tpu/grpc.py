@@ -34,7 +34,7 @@ _LONGEST_BLOCK = 64 << 10
 _LAST_STREAM = (1 << 31) - 1
 
 # The gRPC statuses that are distinguished here.
-OK, NOT_FOUND, UNIMPLEMENTED = 0, 5, 12
+OK, DEADLINE_EXCEEDED, NOT_FOUND, UNIMPLEMENTED = 0, 4, 5, 12
 
 
 class GrpcError(Exception):
@@ -96,8 +96,11 @@ class GrpcConnection:
                 self._connect()
             return self._send_request(method, message)
         except TimeoutError:
-            self.close()
-            raise GrpcError(f"port {self.port} did not respond within {self.timeout_s:g} s") from None
+            raise self._timed_out() from None
+        except GrpcRejected as error:
+            if error.status == DEADLINE_EXCEEDED:  # the server knows our deadline, and its clock was ahead
+                raise self._timed_out() from None
+            raise
         except ConnectionRefusedError:
             self.close()
             raise NotListening(f"port {self.port} is closed") from None
@@ -110,6 +113,10 @@ class GrpcConnection:
         except GrpcError as error:
             self.close()
             raise GrpcError(f"port {self.port} {error}") from None
+
+    def _timed_out(self) -> GrpcError:
+        self.close()
+        return GrpcError(f"port {self.port} did not respond within {self.timeout_s:g} s")
 
     def close(self) -> None:
         if self._socket is not None:
