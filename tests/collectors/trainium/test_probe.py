@@ -48,7 +48,7 @@ def test_without_devices_the_collector_is_not_imported(tmp_path: Path, programs:
         "from runvitals.collectors.base import Absent, Scope\n"
         "from runvitals.collectors.trainium import probe\n"
         f"try: probe.probe(Scope(host_root={str(tmp_path)!r}))\n"
-        "except Absent: print(sorted(name for name in sys.modules if 'neuron' in name))\n"
+        "except Absent: print(sorted(name for name in sys.modules if 'trainium' in name))\n"
     )
     output = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, check=True)
     assert output.stdout.decode().strip() == str(
