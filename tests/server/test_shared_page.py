@@ -15,7 +15,7 @@ from runvitals.server.http.serve import Server, listen
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import SectionUpdate, WriterEnd, WriterRegistration
 from tests.patience import PATIENCE_S
-from tests.query.journals import Training
+from tests.query.journals import Monitor, Training
 from tests.server.browser import Browser
 from tests.server.stored_runs import StoredServer
 from tests.server.test_build import hook  # noqa: F401
@@ -253,6 +253,14 @@ def test_a_rejection_is_shown_in_the_dialog(serve: Serve, server: StoredServer, 
     page.complaints.clear()
 
 
+NUMBERS_ARE_ON_ONE_LINE = """
+    [...document.querySelectorAll('tbody tr')].every((row) => {
+      const numbers = [...row.querySelectorAll('td.number')].filter((cell) => cell.offsetParent);
+      return new Set(numbers.map((cell) => cell.offsetTop)).size === 1;
+    })
+"""
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_is_wider_than_a_phone(
     serve: Serve, server: StoredServer, tmp_path: Path, dark: bool
@@ -260,7 +268,10 @@ def test_nothing_is_wider_than_a_phone(
     many_runs(server, 120)
     Training(tmp_path, "bin").end("finished", exit_code=0)
     live_run(tmp_path, 5, name="a-name-without-any-place-to-break-it-" * 3)
-    for run in ("abc", "bin"):
+    busy = Monitor(tmp_path, "busy", start_ms=now_ms() - 4_790_000)
+    busy.sample(now_ms(), {"cpu": 100.0, "memory_percent": 100.0, "gpu.0.gpu": 100.0})
+    busy.end(now_ms(), "finished")
+    for run in ("abc", "bin", "busy"):
         server.take(tmp_path, run)
     server.request("DELETE", "/api/v1/runs/bin", json={})
     page = serve()
@@ -269,6 +280,7 @@ def test_nothing_is_wider_than_a_phone(
         page.open(view)
         page.wait("document.querySelector('tbody tr')")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
+        assert page.evaluate(NUMBERS_ARE_ON_ONE_LINE)
     page.open("/runs/abc")
     for button in ("Stop", "Edit", "Delete"):
         click(page, ".actions button", button)

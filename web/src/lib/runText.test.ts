@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandText, gitText, isStopping, machineRows, missing, rows, terminalText, why } from './runText';
+import { commandText, gitText, isStopping, known, machineRows, missing, rows, terminalText, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -42,9 +42,25 @@ it('rows are dotted names with texts', () => {
   ]);
 });
 
+it('numbers have six digits, and the exact value beside them', () => {
+  expect(rows({ loss: 0.12345678901234568, seed: 1234567890, lr: [0.1, 0.30000000000000004] })).toEqual([
+    ['loss', '0.123457', '0.12345678901234568'],
+    ['seed', '1234567890'],
+    ['lr', '0.1, 0.3', '[0.1,0.30000000000000004]'],
+  ]);
+});
+
+it('settings that are not set and facts that are not known are left out', () => {
+  expect(known({ server: null, project: 'digits', gpu: { name: null, count: 0 } })).toEqual({
+    project: 'digits',
+    gpu: { count: 0 },
+  });
+  expect(machineRows({ cpu: { model: null, count: 4 } })).toEqual([['cpu.count', '4']]);
+});
+
 it('bytes of a machine are in readable units', () => {
   expect(machineRows({ memory: { total_bytes: 25_276_514_304 }, bytes: 'many' })).toEqual([
-    ['memory.total_bytes', '23.5 GiB'],
+    ['memory.total_bytes', '23.5 GiB', '25276514304'],
     ['bytes', 'many'],
   ]);
   expect(machineRows({ command: ['python', 'train.py', '--note', 'two words'] })).toEqual([

@@ -65,26 +65,40 @@ export function missing(sources: Record<string, Record<string, Source>>): Missin
   return found;
 }
 
-/** A JSON object as rows of dotted names and texts. */
-export function rows(value: Record<string, Json>, prefix = ''): [string, string][] {
-  return Object.entries(value).flatMap(([name, item]): [string, string][] => {
+/** A name, a text, and the exact value if the text is rounded. */
+export type Row = readonly [name: string, text: string, exact?: string];
+
+/** A JSON object as rows with dotted names. */
+export function rows(value: Record<string, Json>, prefix = ''): Row[] {
+  return Object.entries(value).flatMap(([name, item]): Row[] => {
     if (item !== null && typeof item === 'object' && !Array.isArray(item)) return rows(item, `${prefix}${name}.`);
     if (Array.isArray(item) && item.some((one) => one !== null && typeof one === 'object')) {
       return item.flatMap((one, i) => rows({ [String(i)]: one }, `${prefix}${name}.`));
     }
-    return [[prefix + name, jsonText(item)]];
+    const [text, exact] = [jsonText(item), JSON.stringify(item)];
+    return [isRounded(item) ? [prefix + name, text, exact] : [prefix + name, text]];
   });
 }
+
+/** A JSON object without the fields that are null: facts and settings that are not known or not set. */
+export function known(value: Record<string, Json>): Record<string, Json> {
+  const fields = Object.entries(value).filter(([, item]) => item !== null);
+  return Object.fromEntries(fields.map(([name, item]) => [name, isObject(item) ? known(item) : item]));
+}
+
+const isObject = (value: Json): value is Record<string, Json> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value);
 
 const isTextList = (value: Json | undefined): value is string[] => Array.isArray(value) && value.every((one) => typeof one === 'string');
 
 /** Rows of a machine's facts: bytes in readable units, the command as a shell shows it. */
-export function machineRows(facts: Record<string, Json>): [string, string][] {
+export function machineRows(facts: Record<string, Json>): Row[] {
   const { command, ...others } = facts;
   const shown = isTextList(command) ? { ...others, command: commandText(command) } : facts;
-  return rows(shown).map(([name, text]) =>
-    /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes')] : [name, text],
-  );
+  return rows(known(shown)).map((row): Row => {
+    const [name, text] = row;
+    return /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes'), text] : row;
+  });
 }
 
 /** `main 63651d03ad, with changes`, as far as they are known. */
@@ -95,10 +109,18 @@ export function gitText(git: Json | undefined): string {
   return where.join(' ') + (dirty === true && where.length ? ', with changes' : '');
 }
 
+const DIGITS = 6;
+const roundedNumber = (value: number): number => (Number.isInteger(value) ? value : Number(value.toPrecision(DIGITS)));
+
+function isRounded(value: Json): boolean {
+  if (Array.isArray(value)) return value.some(isRounded);
+  return typeof value === 'number' && roundedNumber(value) !== value;
+}
+
 function jsonText(value: Json): string {
   if (value === null) return 'null';
   if (Array.isArray(value)) return value.map(jsonText).join(', ');
-  return String(value);
+  return String(typeof value === 'number' ? roundedNumber(value) : value);
 }
 
 /** A command line, quoted for a shell. */
