@@ -17,10 +17,12 @@ from benchmarks.overhead import machine
 RESULTS = Path(__file__).with_name("RESULTS.md")
 TITLES = {
     "collectors": "Collectors",
+    "sources": "Sources",
     "journal": "Journal",
     "overhead": "Overhead",
     "cloudwatch": "CloudWatch",
     "destinations": "Destinations",
+    "backlog": "Backlog",
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "store": "Store",
