@@ -1,4 +1,4 @@
-"""A cost in the documentation can be measured again: its paragraph names the benchmark or links to the results."""
+"""A cost in the documentation can be measured again: its paragraph names or links the benchmark."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
+from runvitals.server.api.component_names import use_plain_names
 from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.live.feed import RunFeeds
@@ -72,6 +73,7 @@ def application(
         docs_url=None,  # both of these pages load scripts from a CDN
         redoc_url=None,
     )
+    use_plain_names(app)
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)

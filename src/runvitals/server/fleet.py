@@ -8,7 +8,7 @@ from runvitals.buckets import Buckets, Grid, combine, reduce
 from runvitals.metrics import DEFINITIONS
 from runvitals.query.series import Series
 from runvitals.server.local.journal_run import within
-from runvitals.server.run_library import FleetSeries
+from runvitals.server.run_library import AggregatedSeries
 from runvitals.store.samples.interface import MetricAggregate
 
 _MAX_BUCKETS = 100_000
@@ -43,7 +43,7 @@ def fleet_grid(t0: int, t1: int, bucket_ms: int | None) -> Grid:
 
 def fleet_of_series(
     groups: Mapping[str | None, Sequence[Series]], t0: int, t1: int, bucket_ms: int | None
-) -> list[FleetSeries]:
+) -> list[AggregatedSeries]:
     """Count, extremes and mean of all series of each group."""
     grid = fleet_grid(t0, t1, bucket_ms)
     parts = {
@@ -55,7 +55,7 @@ def fleet_of_series(
 
 def fleet_of_aggregates(
     names: Mapping[int, str | None], aggregates: Iterable[MetricAggregate]
-) -> list[FleetSeries]:
+) -> list[AggregatedSeries]:
     """The store's aggregates of several metrics, combined by group."""
     parts: dict[int, list[Buckets]] = {}
     for each in aggregates:
@@ -70,7 +70,7 @@ def _first(item: tuple[str | None, object]) -> str:
     return item[0] or ""
 
 
-def _fleet(group: str | None, buckets: Buckets) -> FleetSeries:
+def _fleet(group: str | None, buckets: Buckets) -> AggregatedSeries:
     filled = buckets.n > 0
     statistics = (column[filled] for column in (buckets.min, buckets.max, buckets.mean))
-    return FleetSeries(group, buckets.t[filled], buckets.n[filled], *statistics)
+    return AggregatedSeries(group, buckets.t[filled], buckets.n[filled], *statistics)

@@ -256,7 +256,7 @@ class LatestValues:
 
 
 @dataclass(frozen=True, slots=True)
-class FleetSeries:
+class AggregatedSeries:
     """One metric over the runs of a group (None means all runs): count and statistics by bucket."""
 
     group: str | None
@@ -277,7 +277,7 @@ class Library(Protocol):
     kind: Literal["local", "server"]
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
-        """The fields of `models.Project` for each project with runs, the one with the newest run first.
+        """`models.ProjectSchema` for each project with runs, the one with the newest run first.
 
         Args:
             readable: only projects that the principal may read; None: all.
@@ -311,7 +311,7 @@ class Library(Protocol):
 
     async def aggregate(
         self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
-    ) -> list[FleetSeries]:
+    ) -> list[AggregatedSeries]:
         """One metric over all runs that match a filter, by group and bucket."""
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -109,3 +111,14 @@ def test_only_calls_that_name_something_list_404(client: Client) -> None:
     }
     assert listing
     assert all("{" in path for path in listing)
+
+
+def test_schemas_have_plain_names(tmp_path: Path) -> None:
+    document = Client(tmp_path).ask("openapi.json")
+    names = set(document["components"]["schemas"])
+    shown = {"Event", "Latest", "NewRow", "NewSample", "Project", "Rank", "RunPage", "RunRow", "Statistics"}
+    assert shown <= names
+    assert not [name for name in names if name.endswith("Schema")]
+    used = set(re.findall(r"#/components/schemas/(\w+)", json.dumps(document)))
+    assert used <= names
+    assert document["components"]["schemas"]["Event"]["title"] == "Event"

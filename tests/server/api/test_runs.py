@@ -19,7 +19,7 @@ def test_runs_are_filtered_by_project_and_state(tmp_path: Path, client: Client) 
     assert [run["id"] for run in client.ask("runs")["runs"]] == ["c", "b", "a"]
     assert [run["id"] for run in client.ask("runs", project="digits")["runs"]] == ["b", "a"]
     assert [run["id"] for run in client.ask("runs", state=["failed", "lost"])["runs"]] == ["c", "a"]
-    models.RunPage.model_validate(client.ask("runs"))
+    models.RunPageSchema.model_validate(client.ask("runs"))
 
 
 def test_pages_of_runs_are_stable_while_runs_start(tmp_path: Path, client: Client) -> None:

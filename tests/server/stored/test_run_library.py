@@ -110,7 +110,7 @@ def test_the_list_of_series(training: Training, local: Client, server: StoredSer
     same(local, server, "runs/abc/series")
     mine, theirs = local.ask("runs/abc/statistics"), server.ask("runs/abc/statistics")
     assert theirs == mine
-    models.Statistics.model_validate(theirs[0])
+    models.StatisticsSchema.model_validate(theirs[0])
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_latest_of_all_active_runs(tmp_path: Path, server: StoredServer, local: 
         server.take(tmp_path, run_id)
     assert [latest["run"] for latest in server.ask("latest", keys="cpu")] == ["a", "b"]
     (mine,), (theirs,) = (client.ask("latest", keys="cpu", project="other") for client in (local, server))
-    models.Latest.model_validate(theirs)
+    models.LatestSchema.model_validate(theirs)
     assert theirs["values"] == mine["values"]
 
 

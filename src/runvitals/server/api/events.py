@@ -16,7 +16,7 @@ from runvitals.server.run_library import RunView
 router = APIRouter(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/events", response_model=list[models.Event], dependencies=[needs("run:read")])
+@router.get("/runs/{run}/events", response_model=list[models.EventSchema], dependencies=[needs("run:read")])
 async def run_events(
     request: Request,
     run: TheRun,

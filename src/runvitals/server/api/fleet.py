@@ -20,7 +20,7 @@ router = APIRouter(responses=INVALID_PARAMETER)
 _HOUR_MS = 3_600_000
 
 
-@router.get("/latest", response_model=list[models.Latest], dependencies=[needs("filtered run:read")])
+@router.get("/latest", response_model=list[models.LatestSchema], dependencies=[needs("filtered run:read")])
 async def latest(request: Request, library: TheLibrary, run_filter: TheFilter, keys: Keys = []) -> Response:  # noqa: B006
     """The newest values of all running runs, by host."""
     try:

@@ -57,7 +57,7 @@ class RunChanges(BaseModel):
     project: str | None = Field(None, max_length=256)
 
 
-class Project(BaseModel):
+class ProjectSchema(BaseModel):
     name: str
     entity: str | None = Field(None, description="The team or user whose it is; None without accounts.")
     runs: int
@@ -79,7 +79,7 @@ class HostState(BaseModel):
     )
 
 
-class RunAuthor(BaseModel):
+class RunAuthorSchema(BaseModel):
     """The user whose run it is."""
 
     id: int
@@ -87,7 +87,7 @@ class RunAuthor(BaseModel):
     display_name: str
 
 
-class RunServiceAccount(BaseModel):
+class RunServiceAccountSchema(BaseModel):
     """The service account that sent a run."""
 
     id: int
@@ -95,7 +95,7 @@ class RunServiceAccount(BaseModel):
     deleted: bool
 
 
-class RunRow(BaseModel):
+class RunRowSchema(BaseModel):
     """A run in a list."""
 
     id: str
@@ -120,17 +120,19 @@ class RunRow(BaseModel):
     )
     stop_requested_ms: int | None = Field(description="When a user requested its end; None if not requested.")
     entity: str | None = Field(description="The team or user that has the project; None without accounts.")
-    author: RunAuthor | None = Field(description="None without accounts, and if nobody is known.")
-    service_account: RunServiceAccount | None = Field(description="None if a user's own key sent the run.")
+    author: RunAuthorSchema | None = Field(description="None without accounts, and if nobody is known.")
+    service_account: RunServiceAccountSchema | None = Field(
+        description="None if a user's own key sent the run."
+    )
 
 
-class RunPage(BaseModel):
-    runs: list[RunRow]
+class RunPageSchema(BaseModel):
+    runs: list[RunRowSchema]
     total: int = Field(description="Runs that match the filters, on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
 
 
-class Rank(BaseModel):
+class RankSchema(BaseModel):
     host: str
     pid: int
     rank: int | None
@@ -142,7 +144,7 @@ class Rank(BaseModel):
     ended_ms: int | None
 
 
-class Event(BaseModel):
+class EventSchema(BaseModel):
     time_ms: int
     name: str
     level: str
@@ -152,7 +154,7 @@ class Event(BaseModel):
     data: dict[str, Any]
 
 
-class RunDetail(RunRow):
+class RunDetail(RunRowSchema):
     """Everything known about a run except its series."""
 
     notes: str
@@ -163,8 +165,8 @@ class RunDetail(RunRow):
     sources: dict[str, dict[str, Any]] = Field(
         description="By host and source: `on`, `absent` or `failing`, with the reason."
     )
-    ranks: list[Rank]
-    events: list[Event]
+    ranks: list[RankSchema]
+    events: list[EventSchema]
     lost_records: int = Field(
         description="Records that could not be written, for example because a disk was full."
     )
@@ -252,14 +254,14 @@ class Logged(BaseModel):
     problems: list[str] = Field(description="Parts that could not be read.")
 
 
-class NewSample(BaseModel):
+class NewSampleSchema(BaseModel):
     host: str
     role: str
     t: int
     values: dict[str, Number]
 
 
-class NewRow(BaseModel):
+class NewRowSchema(BaseModel):
     host: str
     rank: int | None
     step: float
@@ -271,13 +273,13 @@ class News(BaseModel):
     """What is newer than a cursor."""
 
     cursor: str
-    samples: list[NewSample] = Field([], description="Rates included.")
-    calls: list[NewRow] = Field([], description="Calls of `log()`.")
+    samples: list[NewSampleSchema] = Field([], description="Rates included.")
+    calls: list[NewRowSchema] = Field([], description="Calls of `log()`.")
     run: RunDetail | None = None
     reload: bool = Field(False, description="Too much is new: request the series again.")
 
 
-class Statistics(BaseModel):
+class StatisticsSchema(BaseModel):
     """Statistics of one series over the samples that have a value; None if none has."""
 
     key: str
@@ -293,7 +295,7 @@ class Statistics(BaseModel):
     total: Number = Field(description="Increase of a counter, without resets; None for a gauge.")
 
 
-class Latest(BaseModel):
+class LatestSchema(BaseModel):
     """The newest values of one host of a running run."""
 
     run: str

@@ -22,7 +22,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 router = APIRouter()
 
 
-@router.get("/projects", response_model=list[models.Project], dependencies=[needs("filtered run:read")])
+@router.get("/projects", response_model=list[models.ProjectSchema], dependencies=[needs("filtered run:read")])
 async def projects(library: TheLibrary, readable: TheReadableRuns) -> Any:
     """The projects that have runs, the one with the newest run first."""
     return await library.projects(readable)

@@ -39,7 +39,7 @@ router = APIRouter()
 
 @router.get(
     "/runs",
-    response_model=models.RunPage,
+    response_model=models.RunPageSchema,
     responses=INVALID_PARAMETER,
     dependencies=[needs("filtered run:read")],
 )
@@ -72,7 +72,7 @@ async def list_runs(
 
     def encode() -> bytes:
         runs = [run_as_dict(run) for run in page.runs]
-        rows = [{name: run[name] for name in models.RunRow.model_fields} for run in runs]
+        rows = [{name: run[name] for name in models.RunRowSchema.model_fields} for run in runs]
         return json_bytes({"runs": rows, "total": page.total, "next": page.next})
 
     return await json_response(request, await run_in_threadpool(encode))

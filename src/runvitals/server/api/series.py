@@ -135,7 +135,7 @@ async def _changes_since(
 
 
 @router.get(
-    "/runs/{run}/statistics", response_model=list[models.Statistics], dependencies=[needs("run:read")]
+    "/runs/{run}/statistics", response_model=list[models.StatisticsSchema], dependencies=[needs("run:read")]
 )
 async def run_statistics(
     request: Request, run: TheNamedRun, selection: TheSelection, t0: Millis = None, t1: Millis = None

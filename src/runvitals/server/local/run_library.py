@@ -22,7 +22,7 @@ from runvitals.server.fleet import fleet_of_series
 from runvitals.server.local.journal_run import JournalView
 from runvitals.server.local.run_filter import cursor, matching, ordered, runs_after
 from runvitals.server.run_library import (
-    FleetSeries,
+    AggregatedSeries,
     Grouping,
     LatestValues,
     RunsPage,
@@ -98,7 +98,7 @@ class JournalLibrary:
         return await self._listed.use(lambda: self._runs, self._quick)
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
-        """The fields of `models.Project` for each project with runs, the one with the newest run first.
+        """`models.ProjectSchema` for each project with runs, the one with the newest run first.
 
         Args:
             readable: not used; who serves journals may read all of them.
@@ -174,7 +174,7 @@ class JournalLibrary:
 
     async def aggregate(
         self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
-    ) -> list[FleetSeries]:
+    ) -> list[AggregatedSeries]:
         """One metric over all runs that match a filter, from their whole journals.
 
         Raises:

@@ -16,7 +16,14 @@ from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
-from runvitals.server.run_library import FleetSeries, Grouping, LatestValues, RunsPage, RunVersion, RunView
+from runvitals.server.run_library import (
+    AggregatedSeries,
+    Grouping,
+    LatestValues,
+    RunsPage,
+    RunVersion,
+    RunView,
+)
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
@@ -106,7 +113,7 @@ class StoredLibrary:
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
-        """The fields of `models.Project` for each project with runs, the one with the newest run first."""
+        """`models.ProjectSchema` for each project with runs, the one with the newest run first."""
         projects = await self._quick.run(lambda: self._metadata_store.projects.all(self.clock(), readable))
         return [asdict(project) for project in projects]
 
@@ -190,7 +197,7 @@ class StoredLibrary:
 
     async def aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
-    ) -> list[FleetSeries]:
+    ) -> list[AggregatedSeries]:
         """One metric over all runs that match a filter.
 
         Raises:
@@ -200,7 +207,7 @@ class StoredLibrary:
 
     def _aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
-    ) -> list[FleetSeries]:
+    ) -> list[AggregatedSeries]:
         now_ms = self.clock()
         started = replace(wanted, where=(*wanted.where, Predicate("started_ms", "<=", float(t1))))
         ids = self._metadata_store.runs.ids(started, now_ms)

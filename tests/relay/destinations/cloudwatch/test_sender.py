@@ -5,7 +5,11 @@ from collections.abc import Sequence
 
 from runvitals.backoff import Backoff
 from runvitals.relay.destinations.cloudwatch.datum import Datum, MetricSeries
-from runvitals.relay.destinations.cloudwatch.sender import RequestRejected, Sender, ServiceUnavailable
+from runvitals.relay.destinations.cloudwatch.sender import (
+    CloudWatchSender,
+    RequestRejected,
+    ServiceUnavailable,
+)
 from tests.patience import PATIENCE_S
 
 
@@ -15,7 +19,7 @@ def datum(name: str, readings: int = 1) -> Datum:
 
 def test_sends_requests_in_order() -> None:
     arrived: list[str] = []
-    sender = Sender(lambda request: arrived.extend(sent.series.name for sent in request))
+    sender = CloudWatchSender(lambda request: arrived.extend(sent.series.name for sent in request))
     for i in range(50):
         sender.offer([datum(f"m{i}", 2)])
     assert sender.close(5.0)
@@ -32,7 +36,7 @@ def test_retries_a_throttled_request() -> None:
             raise ServiceUnavailable("Throttling: Rate exceeded")
 
     backoff = Backoff(first_s=0.001, longest_s=0.001)
-    sender = Sender(put, backoff=backoff)
+    sender = CloudWatchSender(put, backoff=backoff)
     sender.offer([datum("a")])
     assert sender.close(5.0)
     assert (calls, sender.dropped, sender.problem) == ([1] * 4, 0, "")
@@ -46,7 +50,7 @@ def test_drops_the_oldest_while_the_network_hangs() -> None:
         began.set()
         hang.wait(10.0)
 
-    sender = Sender(put, waiting_data=10)
+    sender = CloudWatchSender(put, waiting_data=10)
     sender.offer([datum("first", 5)])
     assert began.wait(PATIENCE_S)
     for i in range(100):
@@ -65,7 +69,7 @@ def test_drops_only_the_rejected_datum() -> None:
             raise RequestRejected("InvalidParameterValue")
         arrived.extend(sent.series.name for sent in request)
 
-    sender = Sender(put)
+    sender = CloudWatchSender(put)
     sender.offer([datum(name) for name in ("a", "b", "bad", "c", "d")])
     assert sender.close(5.0)
     assert arrived == ["a", "b", "c", "d"]

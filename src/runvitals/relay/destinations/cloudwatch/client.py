@@ -60,7 +60,7 @@ class CloudWatchClient:
         from botocore.config import Config
         from botocore.exceptions import BotoCoreError
 
-        # One attempt: the relay and `Sender` do the backoff, and must be able to stop meanwhile.
+        # One attempt: the relay and `CloudWatchSender` do the backoff, and must be able to stop meanwhile.
         config = Config(
             connect_timeout=5,
             read_timeout=15,

@@ -17,7 +17,7 @@ from runvitals.relay.destinations.cloudwatch.dimensions import RUNTIME_TAG, Dime
 from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
 from runvitals.relay.destinations.cloudwatch.metric_selection import MetricGlobs
 from runvitals.relay.destinations.cloudwatch.minute_aggregation import MinuteAggregation
-from runvitals.relay.destinations.cloudwatch.sender import Sender
+from runvitals.relay.destinations.cloudwatch.sender import CloudWatchSender
 
 # Time limit for the last data after the input has ended.
 LAST_WAIT_S = 20.0
@@ -48,7 +48,7 @@ class PutMetricDataSink:
     def __init__(self, client: CloudWatchClient, clock: Callable[[], float] = time.time) -> None:
         self._client = client
         self._clock = clock
-        self._sender = Sender(client.put)
+        self._sender = CloudWatchSender(client.put)
         self._outside_period = 0
 
     def offer(self, data: Sequence[Datum]) -> None:

@@ -25,7 +25,7 @@ class RequestRejected(Exception):
     """CloudWatch rejected the request permanently."""
 
 
-class Sender:
+class CloudWatchSender:
     """Passes requests to `put` in order, and retries while it raises `ServiceUnavailable`.
 
     Args:
