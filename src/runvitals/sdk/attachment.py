@@ -17,7 +17,7 @@ from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
 from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
-from runvitals.sdk.identity import Identity
+from runvitals.sdk.identity import RunIdentity
 from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
@@ -71,7 +71,7 @@ def monitor_spec(
     """The spec of a run's monitor: see `runvitals.monitor.launch.connect`.
 
     Args:
-        identity: what to record of the run besides its settings; see `Identity.about`.
+        identity: what to record of the run besides its settings; see `RunIdentity.about`.
     """
     options = _source_options(values)
     return {
@@ -124,14 +124,14 @@ class Attachment:
         values: the resolved settings.
         identity: the run, and this process's ranks.
         directory: the data folder.
-        about: what to record of the run besides its settings; see `Identity.about`.
+        about: what to record of the run besides its settings; see `RunIdentity.about`.
 
     Raises:
         OSError: the journal file could not be created.
     """
 
     def __init__(
-        self, values: Mapping[str, Any], identity: Identity, directory: str, about: Mapping[str, Any]
+        self, values: Mapping[str, Any], identity: RunIdentity, directory: str, about: Mapping[str, Any]
     ) -> None:
         run_id = identity.run_id
         self.directory = directory

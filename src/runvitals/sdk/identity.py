@@ -21,7 +21,7 @@ _LONGEST_NAME = 128
 _begun: dict[str, int] = {}
 
 
-class Identity(NamedTuple):
+class RunIdentity(NamedTuple):
     """The run a process belongs to, and its ranks.
 
     Args:
@@ -53,7 +53,7 @@ class Identity(NamedTuple):
         return about
 
 
-def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> Identity:
+def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdentity:
     """The run that this process starts or joins, from its settings and its launcher.
 
     The id is the configured one, else eight characters: derived from the launcher's job key, so that every
@@ -66,17 +66,17 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> Identity:
         ranks = {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
     given = values["run_id"]
     if given and environ.get(SETTINGS["run_id"].variable) != given:
-        return Identity(str(given), False, ranks, {})
+        return RunIdentity(str(given), False, ranks, {})
     derived_from: dict[str, str] = {}
     if job is not None and job.key is not None:
         derived_from = {"launcher": job.launcher, "key": job.key}
         if job.name:
             derived_from["name"] = _printable(job.name)
     if not given and not derived_from:
-        return Identity(new_run_id(), False, ranks, {})
+        return RunIdentity(new_run_id(), False, ranks, {})
     base = str(given) if given else short_id(derived_from["key"])
     number = _begun[base] = _begun.get(base, 0) + 1
-    return Identity(base if number == 1 else f"{base}-{number}", True, ranks, derived_from, number)
+    return RunIdentity(base if number == 1 else f"{base}-{number}", True, ranks, derived_from, number)
 
 
 def short_id(key: str) -> str:

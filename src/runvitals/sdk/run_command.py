@@ -19,7 +19,7 @@ from runvitals.sdk.attachment import host_name, monitor_spec
 from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
-from runvitals.sdk.identity import Identity, identify
+from runvitals.sdk.identity import RunIdentity, identify
 from runvitals.sdk.messages import notify
 from runvitals.sdk.monitor_connection import MonitorConnection
 from runvitals.sdk.run_clock import clock_of_run
@@ -70,7 +70,7 @@ class _CommandRun:
         program: str,
         command: Sequence[str],
         values: Mapping[str, Any],
-        identity: Identity,
+        identity: RunIdentity,
         directory: str,
     ) -> None:
         self._program = program

@@ -4,9 +4,11 @@ the answer would be about other runs than the client means.
 
 from __future__ import annotations
 
-from fastapi import HTTPException, Request
+from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
+
+from runvitals.server.errors import InvalidFields
 
 _MAX_SHOWN_CHARACTERS = 100
 
@@ -14,7 +16,7 @@ _MAX_SHOWN_CHARACTERS = 100
 async def check_known_parameters(request: Request) -> None:
     """
     Raises:
-        HTTPException: 422 for a query parameter that the route does not have; the text lists those it has.
+        InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
     """
     if not request.query_params:
         return
@@ -24,7 +26,8 @@ async def check_known_parameters(request: Request) -> None:
     unknown = next((name for name in request.query_params if name not in known), None)
     if unknown is not None:
         expected = f"expected one of {', '.join(sorted(known))}" if known else "this route has none"
-        raise HTTPException(422, f"unknown parameter {unknown[:_MAX_SHOWN_CHARACTERS]!r}; {expected}")
+        shown = unknown[:_MAX_SHOWN_CHARACTERS]
+        raise InvalidFields({shown: f"unknown parameter {shown!r}; {expected}"})
 
 
 def _query_parameters(dependant: Dependant) -> set[str]:
