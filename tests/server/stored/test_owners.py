@@ -45,7 +45,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredSe
 def test_rows_and_runs_name_their_owner(server: StoredServer) -> None:
     rows = {row["id"]: row for row in server.ask("runs")["runs"]}
     for row in rows.values():
-        models.RunRow.model_validate(row)
+        models.RunRowSchema.model_validate(row)
     assert (rows["def"]["entity"], rows["def"]["author"], rows["def"]["service_account"]) == (
         None,
         None,
