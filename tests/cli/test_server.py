@@ -285,6 +285,15 @@ def eventually(look: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def test_the_keys_of_secrets_stay_the_same_and_private(tmp_path: Path) -> None:
+    keys = tmp_path / "store" / "secrets.key"
+    with serving(tmp_path / "store"):
+        first = keys.read_text()
+        assert keys.stat().st_mode & 0o077 == 0
+    with serving(tmp_path / "store"):
+        assert keys.read_text() == first
+
+
 def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path / "store"):
         command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
 METADATA_FILE = "catalogue.db"
+SECRETS_FILE = "secrets.key"
+"""The keys that encrypt what must be read again: queued mail, second factors, passwords of mail servers."""
 
 
 def add(subparsers: Any) -> None:
@@ -123,6 +125,7 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
+        from runvitals.accounts.secret_box import open_secret_box
         from runvitals.server.clock import Clock
         from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
         from runvitals.server.http import serve
@@ -162,6 +165,7 @@ def run(arguments: argparse.Namespace) -> int:
             first_team=arguments.team,
             offers_setup=any(path.startswith(_SETUP) for _, path in welcome),
             trusted_proxies=arguments.trusted_proxies,
+            secret_box=open_secret_box(os.path.join(folder, SECRETS_FILE)),
         )
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
