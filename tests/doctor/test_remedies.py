@@ -6,6 +6,7 @@ import ast
 import ctypes
 import errno
 import os
+import socket
 import ssl
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.collectors import sources
-from runvitals.doctor.remedies import REMEDIES, remedy
+from runvitals.collectors.host.energy import ONLY_ROOT
+from runvitals.doctor.remedies import REMEDIES, remedy, remedy_of
 from runvitals.doctor.sources import _NODES
 
 COLLECTORS = Path(sources.__file__).parent
@@ -50,7 +52,8 @@ def errors_of_the_system() -> list[str]:
 )
 def test_every_remedy_applies_to_a_reason_that_can_occur() -> None:
     permissions = [f"{node}: permission denied for user 1000" for node in _NODES]
-    reasons = [*texts(), *errors_of_the_system(), *permissions]
+    energy = f"{ONLY_ROOT} /sys/class/powercap/intel-rapl:0/energy_uj"
+    reasons = [*texts(), *errors_of_the_system(), *permissions, energy]
     unused = {text for _, text in REMEDIES} - {remedy(reason) for reason in reasons}
     assert unused == set()
 
@@ -69,3 +72,26 @@ def test_reasons_that_include_their_remedy_get_no_other() -> None:
 
     assert "--pid=host" in HIDDEN
     assert remedy(HIDDEN) == ""
+
+
+def caused_by(cause: OSError) -> ConnectionError:
+    error = ConnectionError("could not reach https://runs.example.org")
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "text"),
+    [
+        (ConnectionRefusedError(errno.ECONNREFUSED, "Verbindungsaufbau abgelehnt"), "start the service"),
+        (socket.gaierror(socket.EAI_NONAME, "unbekannt"), "correct the host name"),
+        (socket.gaierror(socket.EAI_AGAIN, "später"), "check the resolver"),
+        (ssl.SSLCertVerificationError(1, "abgelaufen"), "install the CA certificate"),
+        (PermissionError(errno.EACCES, "Keine Berechtigung"), "run as a user with read access"),
+        (TimeoutError("timed out"), ""),
+    ],
+)
+def test_errors_are_recognized_by_their_kind(cause: OSError, text: str) -> None:
+    """Not by their words, which another language or release changes."""
+    assert remedy_of(cause).startswith(text)
+    assert remedy_of(caused_by(cause)).startswith(text)

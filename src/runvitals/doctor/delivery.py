@@ -11,7 +11,7 @@ from email.utils import parsedate_to_datetime
 from typing import Any
 
 from runvitals.doctor.finding import Finding
-from runvitals.doctor.remedies import remedy
+from runvitals.doctor.remedies import remedy_of
 from runvitals.environment import redaction
 from runvitals.monitor import relay_connection
 from runvitals.relay.destination import Context, Rejected
@@ -76,7 +76,7 @@ def _destination(text: str, environ: Mapping[str, str]) -> Finding:
         return Finding("delivery", text, "FAIL", why, spec.installation(package))
     except (ValueError, ImportError, Rejected, OSError) as error:
         why = str(error) or type(error).__name__
-        return Finding("delivery", text, "FAIL", why, remedy(why))
+        return Finding("delivery", text, "FAIL", why, remedy_of(error))
     return Finding("delivery", text, "PASS", "valid; not contacted before the first delivery")
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Over shorter intervals the power is noise: the hardware updates its counters every millisecond.
 SHORTEST_S = 0.05
+ONLY_ROOT = "only root may read"
 
 
 def probe(scope: Scope) -> Energy:
@@ -48,7 +49,7 @@ class Energy:
             try:
                 self.domains.append(EnergyDomain(f"{folder}/{zone}", domain))
             except PermissionError:
-                self.absent[domain] = f"only root may read {folder}/{zone}/energy_uj"
+                self.absent[domain] = f"{ONLY_ROOT} {folder}/{zone}/energy_uj"
             except (OSError, ValueError) as error:
                 self.absent[domain] = f"{folder}/{zone}: {error}"
         # psys (the whole platform) includes the packages, and a package its cores.

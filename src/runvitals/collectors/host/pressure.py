@@ -13,13 +13,13 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
+WITHOUT_PSI = "the kernel was built or started without PSI"
+
 
 def probe(scope: Scope) -> Pressure:
     pressure = Pressure(scope)
     if not pressure.resources:
-        raise Absent(
-            f"{scope.path('/proc/pressure')} cannot be read: the kernel was built or started without PSI"
-        )
+        raise Absent(f"{scope.path('/proc/pressure')} cannot be read: {WITHOUT_PSI}")
     return pressure
 
 

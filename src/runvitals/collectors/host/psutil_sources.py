@@ -30,6 +30,7 @@ SHORTEST_S = 0.02
 LOAD_AFTER_S = 6.0
 # On macOS "/" is a read-only system volume. Users' data is on this one.
 MAC_DATA_VOLUME = "/System/Volumes/Data"
+NO_PSUTIL = "psutil could not be imported"
 # Interfaces whose traffic stays on this machine, or passes through another interface as well.
 INWARD = (
     *("lo", "Loopback", "utun", "awdl", "llw", "anpi", "ap", "bridge", "gif", "stf", "vmenet", "vEthernet"),
@@ -42,7 +43,7 @@ def psutil_or_absent() -> ModuleType:
     try:
         import psutil
     except ImportError as error:
-        raise Absent(f"psutil could not be imported: {error}") from error
+        raise Absent(f"{NO_PSUTIL}: {error}") from error
     return psutil
 
 
