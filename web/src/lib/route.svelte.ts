@@ -66,7 +66,9 @@ function decode(part: string): string {
   }
 }
 
-export const projectHref = (name: string): string => `/projects/${encodeURIComponent(name)}`;
+/** `entity`: the team or user that has the project; names are unique in it only. */
+export const projectHref = (name: string, entity: string | null = null): string =>
+  `/projects/${encodeURIComponent(name)}${entity === null ? '' : `?entity=${encodeURIComponent(entity)}`}`;
 export const runHref = (id: string, tab: Tab = 'system'): string =>
   `/runs/${encodeURIComponent(id)}${tab === 'system' ? '' : `/${tab}`}`;
 

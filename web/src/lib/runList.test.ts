@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { CLEARED, isFiltered, nextPage, paramsOf, placeText, searched, sortedBy, toggled, wantedOf } from './runList';
+import { byUser, CLEARED, groupedByAuthor, isFiltered, nextPage, paramsOf, placeText, searched, sortedBy, toggled, wantedOf } from './runList';
 
 const of = (text: string) => wantedOf(new URLSearchParams(text));
 
@@ -9,6 +9,8 @@ describe('an address', () => {
       project: null,
       text: null,
       state: [],
+      entity: null,
+      author: null,
       sort: 'started_ms',
       descending: 'true',
       deleted: null,
@@ -20,6 +22,8 @@ describe('an address', () => {
       project: 'digits',
       text: 'resnet a',
       state: ['running', 'failed'],
+      entity: null,
+      author: null,
       sort: 'name',
       descending: 'false',
       deleted: 'true',
@@ -48,6 +52,20 @@ describe('sorting', () => {
   it('by the same column turns round', () => {
     expect(sortedBy(of(''), 'started')).toMatchObject({ sort: null, order: 'up' });
     expect(sortedBy(of('sort=run&order=up'), 'run')).toMatchObject({ sort: 'run', order: null });
+  });
+});
+
+describe('authors', () => {
+  it('filter, within a project of a team', () => {
+    const wanted = of('author=ada&entity=vision');
+    expect(paramsOf(wanted, 'digits')).toMatchObject({ author: 'ada', entity: 'vision' });
+    expect(isFiltered(wanted)).toBe(true);
+    expect(byUser('grace')).toMatchObject({ author: 'grace', after: null });
+  });
+  it('group, in the order of their names', () => {
+    expect(paramsOf(of('by=author&sort=run'), null)).toMatchObject({ sort: 'author', descending: 'false' });
+    expect(groupedByAuthor(true)).toMatchObject({ by: 'author', sort: null, after: null });
+    expect(sortedBy(of('by=author'), 'run')).toMatchObject({ by: null, sort: 'run' });
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { commandText, gitText, isStopping, known, machineRows, missing, rows, terminalText, why } from './runText';
+import { authorText, commandText, gitText, isStopping, known, machineRows, missing, rows, terminalText, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -81,4 +81,13 @@ it('a command is quoted where it must be', () => {
 it('output is what a terminal would show in the end', () => {
   expect(terminalText('\x1b[31mred\x1b[0m\r\n10%\r50%\r100%\nend\r')).toBe('red\n100%\nend');
   expect(terminalText('\x1b]0;title\x07text')).toBe('text');
+});
+
+it('says whose a run is', () => {
+  const author = { id: 1, name: 'ada', display_name: 'Ada Lovelace' };
+  const service_account = { id: 2, name: 'ci', deleted: false };
+  expect(authorText({ author, service_account: null })).toBe('Ada Lovelace');
+  expect(authorText({ author, service_account })).toBe('Ada Lovelace via ci');
+  expect(authorText({ author: null, service_account })).toBe('ci');
+  expect(authorText({ author: null, service_account: null })).toBe('');
 });

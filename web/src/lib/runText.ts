@@ -45,6 +45,11 @@ export const STATE_TEXT: Record<string, string> = {
   lost: 'No end was recorded: the monitor or its machine stopped reporting.',
 };
 
+/** Whose run it is: `Ada Lovelace`, `ci`, `Ada Lovelace via ci`; empty if nobody is known. */
+export function authorText(run: Pick<RunRow, 'author' | 'service_account'>): string {
+  return [run.author?.display_name, run.service_account?.name].filter(Boolean).join(' via ');
+}
+
 export interface Missing {
   host: string;
   name: string;
