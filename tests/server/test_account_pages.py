@@ -1,0 +1,244 @@
+"""The pages of accounts in a real browser, at a real server: first run, sign-in, settings, keys."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from runvitals.accounts.totp import STEP_S, code_at
+from tests.server.api.accounts.people import OTHER_PASSWORD, PASSWORD, People, serving_people
+from tests.server.browser import Browser
+from tests.server.serving import serving
+from tests.server.test_build import hook  # noqa: F401
+from tests.server.test_page import EVIL, browser, static  # noqa: F401
+from tests.server.test_shared_page import click, shown
+
+EXPECTED = ("401", "403", "404", "409", "410", "422", "428")
+"""Statuses of requests that a test provokes: browsers report each as an error."""
+
+LATER_S = 20 * 60
+"""After this, changes of an account need the password again."""
+
+
+@pytest.fixture
+def people(tmp_path: Path, static: str) -> Iterator[People]:  # noqa: F811
+    with serving_people(tmp_path, static=static) as people:
+        yield people
+
+
+@pytest.fixture
+def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
+    """A browser at the server, where nobody is signed in. In the end it must have complained of nothing."""
+    with at(browser, people.url):
+        yield browser
+
+
+class at(ExitStack):
+    """The browser at a server, without cookies."""
+
+    def __init__(self, page: Browser, url: str) -> None:
+        super().__init__()
+        self._page, self._url = page, url
+
+    def __enter__(self) -> at:
+        self._page.base = self._url
+        self._page.call("Network.clearBrowserCookies")
+        self._page.complaints.clear()
+        self._page.resize(1280, 900)
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._page.base = "about:"
+        self._page.open("blank")
+        expected = [f"status of {status}" for status in EXPECTED]
+        complaints = [
+            text for text in self._page.complaints if not any(status in text for status in expected)
+        ]
+        assert complaints == []
+
+
+def fill(page: Browser, label: str, text: str, within: str = "main") -> None:
+    """Type into the field with this label, in place of what it holds."""
+    page.wait(
+        f"(label => label && (document.getElementById(label.htmlFor).select(), "
+        f"document.getElementById(label.htmlFor).focus(), true))"
+        f"([...document.querySelectorAll({within + ' label'!r})].find(e => e.innerText === {label!r}))"
+    )
+    page.call("Input.insertText", text=text)
+
+
+def field(page: Browser, label: str) -> dict[str, str]:
+    """The value of the field with this label, and what the page says is wrong with it."""
+    found: dict[str, str] = page.evaluate(
+        f"(id => ({{value: document.getElementById(id).value, "
+        f"error: document.getElementById(`${{id}}-error`)?.innerText ?? ''}}))"
+        f"([...document.querySelectorAll('label')].find(e => e.innerText === {label!r}).htmlFor)"
+    )
+    return found
+
+
+def sign_in(page: Browser, name: str = "rita", password: str = PASSWORD) -> None:
+    page.open("/-/login")
+    shown(page, "Sign in")
+    fill(page, "E-mail address or username", name)
+    fill(page, "Password", password)
+    click(page, "main button", "Sign in")
+
+
+def signed_in(page: Browser, name: str = "rita") -> None:
+    sign_in(page, name)
+    page.wait("document.querySelector('.account .picture')")
+
+
+def confirm_password(page: Browser) -> None:
+    """Answer the dialog that asks for the password again."""
+    shown(page, "Confirm your password", "dialog")
+    fill(page, "Password", PASSWORD, "dialog")
+    click(page, "dialog button", "Confirm")
+
+
+def test_the_first_administrator_sets_up_the_server(
+    browser: Browser,  # noqa: F811
+    static: str,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    with serving(tmp_path, static=static, offers_setup=True) as served, at(browser, served.url):
+        accounts = served.metadata_store.accounts
+        secret = accounts.one_time_tokens.create("setup", served.app.access.clock())
+        browser.open(f"/-/setup#{secret}")
+        shown(browser, "Set up this server")
+        fill(browser, "Username", "Lovelace")
+        assert field(browser, "Username")["value"] == "lovelace"
+        fill(browser, "E-mail address", "lovelace@lab.example")
+        fill(browser, "Password", "lovelace is my name")
+        click(browser, "main button", "Set up")
+        fill(browser, "Name of your organisation", "The lab")
+        browser.wait("document.querySelector('[aria-invalid=true]')")
+        assert field(browser, "Password")["value"] == "lovelace is my name"
+        fill(browser, "Password", PASSWORD)
+        fill(browser, "Team for the runs that are already here", "vision")
+        click(browser, "main button", "Set up")
+        shown(browser, "Runs", "h1")
+        browser.wait("document.querySelector('.account .picture')")
+        assert accounts.users.by_name("lovelace").org_role == "admin"
+        assert [team.name for team in accounts.teams.all()] == ["vision"]
+
+        click(browser, ".picture")
+        click(browser, ".menu button", "Sign out")
+        shown(browser, "Sign in")
+        browser.open("/projects/x?state=failed")
+        browser.wait("location.pathname === '/-/login'")
+        fill(browser, "E-mail address or username", "lovelace@lab.example")
+        fill(browser, "Password", OTHER_PASSWORD)
+        click(browser, "main button", "Sign in")
+        shown(browser, "is wrong", "main [role=alert]")
+        assert field(browser, "E-mail address or username")["value"] == "lovelace@lab.example"
+        fill(browser, "Password", PASSWORD)
+        click(browser, "main button", "Sign in")
+        browser.wait("location.pathname + location.search === '/projects/x?state=failed'")
+
+
+def test_a_second_factor_is_set_up_and_asked_for(page: Browser, people: People) -> None:
+    signed_in(page)
+    people.pass_s(LATER_S)
+    page.open("/-/settings/security")
+    click(page, "main button", "Set up")
+    confirm_password(page)
+    page.wait("document.querySelector('svg[role=img] path')")
+    secret = page.evaluate("document.querySelector('[aria-label=Secret]').innerText")
+    fill(page, "Code that the app shows", "000000")
+    click(page, "main button", "Turn on")
+    page.wait("document.querySelector('[aria-invalid=true]')")
+    fill(page, "Code that the app shows", code_of(secret, people))
+    click(page, "main button", "Turn on")
+    shown(page, "The second factor is on")
+    code = page.evaluate("document.querySelector('[aria-label=\"Recovery codes\"]').innerText").split()[0]
+    click(page, "main button", "I have kept them")
+    shown(page, "10 recovery codes are left")
+
+    page.call("Network.clearBrowserCookies")
+    sign_in(page)
+    fill(page, "Code", code)
+    click(page, "main button", "Sign in")
+    page.wait("document.querySelector('.account .picture')")
+    page.open("/-/settings/security")
+    shown(page, "9 recovery codes are left")
+
+
+def code_of(secret: str, people: People) -> str:
+    padded = secret + "=" * (-len(secret) % 8)
+    return code_at(base64.b32decode(padded), people.now_ms // 1000 // STEP_S)
+
+
+def test_a_key_is_shown_once_and_revoked(page: Browser, people: People) -> None:
+    signed_in(page)
+    page.open("/-/settings/keys")
+    click(page, "main button", "New key")
+    fill(page, "Name", "laptop", "dialog")
+    people.pass_s(LATER_S)
+    click(page, "dialog button", "Create")
+    confirm_password(page)
+    shown(page, "it is not shown again")
+    key = page.evaluate("document.querySelector('[aria-label=\"The new key\"]').innerText")
+    assert people.program(key).get("/account").json()["name"] == "rita"
+    page.open("/-/settings/keys")
+    shown(page, "laptop")
+    assert key not in page.text("main")
+    click(page, "main .actions button", "Revoke")
+    click(page, "dialog button", "Revoke")
+    shown(page, "No keys yet.")
+    assert people.program(key).get("/account").status_code == 401
+
+
+def test_a_form_keeps_what_was_typed_and_says_what_is_wrong_beside_the_field(
+    page: Browser, people: People
+) -> None:
+    signed_in(page)
+    page.open("/-/settings/profile")
+    fill(page, "Display name", EVIL)
+    click(page, "main button", "Add a link")
+    fill(page, "Label", "Home")
+    fill(page, "Address", "ftp://lab.example")
+    click(page, "main button", "Save")
+    page.wait("document.querySelector('[aria-invalid=true]') === document.activeElement")
+    assert field(page, "Address")["value"] == "ftp://lab.example"
+    assert "https://" in field(page, "Address")["error"]
+    assert field(page, "Display name")["value"] == EVIL
+    fill(page, "Address", "https://lab.example")
+    click(page, "main button", "Save")
+    shown(page, "Your profile was saved.")
+    page.open("/rita")
+    shown(page, EVIL, "h1")
+    assert page.evaluate("document.querySelector('aside li a').href") == "https://lab.example/"
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0
+
+
+def test_another_session_is_ended(page: Browser, people: People) -> None:
+    other = people.browser("rita")
+    signed_in(page)
+    page.open("/-/settings/security")
+    page.wait("document.querySelectorAll('tbody tr').length === 2")
+    click(page, "tbody button", "End")
+    page.wait("document.querySelectorAll('tbody tr').length === 1")
+    assert other.get("/account").status_code == 401
+
+
+def test_a_password_is_reset_by_a_link(page: Browser, people: People) -> None:
+    user = people.accounts.users.by_name("rita")
+    secret = people.accounts.one_time_tokens.create("reset_password", people.now_ms, user_id=user.id)
+    page.open(f"/-/reset#{secret}")
+    fill(page, "New password", OTHER_PASSWORD)
+    click(page, "main button", "Change password")
+    shown(page, "Your password was changed")
+    fill(page, "E-mail address or username", "rita")
+    fill(page, "Password", OTHER_PASSWORD)
+    click(page, "main button", "Sign in")
+    page.wait("document.querySelector('.account .picture')")
+    page.open(f"/-/reset#{secret}")
+    fill(page, "New password", PASSWORD)
+    click(page, "main button", "Change password")
+    shown(page, "Request a new link")
