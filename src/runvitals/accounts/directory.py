@@ -133,6 +133,11 @@ class Directory:
         """
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
 
+    def project_named(self, entity_id: int, name: str) -> Project | None:
+        """A project by its owner and name; None if there is none."""
+        number = dict(self._metadata_store.projects.named(name)).get(entity_id)
+        return None if number is None else self.project(number)
+
     def readable_runs(self, principal: Principal) -> ReadableRuns | None:
         """The runs that a principal may read, for `Filter.readable`; None: all."""
         if isinstance(principal, Operator):

@@ -215,3 +215,19 @@ def test_the_old_sign_in_page_leads_to_the_new_one(served: ServedOrganisation) -
 
 def test_streams_are_checked_again_often_enough() -> None:
     assert RECHECK_S <= 2.5
+
+
+def test_a_user_who_is_removed_from_the_team_loses_the_open_stream(served: ServedOrganisation) -> None:
+    served.accounts.members.remove("vision", "vera", CLI, NOW)
+    served.accounts.members.add("vision", "vera", "viewer", CLI, NOW)
+    served.rights_changed()
+    url, headers = f"{served.url}{RUN}/live", served.headers("vera")
+    with httpx.stream("GET", url, headers=headers, timeout=PATIENCE_S) as stream:
+        lines = stream.iter_lines()
+        assert next(lines) == "retry: 1000"
+        served.accounts.members.remove("vision", "vera", CLI, NOW)
+        text = list(lines)
+        assert "event: unauthorised" in text
+        assert 'data: {"status": 404}' in text
+    served.accounts.members.add("vision", "vera", "viewer", CLI, NOW)
+    served.rights_changed()

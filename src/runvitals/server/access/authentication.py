@@ -35,6 +35,7 @@ SETUP_PATHS: Final = ("/-/setup", "/api/v1/auth/setup", "/api/v1/auth/methods", 
 that link, and the call that checks its token."""
 SIGN_IN_PATH: Final = "/-/login"
 RIGHTS_RECHECK_S = 30.0
+"""How often the rights to a request that lasts are checked though none were changed: its run may be moved."""
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _CHANGING_TYPES = ("application/json", "image/")
 
@@ -88,7 +89,7 @@ class Authentication:
             await rejection(error)(scope, receive, send)
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request is known to be let in, without reading the database."""
+        """Whether a request is known to be authenticated, without reading the database."""
         if self._authenticator.accounts_exist:
             return self._authenticator.known_key(headers) is not None
         return is_for_loopback(headers) if self._tokens is None else self._tokens.admits(headers)
@@ -130,7 +131,7 @@ class Authentication:
 
 
 class _Recheck:
-    """Checks the credential of a request again, and its rights every `RIGHTS_RECHECK_S`."""
+    """Checks the credential of a request again; its rights too, when some have changed, and regularly."""
 
     def __init__(
         self, authenticator: Authenticator, scope: Scope, requester: Requester, checks: list[RightsCheck]
@@ -140,6 +141,7 @@ class _Recheck:
         self._scope = scope
         self._checks = checks
         self._checked_s = asyncio.get_running_loop().time()
+        self._generation = authenticator.generation
 
     async def __call__(self) -> Response | None:
         now_s = asyncio.get_running_loop().time()
@@ -147,8 +149,9 @@ class _Recheck:
             requester = await self._authenticator.requester(self._scope)
             if requester.via != self._via:
                 return rejection(HttpRejection(401, "you were signed out: sign in again"))
-            if now_s - self._checked_s >= RIGHTS_RECHECK_S:
-                self._checked_s = now_s
+            generation = self._authenticator.generation
+            if generation != self._generation or now_s - self._checked_s >= RIGHTS_RECHECK_S:
+                self._checked_s, self._generation = now_s, generation
                 for check in list(self._checks):
                     await check(requester)
         except HttpRejection as error:

@@ -53,6 +53,11 @@ class Authenticator:
         """Whether requests need an account or a key."""
         return self._directory.accounts_exist
 
+    @property
+    def generation(self) -> int | None:
+        """A number that every change of rights raises."""
+        return self._directory.generation
+
     async def requester(self, scope: Scope) -> Requester:
         """Who makes a request; a visitor if it has no credential, or a session that has ended.
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Hashable, Sequence
+from functools import cached_property, partial
 from typing import Annotated, Final, NoReturn
 
 import anyio
@@ -16,8 +16,10 @@ from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import Anonymous, Operator, User
 from runvitals.accounts.resources import Project, ProjectItem, Resource
 from runvitals.model.filter import ReadableRuns
+from runvitals.model.run import Run
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
+from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC, Mode
 from runvitals.server.access.requester import Requester, requester_of
@@ -25,8 +27,15 @@ from runvitals.server.access.same_origin import is_for_loopback
 from runvitals.server.errors import DetailedError
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.projects import project_name
 
 _MAX_CHECKS: Final = 8
+_RUN_ACTIONS: Final = frozenset(
+    (Action.RUN_UPDATE, Action.RUN_STOP, Action.RUN_DELETE, Action.RUN_MOVE, Action.RUN_SET_AUTHOR)
+)
+"""The actions on a run that a response lists in `may`."""
+_OF_OPERATOR: Final = ("run:delete", "run:move", "run:stop", "run:update")
+"""Those of everyone on a server without accounts, where runs have no authors."""
 
 
 class AccessControl:
@@ -100,6 +109,71 @@ class AccessControl:
     def rights_changed(self) -> None:
         """Forget cached rights in this process, after a change of rights."""
         self.directory.rights_changed()
+
+    def check_move(self, request: Request, project: str | None) -> None:
+        """Raise unless the requester may move the run of the path to this project of the same entity.
+
+        Raises:
+            HTTPException: 401, 403, 404 or 409.
+        """
+        requester = requester_of(request)
+        principal = requester.principal
+        if isinstance(principal, Operator):
+            return
+        run, what = self._resources.find(
+            principal, Action.RUN_MOVE, request.path_params, request.query_params
+        )
+        if run is None or not isinstance(run, ProjectItem):
+            self.hide(requester, what)
+        name, entity = project_name(project), run.project.entity
+        target = self.directory.project_named(entity.id, name)
+        if target == run.project:
+            return
+        self.require(requester, Action.RUN_MOVE, run, what)
+        if target is None:
+            self.require(requester, Action.PROJECT_CREATE, entity, f"project {name!r}")
+        else:
+            self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
+
+    def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
+        """What the requester may do with each of some runs, all in the trash or all not."""
+        requester = requester_of(request)
+        if isinstance(requester.principal, Operator):
+            return [list(_OF_OPERATOR)] * len(runs)
+        known: dict[Hashable, list[str]] = {}
+        found = []
+        for run in runs:
+            author_id = None if run.author is None else run.author.id
+            account_id = None if run.service_account is None else run.service_account.id
+            key = run.entity, run.project, author_id, account_id
+            if key not in known:
+                owner = self.directory.entity_named(run.entity or "")
+                project = None if owner is None else self.directory.project_named(owner.id, run.project)
+                if project is None:  # renamed or moved a moment ago
+                    known[key] = []
+                else:
+                    item = ProjectItem("run", 0, project, author_id, account_id, deleted)
+                    known[key] = self.may_list(requester, item, _RUN_ACTIONS)
+            found.append(known[key])
+        return found
+
+    def bound_cursor(self, request: Request, cursor: str) -> str:
+        """A cursor for the requester only; unchanged on a server without accounts."""
+        principal = requester_of(request).principal
+        return cursor if isinstance(principal, Operator) else self._cursors.bound(principal, cursor)
+
+    def opened_cursor(self, request: Request, bound: str) -> str:
+        """The cursor in one that `bound_cursor` returned.
+
+        Raises:
+            ValueError: another requester got it.
+        """
+        principal = requester_of(request).principal
+        return bound if isinstance(principal, Operator) else self._cursors.opened(principal, bound)
+
+    @cached_property
+    def _cursors(self) -> BoundCursors:
+        return BoundCursors(self.accounts.cursor_key())
 
     def mode(self) -> Mode:
         """What requests need at the moment."""

@@ -9,10 +9,12 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Literal, Protocol
 
 from fastapi import Depends, Request
+
+from runvitals.model.run import Run
 
 PUBLIC: Final = "public"
 """A route that anyone may call: it shows nothing of anyone, or checks a secret of its own."""
@@ -33,6 +35,23 @@ class RouteCheck(Protocol):
 
     def mode(self) -> Mode:
         """What requests need at the moment."""
+
+    def check_move(self, request: Request, project: str | None) -> None:
+        """Raise HTTPException 401, 403 or 404 if the requester may not move the run of the path to this
+        project."""
+
+    def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
+        """What the requester may do with each of some runs, all in the trash or all not."""
+
+    def bound_cursor(self, request: Request, cursor: str) -> str:
+        """A cursor for the requester only."""
+
+    def opened_cursor(self, request: Request, bound: str) -> str:
+        """The cursor in one that `bound_cursor` returned.
+
+        Raises:
+            ValueError: another requester got it.
+        """
 
     def check_route(self, request: Request, permission: str) -> Awaitable[None]:
         """Raise HTTPException 401, 403, 404 or 428 if the requester may not do this action on the resource

@@ -124,6 +124,9 @@ class RunRowSchema(BaseModel):
     service_account: RunServiceAccountSchema | None = Field(
         description="None if a user's own key sent the run."
     )
+    may: list[str] | None = Field(
+        None, description="What the requester may do with it: `run:stop`, …; None in live events."
+    )
 
 
 class RunPageSchema(BaseModel):

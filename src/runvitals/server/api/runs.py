@@ -12,7 +12,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_sort import RunSort
 from runvitals.query.key_filter import KeyFilter
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import needs, route_check
 from runvitals.server.api import models
 from runvitals.server.api.parameters import (
     CheckedRunId,
@@ -29,10 +29,13 @@ from runvitals.server.api.responses import (
     json_bytes,
     json_response,
 )
+from runvitals.server.run_library import RunView
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
 _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
+
+_ROW_FIELDS = tuple(name for name in models.RunRowSchema.model_fields if name != "may")
 
 router = APIRouter()
 
@@ -64,16 +67,24 @@ async def list_runs(
     after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
+    access = route_check(request)
     try:
         order = RunSort(sort, descending)
+        if after is not None and access is not None:
+            after = await run_in_threadpool(access.opened_cursor, request, after)
         page = await library.page(run_filter, order, limit, after, KeyFilter(last or DEFAULT_LAST))
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
     def encode() -> bytes:
         runs = [run_as_dict(run) for run in page.runs]
-        rows = [{name: run[name] for name in models.RunRowSchema.model_fields} for run in runs]
-        return json_bytes({"runs": rows, "total": page.total, "next": page.next})
+        rows = [{name: run[name] for name in _ROW_FIELDS} for run in runs]
+        following = page.next
+        if access is not None:
+            may = access.may_of_runs(request, page.runs, run_filter.deleted)
+            rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
+            following = None if following is None else access.bound_cursor(request, following)
+        return json_bytes({"runs": rows, "total": page.total, "next": following})
 
     return await json_response(request, await run_in_threadpool(encode))
 
@@ -97,9 +108,14 @@ async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
 )
 async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Response:
     """Everything known about a run except its series."""
-    return await json_response(
-        request, await run.use(lambda view: json_bytes(run_as_dict(view.run(library.clock()))), quick=True)
-    )
+    access = route_check(request)
+
+    def read(view: RunView) -> bytes:
+        found = view.run(library.clock())
+        may = [] if access is None else access.may_of_runs(request, [found])[0]
+        return json_bytes({**run_as_dict(found), "may": may})
+
+    return await json_response(request, await run.use(read, quick=True))
 
 
 @router.post(
@@ -156,9 +172,16 @@ async def restore(library: TheEditableLibrary, run: CheckedRunId, number: RunNum
     dependencies=[needs("run:update")],
 )
 async def edit(
-    library: TheEditableLibrary, run: CheckedRunId, number: RunNumber, changes: models.RunChanges
+    request: Request,
+    library: TheEditableLibrary,
+    run: CheckedRunId,
+    number: RunNumber,
+    changes: models.RunChanges,
 ) -> Any:
     """Set a run's name, notes, tags, group, job type or project. Fields that are left out do not change."""
+    access = route_check(request)
+    if access is not None and "project" in changes.model_fields_set:
+        await run_in_threadpool(access.check_move, request, changes.project)
     try:
         await library.edit(run, changes.model_dump(exclude_unset=True), number)
     except UnknownRun as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
 from runvitals.store.metadata.accounts.audit import AuditTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
+from runvitals.store.metadata.accounts.cursor_key import cursor_key
 from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
 from runvitals.store.metadata.accounts.generation import current_generation
@@ -95,3 +96,7 @@ class AccountStore:
     def adopt_earlier_projects(self, team: str, now_ms: int) -> bool:
         """Give a team the projects and tokens from before accounts; returns whether there were any."""
         return adopt_earlier_projects(self._database, team, now_ms)
+
+    def cursor_key(self) -> bytes:
+        """The key that signs cursors of lists."""
+        return cursor_key(self._database)

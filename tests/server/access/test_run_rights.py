@@ -1,0 +1,75 @@
+"""What a requester may do with each run, cursors of lists, and moves of runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.server.access.organisation import ServedOrganisation
+
+EDITS = ["run:delete", "run:move", "run:stop", "run:update"]
+
+
+def rows(served: ServedOrganisation, who: str, **params: Any) -> dict[str, dict[str, Any]]:
+    answer = served.ask(who, "GET", "/api/v1/runs", params={"limit": 1000, **params})
+    assert answer.status_code == 200, answer.text
+    return {row["id"]: row for row in answer.json()["runs"]}
+
+
+def test_each_row_says_what_the_requester_may_do_with_it(served: ServedOrganisation) -> None:
+    assert rows(served, "bob")["team-bob"]["may"] == EDITS
+    assert rows(served, "bob")["team-carol"]["may"] == ["run:update"]
+    assert rows(served, "alice")["team-carol"]["may"] == [
+        "run:delete",
+        "run:move",
+        "run:set_author",
+        *EDITS[2:],
+    ]
+    assert rows(served, "vera")["team-bob"]["may"] == []
+    assert rows(served, "ci")["team-ci"]["may"] == EDITS
+    assert rows(served, "bob", deleted=True)["deleted-bob"]["may"] == ["run:delete"]
+    detail = served.ask("carol", "GET", "/api/v1/runs/team-bob").json()
+    assert detail["may"] == ["run:update"]
+
+
+def test_each_requester_has_their_own_list(served: ServedOrganisation) -> None:
+    assert "voice-otto" not in rows(served, "bob")
+    assert set(rows(served, "otto")) == {
+        "voice-otto",
+        *(f"{level}-{name}" for level in ("organisation", "public", "open") for name in ("bob", "carol")),
+    }
+    assert not set(rows(served, "rita")) & {"team-bob", "voice-otto"}
+    assert rows(served, "vera", deleted=True) == {}
+    assert served.ask(None, "GET", "/api/v1/runs").status_code == 401
+
+
+def test_a_cursor_is_for_whoever_got_it(served: ServedOrganisation) -> None:
+    first = served.ask("bob", "GET", "/api/v1/runs", params={"limit": 2}).json()
+    after = {"limit": 2, "after": first["next"]}
+    second = served.ask("bob", "GET", "/api/v1/runs", params=after)
+    assert second.status_code == 200
+    assert {row["id"] for row in second.json()["runs"]}.isdisjoint(row["id"] for row in first["runs"])
+    assert served.ask("carol", "GET", "/api/v1/runs", params=after).status_code == 422
+    forged = {"limit": 2, "after": "A" * 16 + first["next"][16:]}
+    assert served.ask("bob", "GET", "/api/v1/runs", params=forged).status_code == 422
+
+
+@pytest.mark.parametrize(
+    ("who", "project", "status"),
+    [
+        ("carol", "team", 200),  # where it is
+        ("vera", "team", 403),
+        ("carol", "new-of-carol", 403),  # somebody else's run
+        ("bob", "public", 200),
+        ("bob", "team", 200),  # back
+        ("alice", "private", 404),  # bob's alone
+        ("alice", "restricted", 404),
+        ("otto", "voice", 404),
+    ],
+)
+def test_moving_a_run_needs_the_right_to_it_and_to_the_project(
+    served: ServedOrganisation, who: str, project: str, status: int
+) -> None:
+    answer = served.ask(who, "PATCH", "/api/v1/runs/team-bob", json={"project": project})
+    assert answer.status_code == status, answer.text
