@@ -18,7 +18,7 @@ from runvitals.accounts.decision import Decision, decide
 from runvitals.accounts.decision_cache import DecisionCache, Missing
 from runvitals.accounts.identity import Credential, Identity
 from runvitals.accounts.matrix import Role
-from runvitals.accounts.organisation_settings import policies_of, with_defaults
+from runvitals.accounts.organisation_settings import enforced_switches, policies_of, with_defaults
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
     Access,
@@ -311,15 +311,16 @@ class Directory:
         row = self._accounts.entity(entity_id)
         if row is None:
             raise UnknownAccount(f"there is no user or team with id {entity_id}")
-        return Entity(
-            row.id,
-            row.owner_id,
-            hidden=row.hidden,
-            members_invite=row.members_invite,
-            public_projects=row.public_projects,
-            public_links=row.public_links,
-            deleted=row.deleted,
-        )
+        switches = {
+            "hidden": row.hidden,
+            "members_invite": row.members_invite,
+            "public_projects": row.public_projects,
+            "public_links": row.public_links,
+        }
+        if row.owner_id is None:
+            enforced = self._cache.get("enforced", lambda: enforced_switches(self._accounts.settings.all()))
+            switches |= {name: value for name, value in enforced.items() if name in switches}
+        return Entity(row.id, row.owner_id, deleted=row.deleted, **switches)
 
     def _project(self, project_id: int) -> Project:
         row = self._accounts.project_members.get(project_id)

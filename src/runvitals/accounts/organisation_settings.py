@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.accounts.policies import OrganisationPolicies
-from runvitals.model.account_names import domain_key
+from runvitals.model.account_names import address_key, domain_key
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRule:
-    """A setting: one of `choices`, an integer within `limits`, or else a list of domains."""
+    """A setting: one of `choices`, an integer within `limits`, a text up to `longest`, or else a list of
+    domains."""
 
     default: Any
     choices: tuple[Any, ...] = ()
     limits: tuple[int, int] | None = None
+    longest: int | None = None
     optional: bool = False
 
 
@@ -24,7 +26,20 @@ def _switch(default: bool) -> SettingRule:
     return SettingRule(default, (True, False))
 
 
+_ENFORCED: Final = {
+    "hidden": ("hidden", True),
+    "private": ("public_projects", False),
+    "members_invite": ("members_invite", True),
+    "public_sharing": ("public_links", True),
+    "code_saving": ("code_saving", True),
+}
+"""By the last part of `enforce_…`: the switch of a team that it locks, and the switch's value for `on`."""
+
 SETTINGS: Final[dict[str, SettingRule]] = {
+    "name": SettingRule("", longest=64),
+    "url": SettingRule("", longest=300),
+    "support_contact": SettingRule("", longest=300),
+    "mail_from": SettingRule("", longest=254),
     "signup": SettingRule("invite", ("closed", "invite", "domain", "open")),
     "signup_domains": SettingRule([]),
     "default_access": SettingRule("full", ("full", "viewer", "none")),
@@ -34,6 +49,11 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "team_admins_edit_privacy": _switch(False),
     "admin_team_access": _switch(True),
     "anonymous_access": SettingRule("off", ("off", "read")),
+    "personal_visibility": SettingRule("team", ("team", "organisation", "public", "open")),
+    "hide_teams_by_default": _switch(False),
+    "code_saving_default": _switch(False),
+    "members_see_emails": _switch(False),
+    **{f"enforce_{name}": SettingRule("none", ("none", "on", "off")) for name in _ENFORCED},
     "allow_public_projects": _switch(True),
     "allow_public_links": _switch(True),
     "api_key_creation": SettingRule("members", ("members", "admins")),
@@ -45,6 +65,32 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "trash_days": SettingRule(30, limits=(1, 365)),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
 }
+
+
+SECURITY_SETTINGS: Final = frozenset(
+    (
+        "url",
+        "smtp_url",
+        "mail_from",
+        "signup",
+        "signup_domains",
+        "default_access",
+        "password_login",
+        "team_creation",
+        "team_admins_invite_new",
+        "team_admins_edit_privacy",
+        "admin_team_access",
+        "anonymous_access",
+        "allow_public_projects",
+        "allow_public_links",
+        "key_max_age_days",
+        "session_days",
+        "session_idle_days",
+        "sudo_minutes",
+        "audit_days",
+    )
+)
+"""Settings of whose changes all administrators get a mail."""
 
 
 def checked_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -85,6 +131,20 @@ def policies_of(stored: Mapping[str, Any]) -> OrganisationPolicies:
     )
 
 
+def enforced_switches(stored: Mapping[str, Any]) -> dict[str, bool]:
+    """The privacy switches of teams that the organisation locks, with the value that all teams have.
+
+    Example:
+        >>> enforced_switches({"enforce_private": "on"})
+        {'public_projects': False}
+    """
+    return {
+        switch: (stored[setting] == "on") is when_on
+        for name, (switch, when_on) in _ENFORCED.items()
+        if stored.get(setting := f"enforce_{name}") in ("on", "off")
+    }
+
+
 def _checked(name: str, value: Any) -> Any:
     rule = SETTINGS.get(name)
     if rule is None:
@@ -101,7 +161,17 @@ def _checked(name: str, value: Any) -> Any:
         if type(value) is not int or not low <= value <= high:
             raise ValueError(f"invalid {name} {value!r}; expected an integer from {low} to {high}")
         return value
+    if rule.longest is not None:
+        return _text(name, value, rule.longest)
     return _domains(name, value)
+
+
+def _text(name: str, value: Any, longest: int) -> str:
+    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
+        raise ValueError(f"invalid {name}; expected a text of at most {longest} characters")
+    if name == "mail_from" and value:
+        address_key(value)
+    return value.strip()
 
 
 def _domains(name: str, value: Any) -> list[str]:

@@ -265,6 +265,17 @@ def added_to_team(team: str, role: str, by: str) -> Message:
     )
 
 
+def administrator_joined(team: str, name: str) -> Message:
+    """To the administrators of a team that an administrator of the organisation joined."""
+    return Message(
+        "administrator_joined",
+        f"{one_line(name)} joined the team {one_line(team)}",
+        (f"{one_line(name)}, an administrator of the organisation, joined the team as its administrator.",),
+        Link("The team", f"/{team}"),
+        security=True,
+    )
+
+
 def removed_from_team(team: str, by: str) -> Message:
     """To a former member of a team."""
     return Message(

@@ -16,7 +16,7 @@ from starlette.middleware.gzip import GZipMiddleware
 import runvitals
 from runvitals.deadline import TooSlow
 from runvitals.journal.paths import data_dir
-from runvitals.model.errors import AmbiguousName, UnknownRun
+from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.query.run_handle import now_ms
 from runvitals.server import api, page
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
@@ -29,7 +29,14 @@ from runvitals.server.local.run_library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
 from runvitals.server.run_library import Library
 from runvitals.server.workers import DEADLINE_S, Busy
-from runvitals.store.errors import MetadataStoreUnavailable
+from runvitals.store.errors import (
+    LastAdministrator,
+    LimitReached,
+    MetadataStoreUnavailable,
+    NameTaken,
+    NoLongerValid,
+    UnknownAccount,
+)
 
 log = logging.getLogger("runvitals.server")
 
@@ -99,8 +106,12 @@ def application(
     app.add_middleware(BufferedBodies)
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(UnknownRun, _unknown_run)
-    app.add_exception_handler(AmbiguousName, _ambiguous_name)
+    app.add_exception_handler(UnknownRun, _unknown)
+    app.add_exception_handler(UnknownProject, _unknown)
+    app.add_exception_handler(UnknownAccount, _unknown)
+    for conflict in (AmbiguousName, LastAdministrator, LimitReached, NameTaken):
+        app.add_exception_handler(conflict, _conflict)
+    app.add_exception_handler(NoLongerValid, _gone)
     app.add_exception_handler(TooSlow, _too_slow)
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _io_error)
@@ -155,12 +166,16 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": error.detail, **more}, status_code=error.status_code, headers=error.headers)
 
 
-async def _unknown_run(request: Request, error: Exception) -> JSONResponse:
+async def _unknown(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status_code=404)
 
 
-async def _ambiguous_name(request: Request, error: Exception) -> JSONResponse:
+async def _conflict(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": str(error)}, status_code=409)
+
+
+async def _gone(request: Request, error: Exception) -> JSONResponse:
+    return JSONResponse({"error": str(error)}, status_code=410)
 
 
 async def _too_slow(request: Request, error: Exception) -> JSONResponse:

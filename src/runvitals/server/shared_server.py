@@ -27,7 +27,7 @@ from runvitals.server.access.ingest_access import AccountIngestAccess
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
-from runvitals.server.api import accounts
+from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
@@ -135,7 +135,7 @@ class SharedServer:
                 StoredLibrary(store, metadata_store, clock, self._recorder.version),
                 static,
                 response_limits,
-                (accounts.router, *routers),
+                (*ACCOUNT_ROUTERS, *routers),
             )
         )
         describe(self.api)

@@ -19,6 +19,14 @@ class NameTaken(ValueError):
     """A name that another user, team, role, service account or key has, or had."""
 
 
+class LimitReached(ValueError):
+    """There is as much of something as is allowed: teams, members, roles, invitations of a day."""
+
+
+class SentTooOften(ValueError):
+    """An invitation that was sent as often as is allowed within a day."""
+
+
 class LastAdministrator(ValueError):
     """A change that would leave the organisation or a team without an administrator."""
 

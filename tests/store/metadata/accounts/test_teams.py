@@ -13,6 +13,11 @@ T0 = 1_800_000_000_000
 DAY = 86_400_000
 
 
+def _accept(accounts: AccountStore, secret: str, user_id: int, now_ms: int) -> None:
+    offered = accounts.invitations.by_secret(secret, now_ms)
+    accounts.invitations.accept(offered, user_id, CLI, now_ms)
+
+
 @pytest.fixture
 def ada(accounts: AccountStore) -> UserRow:
     return accounts.users.create("ada", CLI, T0, address="ada@example.org", verified=True, org_role="admin")
@@ -76,7 +81,8 @@ def test_a_custom_role(accounts: AccountStore, ada: UserRow, bob: UserRow) -> No
     with pytest.raises(NameTaken):
         accounts.roles.create("labeller", "member", [], "", CLI, T0)
     accounts.members.add("vision", "bob", "labeller", CLI, T0)
-    accounts.roles.set_actions("Labeller", ["run:update", "report:create"], CLI, T0)
+    both = ["run:update", "report:create"]
+    accounts.roles.update("Labeller", CLI, T0, name="Labeller", description="", actions=both)
     (role,) = accounts.roles.all()
     assert (role.users, role.actions) == (1, {"run:update", "report:create"})
     grants = accounts.user_grants(bob.id, T0)
@@ -115,7 +121,7 @@ def test_an_invitation_by_e_mail(accounts: AccountStore, ada: UserRow) -> None:
     assert invitation.state == "pending"
     assert accounts.invitations.by_secret(secret, T0).team == "vision"
     eve = accounts.users.create("eve", CLI, T0, address="other@example.org")
-    accounts.invitations.accept(secret, eve.id, CLI, T0)
+    _accept(accounts, secret, eve.id, T0)
     assert accounts.users.get(eve.id).state == "active"
     assert accounts.users.by_address("eve@example.org") == accounts.users.get(eve.id)
     primary, other = accounts.emails.of_user(eve.id)
@@ -124,7 +130,7 @@ def test_an_invitation_by_e_mail(accounts: AccountStore, ada: UserRow) -> None:
     assert grants is not None
     assert grants.teams[team.id].role == "member"
     with pytest.raises(NoLongerValid, match="was used, has expired or was revoked"):
-        accounts.invitations.accept(secret, ada.id, CLI, T0)
+        _accept(accounts, secret, ada.id, T0)
 
 
 def test_a_second_invitation_replaces_the_link(accounts: AccountStore) -> None:
@@ -148,14 +154,14 @@ def test_an_invitation_expires_or_is_revoked_or_declined(accounts: AccountStore,
     accounts.teams.create("vision", CLI, T0)
     expired, _ = accounts.invitations.create("vision", "eve@example.org", "member", CLI, T0, days=1)
     with pytest.raises(NoLongerValid):
-        accounts.invitations.accept(expired, bob.id, CLI, T0 + DAY)
+        _accept(accounts, expired, bob.id, T0 + DAY)
     revoked, invitation = accounts.invitations.create("vision", None, "member", CLI, T0)
     accounts.invitations.revoke(invitation.id, CLI, T0)
     declined, _ = accounts.invitations.create("vision", None, "member", CLI, T0)
-    accounts.invitations.decline(declined, CLI, T0)
+    accounts.invitations.decline(accounts.invitations.by_secret(declined, T0), CLI, T0)
     for secret in (revoked, declined):
         with pytest.raises(NoLongerValid):
-            accounts.invitations.accept(secret, bob.id, CLI, T0)
+            _accept(accounts, secret, bob.id, T0)
     assert accounts.invitations.expire(T0 + DAY) == 1
     states = [row.state for row in accounts.invitations.all(pending=False)]
     assert states == ["expired", "revoked", "declined"]
@@ -164,7 +170,7 @@ def test_an_invitation_expires_or_is_revoked_or_declined(accounts: AccountStore,
 def test_accepting_lowers_no_role(accounts: AccountStore, ada: UserRow) -> None:
     team = accounts.teams.create("vision", CLI, T0, administrator=ada.id)
     secret, _ = accounts.invitations.create("vision", None, "viewer", CLI, T0)
-    accounts.invitations.accept(secret, ada.id, CLI, T0)
+    _accept(accounts, secret, ada.id, T0)
     grants = accounts.user_grants(ada.id, T0)
     assert grants is not None
     assert grants.teams[team.id].role == "admin"

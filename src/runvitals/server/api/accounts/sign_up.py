@@ -95,10 +95,10 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
         )
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
-    if invitation is not None and body.invitation is not None:
+    if invitation is not None:
         actor = Actor("user", user.name, user.id, "link", None, requester.ip, requester.agent)
         try:
-            accounts.invitations.accept(body.invitation, user.id, actor, now_ms)
+            accounts.invitations.accept(invitation, user.id, actor, now_ms)
             if invitation.address is None and not services.mailer.configured:
                 accounts.users.update(user.id, actor, now_ms, state="active")  # no mail could confirm it
         except (NoLongerValid, UnknownAccount):

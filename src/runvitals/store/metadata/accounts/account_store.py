@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
-from runvitals.store.metadata.accounts.audit import AuditTable
+from runvitals.store.metadata.accounts.audit import Actor, AuditTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.cursor_key import cursor_key
 from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
+from runvitals.store.metadata.accounts.entities import release_name
 from runvitals.store.metadata.accounts.generation import current_generation
 from runvitals.store.metadata.accounts.grants import (
     EntityFacts,
@@ -84,6 +85,15 @@ class AccountStore:
     def service_grants(self, account_id: int) -> ServiceGrants | None:
         """The rights of a service account; None if it is disabled or deleted."""
         return service_grants(self._database, account_id)
+
+    def release_name(self, name: str, by: Actor, now_ms: int) -> None:
+        """Let the name of a user or team that was deleted for good be given again.
+
+        Raises:
+            UnknownAccount: nobody has, or had, this name.
+            NameTaken: a user or team has it, or something of theirs is still in the trash.
+        """
+        self._database.write(lambda connection: release_name(connection, name, by, now_ms))
 
     def entity(self, entity_id: int) -> EntityFacts | None:
         """A team or a user's own space; None if there is none with this id."""

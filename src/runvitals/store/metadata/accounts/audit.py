@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
 from runvitals.store.metadata.accounts.tables import audit_event
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.text import LAST_CHARACTER
 
-MAX_ROWS = 1000
+MAX_ROWS = 1001
+"""A page of 1000, and one more that shows whether there is another page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,8 @@ class AuditEvent:
     agent: str | None
     entity_id: int | None
     entity: str | None
+    project: str | None
+    run: str | None
     target: str | None
     before: Mapping[str, Any] | None
     after: Mapping[str, Any] | None
@@ -71,11 +74,24 @@ class AuditEvent:
 
 @dataclass(frozen=True, slots=True)
 class AuditFilter:
-    """Which events to list. `action` may end in `*`; times are ms UTC, `until_ms` exclusive."""
+    """Which events to list.
+
+    Attributes:
+        action: may end in `*`.
+        actor: the name of who did it.
+        of_user: id and entity id of a user who did it, or whose account it was done to.
+        from_ms, until_ms: times in ms UTC, the second exclusive.
+        before_id: only older events: the id of the last one on the page before.
+    """
 
     action: str | None = None
+    actor: str | None = None
     actor_id: int | None = None
+    of_user: tuple[int, int] | None = None
     entity_id: int | None = None
+    entity: str | None = None
+    project: str | None = None
+    run: str | None = None
     from_ms: int | None = None
     until_ms: int | None = None
     outcome: str | None = None
@@ -89,12 +105,20 @@ def record(
     action: str,
     *,
     entity: tuple[int, str] | None = None,
+    project: str | None = None,
+    run: str | None = None,
     target: str | None = None,
     before: Mapping[str, Any] | None = None,
     after: Mapping[str, Any] | None = None,
     outcome: Literal["ok", "denied"] = "ok",
 ) -> None:
-    """Add an event in the transaction of what it reports. `entity`: id and name of the team or user."""
+    """Add an event in the transaction of what it reports.
+
+    Args:
+        entity: id and name of the team or user that it is about, or whose project or run it is.
+        project, run: the project's name and the run id.
+        target: the user, role or key that was changed.
+    """
     row = {
         "time_ms": now_ms,
         "action": action,
@@ -108,6 +132,8 @@ def record(
         "agent": actor.agent,
         "entity_id": entity and entity[0],
         "entity": entity and entity[1],
+        "project": project,
+        "run": run,
         "target": target,
         "before": None if before is None else json.dumps(before),
         "after": None if after is None else json.dumps(after),
@@ -132,6 +158,24 @@ class AuditTable:
             rows = connection.execute(statement.limit(min(limit, MAX_ROWS)))
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
+    def count(self, wanted: AuditFilter) -> int:
+        """How many events fit, whatever `before_id` is."""
+        fitting = _conditions(replace(wanted, before_id=None))
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.count()).where(*fitting)).scalar_one())
+
+    def since(self, after_id: int, limit: int = MAX_ROWS) -> list[AuditEvent]:
+        """The oldest events with higher ids, in the order of ids."""
+        newer = select(audit_event).where(audit_event.c.id > after_id).order_by(audit_event.c.id)
+        with self._database.read() as connection:
+            rows = connection.execute(newer.limit(min(limit, MAX_ROWS)))
+            return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
+
+    def newest_id(self) -> int:
+        """The id of the newest event; 0 if there is none."""
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.max(audit_event.c.id))).scalar() or 0)
+
     def purge(self, before_ms: int) -> int:
         """Remove events older than the retention; returns how many."""
         old = delete(audit_event).where(audit_event.c.time_ms < before_ms)
@@ -148,11 +192,19 @@ def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
         column[name] == value
         for name, value in (
             ("actor_id", wanted.actor_id),
+            ("actor_name", wanted.actor),
             ("entity_id", wanted.entity_id),
+            ("entity", wanted.entity),
+            ("project", wanted.project),
+            ("run", wanted.run),
             ("outcome", wanted.outcome),
         )
         if value is not None
     ]
+    if wanted.of_user is not None:
+        user_id, entity_id = wanted.of_user
+        did = (column.actor_kind == "user") & (column.actor_id == user_id)
+        conditions.append(did | (column.entity_id == entity_id))
     if wanted.action is not None and wanted.action.endswith("*"):
         first = wanted.action[:-1]
         conditions += [column.action >= first, column.action <= first + LAST_CHARACTER]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, insert, select
+from sqlalchemy import Connection, insert, select, update
 
 from runvitals.model.account_names import entity_name
 from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.tables import entity
 
 
@@ -22,6 +23,24 @@ def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tup
     connection.execute(insert(entity).values(kind=kind, name=name, created_ms=now_ms))
     number = connection.execute(select(entity.c.id).where(entity.c.name == name)).scalar_one()
     return int(number), name
+
+
+def release_name(connection: Connection, text: str, by: Actor, now_ms: int) -> None:
+    """Let a name that was deleted for good be given again.
+
+    Raises:
+        UnknownAccount: nobody has, or had, this name.
+        NameTaken: a user or team has it, or something of theirs is still in the trash.
+    """
+    row = connection.execute(select(entity).where(entity.c.name == text.lower()).with_for_update()).first()
+    if row is None:
+        raise UnknownAccount(f"nobody has, or had, the name {text!r}")
+    if row.purged_ms is None:
+        where = "is in the trash" if row.deleted_ms is not None else "is in use"
+        raise NameTaken(f"the name {row.name!r} {where}")
+    freed = update(entity).where(entity.c.id == row.id)
+    connection.execute(freed.values(name=f"~{row.id}"))
+    record(connection, now_ms, by, "name.release", entity=(row.id, row.name), target=row.name)
 
 
 def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:

@@ -106,7 +106,7 @@ def _give(
     elif present.provider != provider or (present.role, present.custom_role_id) == (base, custom_role_id):
         return  # given by hand, or as it should be
     else:
-        _set_role(connection, present, base, custom_role_id)
+        _set_role(connection, user_id, present, base, custom_role_id)
         action = "team.member_role"
     owner = (found.id, found.name)
     record(connection, now_ms, by, action, entity=owner, target=str(user_id), after=about)
@@ -116,7 +116,7 @@ def _give(
 def _take(connection: Connection, user_id: int, row: _Present, by: Actor, now_ms: int) -> str | None:
     """Remove a membership; returns why not."""
     try:
-        remove_member(connection, row.team_id, user_id)
+        remove_member(connection, row.team_id, user_id, now_ms)
     except LastAdministrator as error:
         return str(error)
     owner = (row.team_id, row.team)
@@ -124,12 +124,10 @@ def _take(connection: Connection, user_id: int, row: _Present, by: Actor, now_ms
     return None
 
 
-def _set_role(connection: Connection, present: _Present, role: str, custom_role_id: int | None) -> None:
+def _set_role(
+    connection: Connection, user_id: int, present: _Present, role: str, custom_role_id: int | None
+) -> None:
+    if role != "admin":
+        check_team_administrators(connection, present.team_id, user_id, stays=True)
     change = update(membership).where(membership.c.id == present.id)
     connection.execute(change.values(role=role, custom_role_id=custom_role_id))
-    try:
-        check_team_administrators(connection, present.team_id)
-    except LastAdministrator:
-        before = {"role": present.role, "custom_role_id": present.custom_role_id}
-        connection.execute(change.values(before))
-        raise

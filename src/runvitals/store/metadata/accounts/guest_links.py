@@ -8,10 +8,12 @@ from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
 
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
 from runvitals.store.metadata.accounts.tables import guest_link
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import project, run
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +109,23 @@ class GuestLinkTable:
                 rights_changed(connection)
 
         self._database.write(work)
+
+    def revoke_of_entity(self, entity_id: int, by: Actor, now_ms: int) -> int:
+        """Revoke the links to all projects and runs of a team or user; returns how many."""
+        projects = select(project.c.id).where(project.c.entity_id == entity_id)
+        runs = select(run.c.id).where(run.c.project_id.in_(projects))
+        theirs = or_(guest_link.c.project_id.in_(projects), guest_link.c.run_id.in_(runs))
+
+        def work(connection: Connection) -> int:
+            living = update(guest_link).where(theirs, guest_link.c.revoked_ms.is_(None))
+            revoked = connection.execute(living.values(revoked_ms=now_ms)).rowcount
+            if revoked:
+                owner = name_of(connection, entity_id)
+                record(connection, now_ms, by, "link.revoke", entity=owner, after={"links": revoked})
+                rights_changed(connection)
+            return revoked
+
+        return self._database.write(work)
 
 
 def _valid(now_ms: int) -> tuple[ColumnElement[bool], ...]:

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import address_key
-from runvitals.store.errors import NoLongerValid, UnknownAccount
+from runvitals.store.errors import NoLongerValid, SentTooOften, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.members import ROLES, add_member, resolve_role
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
-from runvitals.store.metadata.accounts.tables import email, entity, invitation, membership, user_account
+from runvitals.store.metadata.accounts.tables import (
+    custom_role,
+    email,
+    entity,
+    invitation,
+    membership,
+    team,
+    user_account,
+)
 from runvitals.store.metadata.accounts.teams import living_team
 from runvitals.store.metadata.database import Database
 
@@ -25,29 +33,64 @@ _ENDED = "this invitation was used, has expired or was revoked"
 
 @dataclass(frozen=True, slots=True)
 class InvitationRow:
-    """An invitation without its secret. `address` null: a link that anyone can use. `team_id` null: to the
-    organisation only."""
+    """An invitation without its secret.
+
+    Attributes:
+        team_id, team, team_display_name: None: to the organisation only.
+        address: where it was sent. Without an address and a user it is a link that anyone can use.
+        user_id, user: who was invited by name.
+        role: the built-in role, or the base of `custom_role`.
+        inviter, inviter_name: the user who invited, and their display name.
+    """
 
     id: int
     team_id: int | None
     team: str | None
+    team_display_name: str | None
     address: str | None
+    user_id: int | None
+    user: str | None
     role: str
     custom_role_id: int | None
+    custom_role: str | None
     org_role: str
     invited_by: int | None
+    inviter: str | None
+    inviter_name: str | None
     created_ms: int
+    sent_ms: int
     sends: int
     expires_ms: int
     state: str
+    ended_ms: int | None
 
 
-_INVITATIONS = select(
-    *[
-        entity.c.name.label("team") if name == "team" else invitation.c[name]
-        for name in InvitationRow.__dataclass_fields__
-    ]
-).outerjoin(entity, entity.c.id == invitation.c.team_id)
+_user, _user_name = user_account.alias(), entity.alias()
+_inviter, _inviter_name = user_account.alias(), entity.alias()
+_NAMES = {
+    "team": entity.c.name,
+    "team_display_name": team.c.display_name,
+    "user": _user_name.c.name,
+    "custom_role": custom_role.c.name,
+    "inviter": _inviter_name.c.name,
+    "inviter_name": _inviter.c.display_name,
+}
+_INVITATIONS = (
+    select(
+        *[
+            _NAMES[name].label(name) if name in _NAMES else invitation.c[name]
+            for name in InvitationRow.__dataclass_fields__
+        ]
+    )
+    .select_from(invitation)
+    .outerjoin(entity, entity.c.id == invitation.c.team_id)
+    .outerjoin(team, team.c.entity_id == invitation.c.team_id)
+    .outerjoin(custom_role, custom_role.c.id == invitation.c.custom_role_id)
+    .outerjoin(_user, _user.c.id == invitation.c.user_id)
+    .outerjoin(_user_name, _user_name.c.id == _user.c.entity_id)
+    .outerjoin(_inviter, _inviter.c.id == invitation.c.invited_by)
+    .outerjoin(_inviter_name, _inviter_name.c.id == _inviter.c.entity_id)
+)
 
 
 class InvitationTable:
@@ -64,21 +107,26 @@ class InvitationTable:
         by: Actor,
         now_ms: int,
         *,
+        user_id: int | None = None,
         days: int = DEFAULT_DAYS,
         org_role: str = "member",
     ) -> tuple[str, InvitationRow]:
-        """Invite an address, or make a link (`address` None); returns the link's secret and the invitation.
+        """Invite an address or a user, or make a link; returns the link's secret and the invitation.
 
-        An address that has a pending invitation to the same team gets the new role and a new link; the old
-        link stops working.
+        Whoever has a pending invitation to the same team gets the new role and a new link; the old link stops
+        working.
+
+        Args:
+            address: an e-mail address. None, and no `user_id`: a link that anyone can use.
+            user_id: a user who is invited by name.
 
         Raises:
-            ValueError: an invalid address or number of days, or it was sent too often.
+            ValueError: an invalid address or number of days.
+            SentTooOften: it was sent too often within a day.
             UnknownAccount: there is no such team or role.
         """
-        if not 1 <= days <= MAX_DAYS:
-            raise ValueError(f"invalid number of days {days}; expected 1 to {MAX_DAYS}")
-        if address is None and org_role == "admin":
+        check_days(days)
+        if address is None and user_id is None and org_role == "admin":
             raise ValueError("an administrator needs an invitation by e-mail: anyone can open a link")
         key = None if address is None else address_key(address)
         secret, digest = new_secret()
@@ -86,11 +134,11 @@ class InvitationTable:
         def work(connection: Connection) -> InvitationRow:
             found = None if team_name is None else living_team(connection, team_name)
             base, role_id = resolve_role(connection, role)
-            team_id = None if found is None else found.id
             values: dict[str, object] = {
-                "team_id": team_id,
+                "team_id": None if found is None else found.id,
                 "address": address,
                 "address_key": key,
+                "user_id": user_id,
                 "role": base,
                 "custom_role_id": role_id,
                 "org_role": org_role,
@@ -100,31 +148,59 @@ class InvitationTable:
                 "expires_ms": now_ms + days * _DAY_MS,
                 "state": "pending",
             }
-            pending = _pending(connection, team_id, key)
+            pending = _pending(connection, None if found is None else found.id, key, user_id)
             if pending is None:
                 connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
             else:
                 _resend(connection, pending, now_ms, values)
-            owner = None if found is None else (found.id, found.name)
-            record(connection, now_ms, by, "team.invite", entity=owner, target=key, after={"role": role})
-            return _by_digest(connection, digest)
+            row = _by_digest(connection, digest)
+            about = {"role": role} if team_name is not None else {"org_role": org_role}
+            action = "team.invite" if team_name is not None else "org.invite"
+            record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row), after=about)
+            return row
 
         return secret, self._database.write(work)
+
+    def pending(
+        self, team_id: int | None, *, address_key: str | None = None, user_id: int | None = None
+    ) -> InvitationRow | None:
+        """The pending invitation of an address or user to a team, or to the organisation (`team_id` None)."""
+        with self._database.read() as connection:
+            return _pending(connection, team_id, address_key, user_id)
+
+    def get(self, invitation_id: int) -> InvitationRow:
+        """
+        Raises:
+            UnknownAccount: there is no such invitation.
+        """
+        with self._database.read() as connection:
+            row = connection.execute(_INVITATIONS.where(invitation.c.id == invitation_id)).first()
+        if row is None:
+            raise UnknownAccount(f"there is no invitation with id {invitation_id}")
+        return InvitationRow(**row._asdict())
+
+    def sent_since(self, since_ms: int, *, invited_by: int | None = None, team_id: int | None = None) -> int:
+        """How many invitations a user sent, or were sent to a team, since a time."""
+        mine = invitation.c.invited_by == invited_by if team_id is None else invitation.c.team_id == team_id
+        count = select(func.count()).where(mine, invitation.c.sent_ms > since_ms)
+        with self._database.read() as connection:
+            return int(connection.execute(count).scalar_one())
 
     def resend(self, invitation_id: int, by: Actor, now_ms: int, days: int = DEFAULT_DAYS) -> str:
         """The secret of a new link for a pending invitation; the old link stops working.
 
         Raises:
             NoLongerValid: it is not pending.
-            ValueError: it was sent too often within a day.
+            SentTooOften: it was sent too often within a day.
         """
+        check_days(days)
         secret, digest = new_secret()
 
         def work(connection: Connection) -> None:
             row = _locked(connection, invitation_id)
             values = {"digest": digest, "sent_ms": now_ms, "expires_ms": now_ms + days * _DAY_MS}
             _resend(connection, row, now_ms, values)
-            record(connection, now_ms, by, "team.invitation_resend", target=row.address)
+            record(connection, now_ms, by, "team.invitation_resend", entity=_owner(row), target=_whom(row))
 
         self._database.write(work)
         return secret
@@ -136,12 +212,12 @@ class InvitationTable:
         """
         self._end(invitation_id, "revoked", by, now_ms)
 
-    def decline(self, secret: str, by: Actor, now_ms: int) -> None:
+    def decline(self, offered: InvitationRow, by: Actor, now_ms: int) -> None:
         """
         Raises:
             NoLongerValid: it was used, has expired or was revoked.
         """
-        self._end(self.by_secret(secret, now_ms).id, "declined", by, now_ms)
+        self._end(offered.id, "declined", by, now_ms)
 
     def by_secret(self, secret: str, now_ms: int) -> InvitationRow:
         """The pending invitation of a link.
@@ -156,22 +232,39 @@ class InvitationTable:
             raise NoLongerValid(_ENDED)
         return InvitationRow(**row._asdict())
 
-    def accept(self, secret: str, user_id: int, by: Actor, now_ms: int) -> InvitationRow:
+    def of_user(self, user_id: int, now_ms: int) -> list[InvitationRow]:
+        """The pending invitations of a user: by name, and to addresses that the user has verified."""
+        verified = select(email.c.address_key).where(
+            email.c.user_id == user_id, email.c.verified_ms.is_not(None)
+        )
+        mine = or_(invitation.c.user_id == user_id, invitation.c.address_key.in_(verified))
+        living = (invitation.c.state == "pending", invitation.c.expires_ms > now_ms)
+        with self._database.read() as connection:
+            rows = connection.execute(_INVITATIONS.where(mine, *living).order_by(invitation.c.id))
+            return [InvitationRow(**row._asdict()) for row in rows]
+
+    def accept(self, offered: InvitationRow, user_id: int, by: Actor, now_ms: int) -> InvitationRow:
         """Accept an invitation: the user becomes a member of the team. The higher role stays.
 
-        The link came by mail to its address, so that address is added to the user as verified, unless another
+        A link came by mail to its address, so that address is added to the user as verified, unless another
         user has it.
+
+        Args:
+            offered: the invitation of a link (`by_secret`), or one of the user's own (`of_user`).
 
         Raises:
             NoLongerValid: it was used, has expired or was revoked.
             UnknownAccount: there is no such active user.
         """
-        offered = self.by_secret(secret, now_ms)
 
         def work(connection: Connection) -> InvitationRow:
             row = _locked(connection, offered.id)
+            if row.expires_ms <= now_ms or row.user_id not in (None, user_id):
+                raise NoLongerValid(_ENDED)
             user = connection.execute(
-                select(user_account.c.state, user_account.c.access).where(user_account.c.id == user_id)
+                select(user_account.c.state, user_account.c.access, entity.c.name)
+                .join(entity, entity.c.id == user_account.c.entity_id)
+                .where(user_account.c.id == user_id)
             ).first()
             if user is None or user.state not in ("active", "unverified") or user.access == "none":
                 raise UnknownAccount("this account cannot accept invitations; ask an administrator")
@@ -183,20 +276,37 @@ class InvitationTable:
                 admin = update(user_account).where(user_account.c.id == user_id)
                 connection.execute(admin.values(org_role="admin"))
             _finish(connection, row.id, "accepted", now_ms)
-            owner = (row.team_id, row.team) if row.team_id is not None and row.team is not None else None
-            record(connection, now_ms, by, "team.invitation_accept", entity=owner, target=str(user_id))
+            about = {"role": row.custom_role or row.role}
+            action = "team.invitation_accept"
+            record(connection, now_ms, by, action, entity=_owner(row), target=user.name, after=about)
             rights_changed(connection)
             return row
 
         return self._database.write(work)
 
-    def all(self, team_name: str | None = None, *, pending: bool = True) -> list[InvitationRow]:
-        """Invitations of a team, or all; those that ended too where wanted."""
+    def all(
+        self,
+        team_name: str | None = None,
+        *,
+        pending: bool = True,
+        since_ms: int = 0,
+        organisation: bool = False,
+    ) -> list[InvitationRow]:
+        """Invitations of a team, or all.
+
+        Args:
+            pending: without those that ended.
+            since_ms: without those that ended before this time.
+            organisation: only those to the organisation.
+        """
         statement = _INVITATIONS.where(invitation.c.state == "pending") if pending else _INVITATIONS
         if team_name is not None:
             statement = statement.where(entity.c.name == team_name.lower())
+        if organisation:
+            statement = statement.where(invitation.c.team_id.is_(None))
+        recent = or_(invitation.c.ended_ms.is_(None), invitation.c.ended_ms >= since_ms)
         with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(invitation.c.id))
+            rows = connection.execute(statement.where(recent).order_by(invitation.c.id))
             return [InvitationRow(**row._asdict()) for row in rows]
 
     def expire(self, now_ms: int) -> int:
@@ -205,22 +315,47 @@ class InvitationTable:
         ended = over.values(state="expired", ended_ms=now_ms)
         return self._database.write(lambda connection: connection.execute(ended).rowcount)
 
+    def purge(self, before_ms: int) -> int:
+        """Remove invitations that ended before this time; returns how many."""
+        old = delete(invitation).where(invitation.c.state != "pending", invitation.c.ended_ms < before_ms)
+        return self._database.write(lambda connection: connection.execute(old).rowcount)
+
     def _end(self, invitation_id: int, state: str, by: Actor, now_ms: int) -> None:
         def work(connection: Connection) -> None:
             row = _locked(connection, invitation_id)
             _finish(connection, row.id, state, now_ms)
             action = "team.invitation_revoke" if state == "revoked" else "team.invitation_decline"
-            record(connection, now_ms, by, action, target=row.address)
+            record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row))
 
         self._database.write(work)
 
 
-def _pending(connection: Connection, team_id: int | None, key: str | None) -> InvitationRow | None:
-    if key is None:
+def check_days(days: int) -> None:
+    """
+    Raises:
+        ValueError: an invitation cannot be valid for so many days.
+    """
+    if not 1 <= days <= MAX_DAYS:
+        raise ValueError(f"invalid number of days {days}; expected 1 to {MAX_DAYS}")
+
+
+def _owner(row: InvitationRow) -> tuple[int, str] | None:
+    return None if row.team_id is None or row.team is None else (row.team_id, row.team)
+
+
+def _whom(row: InvitationRow) -> str | None:
+    """The address or user, for the audit log; None for a link."""
+    return row.user or row.address
+
+
+def _pending(
+    connection: Connection, team_id: int | None, key: str | None, user_id: int | None
+) -> InvitationRow | None:
+    if key is None and user_id is None:
         return None
-    team = invitation.c.team_id.is_(None) if team_id is None else invitation.c.team_id == team_id
-    mine = _INVITATIONS.where(team, invitation.c.address_key == key, invitation.c.state == "pending")
-    row = connection.execute(mine).first()
+    place = invitation.c.team_id.is_(None) if team_id is None else invitation.c.team_id == team_id
+    whom = invitation.c.user_id == user_id if key is None else invitation.c.address_key == key
+    row = connection.execute(_INVITATIONS.where(place, whom, invitation.c.state == "pending")).first()
     return None if row is None else InvitationRow(**row._asdict())
 
 
@@ -240,10 +375,9 @@ def _locked(connection: Connection, invitation_id: int) -> InvitationRow:
 
 
 def _resend(connection: Connection, row: InvitationRow, now_ms: int, values: dict[str, object]) -> None:
-    last_ms = connection.execute(select(invitation.c.sent_ms).where(invitation.c.id == row.id)).scalar_one()
-    sends = 1 if now_ms - last_ms >= _DAY_MS else row.sends + 1
+    sends = 1 if now_ms - row.sent_ms >= _DAY_MS else row.sends + 1
     if sends > MAX_SENDS:
-        raise ValueError(f"this invitation was sent {MAX_SENDS} times within a day; wait a day")
+        raise SentTooOften(f"this invitation was sent {MAX_SENDS} times within a day; wait a day")
     connection.execute(update(invitation).where(invitation.c.id == row.id).values(**values, sends=sends))
 
 

@@ -9,17 +9,21 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
-from runvitals.store.errors import UnknownAccount
+from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.key_format import new_key, public_id
 from runvitals.store.metadata.accounts.random_secrets import digest_of
-from runvitals.store.metadata.accounts.tables import api_key, api_key_entity
+from runvitals.store.metadata.accounts.tables import api_key, api_key_entity, service_account, user_account
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.text import checked_name
 
 MAX_NAME = 64
 MAX_KEYS = 50
+"""Of one user."""
+MAX_SERVICE_KEYS = 20
+"""Of one service account."""
 SCOPES = ("ingest", "read", "write", "full")
 MAX_OVERLAP_MS = 168 * 3_600_000
 _NOTED_MS = 60_000
@@ -75,7 +79,8 @@ class KeyTable:
         """Create a key; returns its secret and its record. The secret cannot be retrieved again.
 
         Raises:
-            ValueError: an invalid name, scope or time of expiry, or too many keys.
+            ValueError: an invalid name, scope or time of expiry.
+            LimitReached: the owner has too many keys.
         """
         name = checked_name("key", name.strip(), MAX_NAME)
         if scope not in SCOPES:
@@ -95,7 +100,9 @@ class KeyTable:
         def work(connection: Connection) -> tuple[str, KeyRow]:
             _check_count(connection, values, now_ms)
             created = _insert(connection, values, limits)
-            record(connection, now_ms, by, "key.create", target=name, after={"key": created[1].public_id})
+            about = {"key": created[1].public_id, "scope": scope}
+            owner = _owner(connection, created[1])
+            record(connection, now_ms, by, "key.create", entity=owner, target=name, after=about)
             return created
 
         return self._database.write(work)
@@ -170,7 +177,8 @@ class KeyTable:
             end = now_ms + overlap_ms if old.expires_ms is None else min(old.expires_ms, now_ms + overlap_ms)
             connection.execute(update(api_key).where(api_key.c.id == old.id).values(expires_ms=end))
             keys = {"old": old.public_id, "new": created[1].public_id}
-            record(connection, now_ms, by, "key.rotate", target=old.name, after=keys)
+            owner = _owner(connection, old)
+            record(connection, now_ms, by, "key.rotate", entity=owner, target=old.name, after=keys)
             rights_changed(connection)
             return created
 
@@ -207,7 +215,8 @@ class KeyTable:
             if key.revoked_ms is None:
                 mine = update(api_key).where(api_key.c.id == key_id)
                 connection.execute(mine.values(revoked_ms=now_ms))
-                record(connection, now_ms, by, "key.revoke", target=key.name, after={"key": key.public_id})
+                about, owner = {"key": key.public_id}, _owner(connection, key)
+                record(connection, now_ms, by, "key.revoke", entity=owner, target=key.name, after=about)
                 rights_changed(connection)
 
         self._database.write(work)
@@ -223,8 +232,9 @@ def _valid(now_ms: int) -> tuple[Any, ...]:
 def _check_count(connection: Connection, owner: dict[str, object], now_ms: int) -> None:
     field = "user_id" if owner["user_id"] is not None else "service_account_id"
     count = select(func.count()).where(api_key.c[field] == owner[field], *_valid(now_ms))
-    if connection.execute(count).scalar_one() >= MAX_KEYS:
-        raise ValueError(f"too many keys; at most {MAX_KEYS} are allowed: revoke one first")
+    most = MAX_KEYS if field == "user_id" else MAX_SERVICE_KEYS
+    if connection.execute(count).scalar_one() >= most:
+        raise LimitReached(f"too many keys; at most {most} are allowed: revoke one first")
 
 
 def _insert(
@@ -237,6 +247,16 @@ def _insert(
         rows = [{"key_id": number, "entity_id": entity_id} for entity_id in sorted(entities)]
         connection.execute(insert(api_key_entity), rows)
     return secret, _key(connection, number)
+
+
+def _owner(connection: Connection, key: KeyRow) -> tuple[int, str] | None:
+    """The user, or the team of the service account, for the audit log; None: of the organisation."""
+    if key.user_id is not None:
+        mine = select(user_account.c.entity_id).where(user_account.c.id == key.user_id)
+    else:
+        mine = select(service_account.c.team_id).where(service_account.c.id == key.service_account_id)
+    entity_id = connection.execute(mine).scalar()
+    return None if entity_id is None else name_of(connection, entity_id)
 
 
 def _key(connection: Connection, key_id: int) -> KeyRow:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runvitals.model.errors import UnknownProject
 from runvitals.store.errors import UnknownAccount
@@ -13,7 +13,7 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.members import resolve_role
 from runvitals.store.metadata.accounts.project_transfer import give_project
-from runvitals.store.metadata.accounts.tables import membership, project_member
+from runvitals.store.metadata.accounts.tables import entity, membership, project_member, user_account
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
 
@@ -27,6 +27,19 @@ class OwnedProject:
     entity_id: int | None
     owner_id: int | None
     visibility: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListedProject:
+    """A project in a list. `owner`: a user name. `runs`: without those in the trash."""
+
+    id: int
+    name: str
+    visibility: str
+    owner: str | None
+    created_ms: int
+    runs: int
+    newest_ms: int | None
 
 
 class ProjectMemberTable:
@@ -47,6 +60,35 @@ class ProjectMemberTable:
         """All projects, also those that no team has adopted."""
         with self._database.read() as connection:
             return [_owned(row) for row in connection.execute(select(project).order_by(project.c.id))]
+
+    def of_entity(self, entity_id: int) -> list[ListedProject]:
+        """All projects of a team or user, the one with the newest run first."""
+        counted = (
+            select(
+                run.c.project_id, func.count().label("runs"), func.max(run.c.started_ms).label("newest_ms")
+            )
+            .where(run.c.deleted_ms.is_(None))
+            .group_by(run.c.project_id)
+            .subquery()
+        )
+        statement = (
+            select(
+                project.c.id,
+                project.c.name,
+                func.coalesce(project.c.visibility, "team").label("visibility"),
+                entity.c.name.label("owner"),
+                project.c.created_ms,
+                func.coalesce(counted.c.runs, 0).label("runs"),
+                counted.c.newest_ms,
+            )
+            .outerjoin(counted, counted.c.project_id == project.c.id)
+            .outerjoin(user_account, user_account.c.id == project.c.owner_id)
+            .outerjoin(entity, entity.c.id == user_account.c.entity_id)
+            .where(project.c.entity_id == entity_id)
+            .order_by(func.coalesce(counted.c.newest_ms, 0).desc(), project.c.id.desc())
+        )
+        with self._database.read() as connection:
+            return [ListedProject(**row._asdict()) for row in connection.execute(statement)]
 
     def sole_author(self, project_id: int) -> bool:
         """Whether every run of a project is its owner's, who may then delete it. Reads all its runs."""

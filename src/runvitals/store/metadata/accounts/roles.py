@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, distinct, func, insert, select, update
 
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
-from runvitals.store.metadata.accounts.tables import custom_role, custom_role_action, membership
+from runvitals.store.metadata.accounts.tables import (
+    custom_role,
+    custom_role_action,
+    entity,
+    invitation,
+    membership,
+    user_account,
+)
+from runvitals.store.metadata.accounts.teams import revoke_invitations
 from runvitals.store.metadata.database import Database
 
 MAX_ROLES = 50
@@ -18,7 +27,7 @@ MAX_ROLES = 50
 
 @dataclass(frozen=True, slots=True)
 class RoleRow:
-    """A custom role. `users`: how many memberships have it."""
+    """A custom role. `users`: how many memberships have it, in how many `teams`."""
 
     id: int
     name: str
@@ -26,6 +35,7 @@ class RoleRow:
     base: str
     actions: frozenset[str]
     users: int
+    teams: int
 
 
 class RoleTable:
@@ -41,20 +51,18 @@ class RoleTable:
 
         Raises:
             NameTaken: there is a role of this name, in any case of letters.
-            ValueError: there are too many roles.
+            LimitReached: there are too many roles.
         """
         added = sorted(set(actions))
 
         def work(connection: Connection) -> RoleRow:
             count = connection.execute(select(func.count()).select_from(custom_role)).scalar_one()
             if count >= MAX_ROLES:
-                raise ValueError(f"too many custom roles; at most {MAX_ROLES} are allowed")
-            key = name.casefold()
-            if connection.execute(select(custom_role.c.id).where(custom_role.c.name_key == key)).first():
-                raise NameTaken(f"the role {name!r} already exists")
+                raise LimitReached(f"too many custom roles; at most {MAX_ROLES} are allowed")
+            _check_free(connection, name)
             values = {
                 "name": name,
-                "name_key": key,
+                "name_key": name.casefold(),
                 "description": description,
                 "base": base,
                 "created_ms": now_ms,
@@ -73,15 +81,42 @@ class RoleTable:
             names = connection.execute(select(custom_role.c.name).order_by(custom_role.c.name_key)).scalars()
             return [role_by_name(connection, name) for name in names.all()]
 
-    def set_actions(self, name: str, actions: Iterable[str], by: Actor, now_ms: int) -> RoleRow:
-        """Change the actions of a role, for everybody who has it."""
-        added = sorted(set(actions))
+    def get(self, name: str) -> RoleRow:
+        """
+        Raises:
+            UnknownAccount: there is no custom role of this name.
+        """
+        with self._database.read() as connection:
+            return role_by_name(connection, name)
+
+    def update(
+        self,
+        current: str,
+        by: Actor,
+        now_ms: int,
+        *,
+        name: str,
+        description: str,
+        actions: Iterable[str],
+    ) -> RoleRow:
+        """Change a role, for everybody who has it, to values that were checked.
+
+        Raises:
+            NameTaken: another role has the name.
+            UnknownAccount: there is no custom role of the `current` name.
+        """
+        wanted = frozenset(actions)
 
         def work(connection: Connection) -> RoleRow:
-            role = role_by_name(connection, name)
-            _set_actions(connection, role.id, added)
-            old = {"actions": sorted(role.actions)}
-            record(connection, now_ms, by, "role.update", target=name, before=old, after={"actions": added})
+            role = role_by_name(connection, current)
+            if name.casefold() != role.name.casefold():
+                _check_free(connection, name)
+            values = {"name": name, "name_key": name.casefold(), "description": description}
+            connection.execute(update(custom_role).where(custom_role.c.id == role.id).values(values))
+            _set_actions(connection, role.id, sorted(wanted))
+            changed = {"added": sorted(wanted - role.actions), "removed": sorted(role.actions - wanted)}
+            old = {"name": role.name} if name != role.name else None
+            record(connection, now_ms, by, "role.update", target=name, before=old, after=changed)
             rights_changed(connection)
             return role_by_name(connection, name)
 
@@ -92,10 +127,30 @@ class RoleTable:
 
         def work(connection: Connection) -> int:
             role = role_by_name(connection, name)
+            holders = connection.execute(
+                select(membership.c.team_id, entity.c.name)
+                .join(user_account, user_account.c.id == membership.c.user_id)
+                .join(entity, entity.c.id == user_account.c.entity_id)
+                .where(membership.c.custom_role_id == role.id)
+            ).all()
             theirs = update(membership).where(membership.c.custom_role_id == role.id)
             moved = connection.execute(theirs.values(custom_role_id=None)).rowcount
+            revoke_invitations(connection, now_ms, invitation.c.custom_role_id == role.id)
             connection.execute(delete(custom_role).where(custom_role.c.id == role.id))
             record(connection, now_ms, by, "role.delete", target=name, after={"moved": moved})
+            old, new = {"role": role.name}, {"role": role.base}
+            for team_id, user in holders:
+                team = name_of(connection, team_id)
+                record(
+                    connection,
+                    now_ms,
+                    by,
+                    "team.member_role",
+                    entity=team,
+                    target=user,
+                    before=old,
+                    after=new,
+                )
             rights_changed(connection)
             return moved
 
@@ -111,15 +166,23 @@ def role_by_name(connection: Connection, name: str) -> RoleRow:
     if row is None:
         raise UnknownAccount(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
     actions = select(custom_role_action.c.action).where(custom_role_action.c.role_id == row.id)
-    users = select(func.count()).where(membership.c.custom_role_id == row.id)
+    users = select(func.count(), func.count(distinct(membership.c.team_id))).where(
+        membership.c.custom_role_id == row.id
+    )
     return RoleRow(
         row.id,
         row.name,
         row.description,
         row.base,
         frozenset(connection.execute(actions).scalars()),
-        connection.execute(users).scalar_one(),
+        *connection.execute(users).one(),
     )
+
+
+def _check_free(connection: Connection, name: str) -> None:
+    taken = select(custom_role.c.id).where(custom_role.c.name_key == name.casefold())
+    if connection.execute(taken).first() is not None:
+        raise NameTaken(f"the role {name!r} already exists")
 
 
 def _set_actions(connection: Connection, role_id: int, actions: list[str]) -> None:

@@ -210,6 +210,9 @@ team = Table(
     Column("entity_id", Integer, ForeignKey("entity.id"), primary_key=True),
     Column("display_name", Text, nullable=False),
     Column("description", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("company", Text, nullable=False),
+    Column("profile", Text, nullable=False),
     _by_user("created_by"),
     Column("default_visibility", Text, nullable=False),
     Column("hidden", Boolean, nullable=False),
@@ -335,7 +338,8 @@ api_key_entity = Table(
     sqlite_with_rowid=False,
 )
 
-# `team_id` null: to the organisation only. `address_key` null: a link that anyone can use.
+# `team_id` null: to the organisation only. `user_id`: a user who was invited by name, without an address.
+# `address_key` and `user_id` null: a link that anyone can use.
 invitation = Table(
     "invitation",
     metadata,
@@ -343,6 +347,7 @@ invitation = Table(
     _to_team(required=False),
     Column("address", Text),
     Column("address_key", ordered_text()),
+    _to_user(required=False),
     Column("role", Text, nullable=False),
     _to_role(),
     Column("org_role", Text, nullable=False),
@@ -362,6 +367,15 @@ invitation = Table(
         sqlite_where=text("state = 'pending'"),
         postgresql_where=text("state = 'pending'"),
     ),
+    Index(
+        "uq_invitation_pending_user",
+        text("coalesce(team_id, 0)"),
+        "user_id",
+        unique=True,
+        sqlite_where=text("state = 'pending'"),
+        postgresql_where=text("state = 'pending'"),
+    ),
+    Index(None, "user_id"),
     CheckConstraint("state IN ('pending', 'accepted', 'declined', 'revoked', 'expired')", name="state"),
     sqlite_autoincrement=True,
 )
@@ -398,6 +412,8 @@ audit_event = Table(
     Column("agent", Text),
     Column("entity_id", Integer),
     Column("entity", ordered_text()),
+    Column("project", Text),
+    Column("run", Text),
     Column("target", ordered_text()),
     Column("before", Text),
     Column("after", Text),

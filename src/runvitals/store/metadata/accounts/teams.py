@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
-from runvitals.store.errors import UnknownAccount
+from runvitals.model.names import plain_text
+from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -24,18 +27,24 @@ from runvitals.store.metadata.accounts.tables import (
 from runvitals.store.metadata.database import Database
 
 LEGACY_ACCOUNT = "legacy-tokens"
+MAX_TEAMS = 1000
+MAX_COMPANY = 128
+MAX_DESCRIPTION = 500
+KINDS = ("work", "academic")
 _SWITCHES = ("hidden", "members_invite", "public_projects", "public_links", "code_saving")
 _VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")
 
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A team. `id`: its entity id. `deleted_ms`: since when it is in the trash."""
+    """A team. `id`: its entity id. `kind`: work or academic. `deleted_ms`: since when it is in the trash."""
 
     id: int
     name: str
     display_name: str
     description: str
+    kind: str
+    company: str
     default_visibility: str
     hidden: bool
     members_invite: bool
@@ -60,6 +69,8 @@ _TEAMS = (
         entity.c.name,
         team.c.display_name,
         team.c.description,
+        team.c.kind,
+        team.c.company,
         team.c.default_visibility,
         *[team.c[name] for name in _SWITCHES],
         entity.c.created_ms,
@@ -86,29 +97,38 @@ class TeamTable:
         administrator: int | None = None,
         display_name: str = "",
         default_visibility: str = "team",
+        kind: str = "work",
+        company: str = "",
+        hidden: bool = False,
+        code_saving: bool = False,
     ) -> TeamRow:
         """Create a team; `administrator` is its first member.
 
         Raises:
-            ValueError: an invalid or reserved name.
+            ValueError: an invalid or reserved name, or another invalid value.
             NameTaken: a user or team has, or had, the name.
+            LimitReached: there are too many teams.
         """
         shown = checked_display_name(display_name or name)
-        _check_visibility(default_visibility)
+        labels = _checked_labels({"kind": kind, "company": company, "default_visibility": default_visibility})
 
         def work(connection: Connection) -> TeamRow:
+            count = select(func.count()).select_from(team).join(entity, entity.c.id == team.c.entity_id)
+            if connection.execute(count.where(entity.c.purged_ms.is_(None))).scalar_one() >= MAX_TEAMS:
+                raise LimitReached(f"there are {MAX_TEAMS} teams, which is the most that a server has")
             owner = claim_name(connection, "team", name, now_ms)
             values = {
                 "entity_id": owner[0],
                 "display_name": shown,
                 "description": "",
+                **labels,
+                "profile": "{}",
                 "created_by": by.user_id,
-                "default_visibility": default_visibility,
-                "hidden": False,
+                "hidden": hidden,
                 "members_invite": False,
                 "public_projects": True,
                 "public_links": True,
-                "code_saving": False,
+                "code_saving": code_saving,
             }
             connection.execute(insert(team).values(values))
             if administrator is not None:
@@ -151,6 +171,27 @@ class TeamTable:
         with self._database.read() as connection:
             return [_with_role(row._asdict()) for row in connection.execute(mine.order_by(entity.c.name))]
 
+    def profile(self, team_id: int) -> dict[str, Any]:
+        """What a team's page shows: intro, links and pins, as it was set."""
+        with self._database.read() as connection:
+            body = connection.execute(select(team.c.profile).where(team.c.entity_id == team_id)).scalar_one()
+        found: dict[str, Any] = json.loads(body)
+        return found
+
+    def set_profile(self, name: str, by: Actor, now_ms: int, changes: Mapping[str, Any]) -> None:
+        """Change fields of the team's page, from values that were checked. The audit log gets their names."""
+
+        def work(connection: Connection) -> None:
+            found = living_team(connection, name)
+            mine = team.c.entity_id == found.id
+            before = json.loads(connection.execute(select(team.c.profile).where(mine)).scalar_one())
+            after = json.dumps({**before, **changes})
+            connection.execute(update(team).where(mine).values(profile=after))
+            about = {"fields": sorted(changes)}
+            record(connection, now_ms, by, "team.update", entity=(found.id, found.name), after=about)
+
+        self._database.write(work)
+
     def without_administrator(self) -> list[str]:
         """Teams that nobody administers."""
         administered = select(membership.c.team_id).where(membership.c.role == "admin")
@@ -159,7 +200,7 @@ class TeamTable:
             return [row.name for row in connection.execute(orphaned.order_by(entity.c.name))]
 
     def update(self, name: str, by: Actor, now_ms: int, /, **changes: str | bool) -> TeamRow:
-        """Change display_name, description, default_visibility or a privacy switch.
+        """Change display_name, description, kind, company, default_visibility or a privacy switch.
 
         Raises:
             ValueError: an unknown field or invalid value. The name cannot be changed.
@@ -167,15 +208,12 @@ class TeamTable:
         for field, value in changes.items():
             if field in _SWITCHES and isinstance(value, bool):
                 continue
-            if field not in ("display_name", "description", "default_visibility") or isinstance(value, bool):
+            if field not in _TEXTS or isinstance(value, bool):
                 raise ValueError(f"invalid field {field!r} or value of a team")
-        if "display_name" in changes:
-            changes["display_name"] = checked_display_name(str(changes["display_name"]))
-        if "default_visibility" in changes:
-            _check_visibility(str(changes["default_visibility"]))
+        changes = {**changes, **_checked_labels({n: v for n, v in changes.items() if n in _TEXTS})}
 
         def work(connection: Connection) -> TeamRow:
-            before = _team(connection, name)
+            before = living_team(connection, name)
             changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
             if changed:
                 connection.execute(update(team).where(team.c.entity_id == before.id).values(changed))
@@ -200,9 +238,38 @@ class TeamTable:
     def _set_deleted(self, name: str, by: Actor, now_ms: int, deleted_ms: int | None, action: str) -> None:
         def work(connection: Connection) -> None:
             found = _team(connection, name)
+            if (found.deleted_ms is None) == (deleted_ms is None):
+                return
             connection.execute(update(entity).where(entity.c.id == found.id).values(deleted_ms=deleted_ms))
-            revoke_invitations(connection, invitation.c.team_id == found.id)
+            revoke_invitations(connection, now_ms, invitation.c.team_id == found.id)
             record(connection, now_ms, by, action, entity=(found.id, found.name))
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def trashed_before(self, before_ms: int) -> list[TeamRow]:
+        """The teams that were moved to the trash before a time."""
+        with self._database.read() as connection:
+            rows = connection.execute(_TEAMS.where(entity.c.deleted_ms < before_ms).order_by(entity.c.id))
+            return [TeamRow(**row._asdict()) for row in rows]
+
+    def purge(self, team_id: int, by: Actor, now_ms: int) -> None:
+        """Remove a team from the trash for good, with members, invitations, service accounts and keys.
+
+        Remove its projects first. Its name stays taken, and the audit log stays.
+        """
+
+        def work(connection: Connection) -> None:
+            owner = connection.execute(
+                select(entity.c.id, entity.c.name)
+                .where(entity.c.id == team_id, entity.c.deleted_ms.is_not(None))
+                .with_for_update()
+            ).first()
+            if owner is None:
+                raise UnknownAccount(f"there is no team with id {team_id} in the trash")
+            connection.execute(delete(team).where(team.c.entity_id == team_id))
+            connection.execute(update(entity).where(entity.c.id == team_id).values(purged_ms=now_ms))
+            record(connection, now_ms, by, "team.purge", entity=(owner.id, owner.name))
             rights_changed(connection)
 
         self._database.write(work)
@@ -244,9 +311,31 @@ class TeamTable:
         return self._database.write(work)
 
 
-def _check_visibility(value: str) -> None:
-    if value not in _VISIBILITIES:
-        raise ValueError(f"invalid visibility {value!r}; expected one of {', '.join(_VISIBILITIES)}")
+_TEXTS = ("display_name", "description", "kind", "company", "default_visibility")
+
+
+def _checked_labels(fields: Mapping[str, Any]) -> dict[str, Any]:
+    checked = dict(fields)
+    for name, value in fields.items():
+        if name == "display_name":
+            checked[name] = checked_display_name(value)
+        elif name in _LONGEST:
+            checked[name] = plain_text(value).strip()
+            if len(checked[name]) > _LONGEST[name]:
+                raise ValueError(f"the {name} is too long; expected at most {_LONGEST[name]} characters")
+        elif value not in _CHOICES[name]:
+            what = "visibility" if name == "default_visibility" else f"{name} of a team"
+            raise ValueError(f"invalid {what} {value!r}; expected one of {', '.join(_CHOICES[name])}")
+    return checked
+
+
+_LONGEST = {"description": MAX_DESCRIPTION, "company": MAX_COMPANY}
+_CHOICES = {"kind": KINDS, "default_visibility": _VISIBILITIES}
+
+
+def _with_role(row: dict[str, Any]) -> tuple[TeamRow, str, str | None]:
+    role, custom = row.pop("role"), row.pop("custom_role")
+    return TeamRow(**row), role, custom
 
 
 def _team(connection: Connection, name: str) -> TeamRow:
@@ -268,12 +357,7 @@ def living_team(connection: Connection, name: str) -> TeamRow:
     return found
 
 
-def revoke_invitations(connection: Connection, *conditions: ColumnElement[bool]) -> None:
+def revoke_invitations(connection: Connection, now_ms: int, *conditions: ColumnElement[bool]) -> None:
     """End the pending invitations that fit: with the team, or with the right of the inviter."""
     pending = update(invitation).where(invitation.c.state == "pending", *conditions)
-    connection.execute(pending.values(state="revoked"))
-
-
-def _with_role(row: dict[str, Any]) -> tuple[TeamRow, str, str | None]:
-    role, custom = row.pop("role"), row.pop("custom_role")
-    return TeamRow(**row), role, custom
+    connection.execute(pending.values(state="revoked", ended_ms=now_ms))

@@ -12,12 +12,13 @@ from runvitals.store.errors import LastAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts import sign_on_tables, tables
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
-from runvitals.store.metadata.accounts.entities import claim_name
+from runvitals.store.metadata.accounts.entities import claim_name, name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.pictures import remove_picture
 from runvitals.store.metadata.accounts.tables import entity, membership, user_account
-from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
+from runvitals.store.metadata.accounts.team_administrators import check_team_administrators, lock_members
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import project
 
 MAX_PAGE = 200
 DELETED_NAME = "deleted user"
@@ -61,6 +62,16 @@ _COLUMNS = [
     entity.c.name if name == "name" else user_account.c[name] for name in UserRow.__dataclass_fields__
 ]
 _USERS = select(*_COLUMNS).join(entity, entity.c.id == user_account.c.entity_id)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedUser:
+    """A user in a list. `address`: the primary one. `password`: whether one is set."""
+
+    user: UserRow
+    address: str | None
+    teams: tuple[str, ...]
+    password: bool
 
 
 class UserTable:
@@ -179,6 +190,33 @@ class UserTable:
             rows = connection.execute(living.order_by(user_account.c.id).limit(min(limit, MAX_PAGE)))
             return [UserRow(**row._asdict()) for row in rows]
 
+    def listed(self) -> list[ListedUser]:
+        """All users who are not deleted, by name, each with the primary address and the teams."""
+        primary = (tables.email.c.user_id == user_account.c.id) & tables.email.c.is_primary
+        statement = (
+            _USERS.add_columns(tables.email.c.address, tables.password.c.user_id.label("password"))
+            .outerjoin(tables.email, primary)
+            .outerjoin(tables.password, tables.password.c.user_id == user_account.c.id)
+            .where(user_account.c.deleted_ms.is_(None))
+            .order_by(entity.c.name)
+        )
+        in_teams = select(membership.c.user_id, entity.c.name).join(
+            entity, entity.c.id == membership.c.team_id
+        )
+        with self._database.read() as connection:
+            teams: dict[int, list[str]] = {}
+            for user_id, name in connection.execute(in_teams.order_by(entity.c.name)):
+                teams.setdefault(user_id, []).append(name)
+            return [
+                ListedUser(
+                    UserRow(**{name: row[name] for name in UserRow.__dataclass_fields__}),
+                    row["address"],
+                    tuple(teams.get(row["id"], ())),
+                    row["password"] is not None,
+                )
+                for row in connection.execute(statement).mappings()
+            ]
+
     def any_administrator(self) -> bool:
         """Whether there is an active administrator: before that, the server offers the first-run page."""
         with self._database.read() as connection:
@@ -202,6 +240,7 @@ class UserTable:
         _check_changes(changes)
 
         def work(connection: Connection) -> UserRow:
+            _administrators(connection)  # locked before the user, always in the same order
             before = _user(connection, user_account.c.id == user_id, lock=True)
             changed = {name: value for name, value in changes.items() if getattr(before, name) != value}
             if changed.get("org_role") == "member" and before.billing_role == "admin":
@@ -213,9 +252,7 @@ class UserTable:
                 _check_administrators(connection, before)
             if changed.get("state") == "suspended":
                 _end_sessions(connection, user_id, now_ms)
-            old = {name: getattr(before, name) for name in changed}
-            owner = (before.entity_id, before.name)
-            record(connection, now_ms, by, "user.update", entity=owner, before=old, after=changed)
+            _record_changes(connection, before, changed, by, now_ms)
             rights_changed(connection)
             return _user(connection, user_account.c.id == user_id)
 
@@ -255,6 +292,7 @@ class UserTable:
         """
 
         def work(connection: Connection) -> None:
+            _administrators(connection)
             user = _user(connection, user_account.c.id == user_id, lock=True)
             _check_deletion(connection, user)
             values = {"delete_after_ms": now_ms + after_ms}
@@ -275,16 +313,19 @@ class UserTable:
 
         self._database.write(work)
 
-    def delete(self, user_id: int, by: Actor, now_ms: int) -> None:
+    def delete(self, user_id: int, by: Actor, now_ms: int, *, leave_teams: bool = False) -> None:
         """Delete an account now. Its runs, its name and its entries in the audit log stay.
 
         Everything personal goes: e-mails, password, sessions, keys, memberships, profile. The user's own
-        space goes to the trash.
+        space goes to the trash, and so do the teams that have no other member.
+
+        Args:
+            leave_teams: also where that leaves members without an administrator.
 
         Raises:
             LastAdministrator: the user is the last administrator of the organisation or of a team.
         """
-        self._database.write(lambda connection: _delete(connection, user_id, by, now_ms))
+        self._database.write(lambda connection: _delete(connection, user_id, by, now_ms, leave_teams))
 
     def delete_due(self, by: Actor, now_ms: int) -> list[str]:
         """Carry out the deletions whose waiting period is over; returns the names.
@@ -379,15 +420,44 @@ def _check_administrators(connection: Connection, before: UserRow) -> None:
         )
 
 
-def _check_deletion(connection: Connection, user: UserRow) -> None:
+def _check_deletion(connection: Connection, user: UserRow, leave_teams: bool = False) -> None:
     others = [row for row in _administrators(connection) if row.id != user.id]
     if user.org_role == "admin" and user.state == "active" and not others:
         raise LastAdministrator(f"{user.name} is the last administrator; make another user one first")
     if user.billing_role == "admin" and not any(row.billing_role == "admin" for row in others):
         raise LastAdministrator(f"{user.name} is the last billing administrator; make another user one first")
-    teams = connection.execute(select(membership.c.team_id).where(membership.c.user_id == user.id)).scalars()
-    for team_id in sorted(teams):
-        check_team_administrators(connection, team_id, without=user.id)
+    for team_id in [] if leave_teams else _team_ids(connection, user.id):
+        check_team_administrators(connection, team_id, user.id)
+
+
+def _team_ids(connection: Connection, user_id: int) -> list[int]:
+    return sorted(
+        connection.execute(select(membership.c.team_id).where(membership.c.user_id == user_id)).scalars()
+    )
+
+
+def _trash_own_teams(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
+    """Move the teams to the trash of which the user is the only member."""
+    for team_id in _team_ids(connection, user_id):
+        if len(lock_members(connection, team_id)) == 1:
+            living = update(entity).where(entity.c.id == team_id, entity.c.deleted_ms.is_(None))
+            if connection.execute(living.values(deleted_ms=now_ms)).rowcount:
+                record(connection, now_ms, by, "team.delete", entity=name_of(connection, team_id))
+
+
+def _record_changes(
+    connection: Connection, before: UserRow, changed: dict[str, str], by: Actor, now_ms: int
+) -> None:
+    for name, value in changed.items():
+        action = _ACTIONS.get(name, "user.update")
+        if name == "state":
+            action = "user.suspend" if value == "suspended" else "user.reactivate"
+        old, new = {name: getattr(before, name)}, {name: value}
+        owner = (before.entity_id, before.name)
+        record(connection, now_ms, by, action, entity=owner, target=before.name, before=old, after=new)
+
+
+_ACTIONS = {"org_role": "org.member_role", "access": "org.member_access", "billing_role": "billing.role"}
 
 
 def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
@@ -397,15 +467,17 @@ def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
     connection.execute(living.values(revoked_ms=now_ms))
 
 
-def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
+def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int, leave_teams: bool = False) -> None:
+    _administrators(connection)
     user = _user(connection, user_account.c.id == user_id, lock=True)
-    _check_deletion(connection, user)
+    _check_deletion(connection, user, leave_teams)
+    _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
     remove_picture(connection, user.entity_id)
-    pending = update(tables.invitation).where(
-        tables.invitation.c.invited_by == user_id, tables.invitation.c.state == "pending"
-    )
+    connection.execute(update(project).where(project.c.owner_id == user_id).values(owner_id=None))
+    by_or_to = (tables.invitation.c.invited_by == user_id) | (tables.invitation.c.user_id == user_id)
+    pending = update(tables.invitation).where(by_or_to, tables.invitation.c.state == "pending")
     connection.execute(pending.values(state="revoked", ended_ms=now_ms))
     wiped = {
         "display_name": DELETED_NAME,

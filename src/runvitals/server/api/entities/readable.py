@@ -1,0 +1,32 @@
+"""The projects of a team or user that a requester may read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.requester import Requester
+from runvitals.store.metadata.accounts.project_members import ListedProject
+
+
+def readable_projects(access: AccessControl, requester: Requester, entity_id: int) -> list[ListedProject]:
+    """The readable projects, the one with the newest run first."""
+    return [
+        project
+        for project in access.accounts.project_members.of_entity(entity_id)
+        if access.may(requester, Action.PROJECT_READ, access.directory.project(project.id))
+    ]
+
+
+def project_json(entity: str, project: ListedProject) -> dict[str, Any]:
+    """A project in a list. `entity`: the name of the team or user."""
+    return {
+        "name": project.name,
+        "entity": entity,
+        "visibility": project.visibility,
+        "owner": project.owner,
+        "runs": project.runs,
+        "newest_ms": project.newest_ms,
+        "created_ms": project.created_ms,
+    }

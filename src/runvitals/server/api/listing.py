@@ -1,0 +1,72 @@
+"""Lists in pages: `?limit=&after=`, answered as `{"<plural>": […], "total": n, "next": cursor or null}`."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeVar
+
+from fastapi import Depends, HTTPException, Query
+
+T = TypeVar("T")
+MAX_LIMIT = 200
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """Which part of a list is requested. `after`: `next` of the previous page."""
+
+    limit: int
+    after: str | None
+
+    @property
+    def after_id(self) -> int:
+        """The cursor of a list in the order of ids; 0 for the first page.
+
+        Raises:
+            HTTPException: 422 if it is not the `next` of such a list.
+        """
+        if self.after is None:
+            return 0
+        if not (self.after.isascii() and self.after.isdigit() and len(self.after) < 19):
+            raise HTTPException(422, f"after={self.after[:60]!r}: expected `next` of the previous page")
+        return int(self.after)
+
+
+def page_request(
+    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
+    after: Annotated[str | None, Query(description="`next` of the previous page.", max_length=200)] = None,
+) -> PageRequest:
+    """The page of a list that is requested."""
+    return PageRequest(limit, after)
+
+
+ThePage = Annotated[PageRequest, Depends(page_request)]
+
+
+def page_of(
+    plural: str,
+    rows: Sequence[T],
+    key: Callable[[T], str | int],
+    page: PageRequest,
+    shown: Callable[[T], dict[str, Any]],
+) -> dict[str, Any]:
+    """The requested page of a list that is in memory.
+
+    Args:
+        rows: in ascending order of `key`, which no two have in common.
+        shown: the JSON of a row.
+    """
+    first = 0
+    if page.after is not None:
+        numbers = bool(rows) and isinstance(key(rows[0]), int)
+        cursor: Any = page.after_id if numbers else page.after
+        first = bisect_right(rows, cursor, key=key)
+    part = rows[first : first + page.limit]
+    more = first + len(part) < len(rows)
+    return {
+        plural: [shown(row) for row in part],
+        "total": len(rows),
+        "next": str(key(part[-1])) if more else None,
+    }

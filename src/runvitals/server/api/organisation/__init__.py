@@ -1,0 +1,11 @@
+"""`/organisation/…`: for administrators of a shared server. It loads the tables of accounts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from runvitals.server.api.organisation import audit, invitations, keys, members, names, roles, settings, teams
+
+router = APIRouter(prefix="/api/v1")
+for resource in (settings, members, invitations, teams, roles, keys, names, audit):
+    router.include_router(resource.router)

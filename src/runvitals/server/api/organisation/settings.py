@@ -1,0 +1,127 @@
+"""`/organisation/settings`: the settings of the organisation. Secrets are never answered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from fastapi import APIRouter, HTTPException
+
+from runvitals.accounts.organisation_settings import (
+    SECURITY_SETTINGS,
+    SETTINGS,
+    checked_settings,
+    with_defaults,
+)
+from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.mail import messages
+from runvitals.mail.settings import (
+    MAIL_FROM_ENVIRONMENT,
+    SMTP_URL_ENVIRONMENT,
+    URL_ENVIRONMENT,
+    masked_smtp_url,
+    opened_smtp_url,
+    sealed_smtp_url,
+    server_url,
+)
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.teams.notices import TheNotices
+from runvitals.server.errors import InvalidFields
+
+SMTP_URL: Final = "smtp_url"
+_ENVIRONMENT: Final = {
+    SMTP_URL: SMTP_URL_ENVIRONMENT,
+    "mail_from": MAIL_FROM_ENVIRONMENT,
+    "url": URL_ENVIRONMENT,
+}
+"""Settings that the environment takes precedence over."""
+
+router = APIRouter()
+
+
+@router.get("/organisation/settings", dependencies=[needs("org:settings")])
+def settings(access: TheAccess, services: TheServices) -> dict[str, Any]:
+    """All settings, each with whether it can be changed and what is allowed."""
+    return _settings(access, services.box)
+
+
+@router.put("/organisation/settings", dependencies=[needs("org:settings")])
+def change_settings(
+    changes: dict[str, Any],
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
+    services: TheServices,
+) -> dict[str, Any]:
+    """Change settings. What is left out does not change; all changes are made, or none."""
+    checked: dict[str, Any] = {}
+    wrong: dict[str, str] = {}
+    for name, value in changes.items():
+        try:
+            checked |= _checked(name, value, services.box)
+        except ValueError as error:
+            wrong[name] = str(error)
+    if wrong:
+        raise InvalidFields(wrong)
+    locked = sorted(name for name in checked if os.environ.get(_ENVIRONMENT.get(name, "")))
+    if locked:
+        raise HTTPException(409, f"{locked[0]} is set in the environment, by {_ENVIRONMENT[locked[0]]}")
+    if checked:
+        secret = frozenset((SMTP_URL,))
+        access.accounts.settings.put(checked, requester.actor, access.clock(), secret)
+        access.rights_changed()
+        if matters := sorted(checked.keys() & SECURITY_SETTINGS):
+            notices.to_organisation_administrators(messages.settings_changed(requester.name, matters))
+    return _settings(access, services.box)
+
+
+def _checked(name: str, value: Any, box: SecretBox) -> dict[str, Any]:
+    if name == SMTP_URL:
+        if value is None:
+            return {name: None}
+        if not isinstance(value, str):
+            raise ValueError("invalid smtp_url; expected a URL or null")
+        return {name: sealed_smtp_url(value, box)}
+    checked = checked_settings({name: value})
+    return {name: server_url(value)} if name == "url" and value else checked
+
+
+def _settings(access: AccessControl, box: SecretBox) -> dict[str, Any]:
+    stored = access.accounts.settings.all()
+    values = with_defaults(stored)
+    shown = {
+        name: {
+            **_setting(name, values[name], str),
+            "default": rule.default,
+            **({"choices": list(rule.choices)} if rule.choices else {}),
+            **({"limits": list(rule.limits)} if rule.limits else {}),
+        }
+        for name, rule in SETTINGS.items()
+    }
+    smtp_url = _shown_smtp_url(stored.get(SMTP_URL), box)
+    shown[SMTP_URL] = {**_setting(SMTP_URL, smtp_url, masked_smtp_url), "default": None}
+    return {"settings": shown}
+
+
+def _setting(name: str, value: Any, shown: Callable[[str], str]) -> dict[str, Any]:
+    variable = _ENVIRONMENT.get(name, "")
+    locked = os.environ.get(variable) or None
+    return {
+        "value": value if locked is None else shown(locked),
+        "editable": locked is None,
+        "enforced_by": None if locked is None else variable,
+    }
+
+
+def _shown_smtp_url(stored: Any, box: SecretBox) -> str | None:
+    """The URL of the mail server without its password."""
+    if not isinstance(stored, str):
+        return None
+    try:
+        return masked_smtp_url(opened_smtp_url(stored, box))
+    except SecretUnreadable:
+        return "unreadable: the key file is another one"

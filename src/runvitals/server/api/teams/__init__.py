@@ -1,0 +1,29 @@
+"""`/teams/…`: teams, their members and settings. For shared servers only: it loads the tables of accounts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from runvitals.server.api.teams import (
+    invitations,
+    members,
+    profile,
+    projects,
+    received_invitations,
+    service_accounts,
+    settings,
+    teams,
+)
+
+router = APIRouter(prefix="/api/v1")
+for resource in (
+    teams,
+    members,
+    settings,
+    profile,
+    projects,
+    invitations,
+    received_invitations,
+    service_accounts,
+):
+    router.include_router(resource.router)

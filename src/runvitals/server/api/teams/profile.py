@@ -1,0 +1,83 @@
+"""`/teams/{team}/profile`: the page of a team. Each reader gets only what they may read."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.api.teams.parameters import TheTeam, entity_of, team_json
+from runvitals.server.errors import InvalidFields
+from runvitals.store.metadata.accounts.teams import TeamRow
+
+_MAX_LINKS = 10
+_SCHEMES = ("https://", "http://", "mailto:")
+
+
+class Link(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    label: str = Field("", max_length=64)
+    url: str = Field(max_length=2000)
+
+
+class ProfileChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    intro: str | None = Field(None, max_length=50_000, description="Markdown.")
+    links: list[Link] | None = Field(None, max_length=_MAX_LINKS)
+    pinned_projects: list[Annotated[str, Field(max_length=256)]] | None = Field(None, max_length=20)
+
+
+router = APIRouter()
+
+
+@router.get("/teams/{team}/profile", dependencies=[needs("team:profile")])
+def team_profile(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """What a team shows about itself, with the projects that the requester may read."""
+    return _profile(access, requester, team)
+
+
+@router.patch("/teams/{team}/profile", dependencies=[needs("team:update")])
+def change_profile(
+    team: TheTeam, changes: ProfileChanges, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change intro, links or pins. What is left out does not change."""
+    _check_links(changes.links or [])
+    wanted = changes.model_dump(exclude_none=True)
+    access.accounts.teams.set_profile(team.name, requester.actor, access.clock(), wanted)
+    return _profile(access, requester, team)
+
+
+def _check_links(links: list[Link]) -> None:
+    wrong = {
+        f"links[{number}].url": "expected a link that begins with https://, http:// or mailto:"
+        for number, link in enumerate(links)
+        if not link.url.lower().startswith(_SCHEMES)
+    }
+    if wrong:
+        raise InvalidFields(wrong)
+
+
+def _profile(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+    stored = access.accounts.teams.profile(team.id)
+    projects = {project.name: project for project in readable_projects(access, requester, team.id)}
+    shown: dict[str, Any] = {
+        **team_json(access, requester, team),
+        "intro": stored.get("intro", ""),
+        "links": stored.get("links", []),
+        "pinned_projects": [name for name in stored.get("pinned_projects", []) if name in projects],
+        "projects": [project_json(team.name, project) for project in projects.values()],
+    }
+    if access.may(requester, Action.TEAM_READ, entity_of(access, team)):
+        shown["members"] = [
+            {"name": row.name, "display_name": row.display_name, "role": row.custom_role or row.role}
+            for row in access.accounts.members.of_team(team.name)
+        ]
+    return shown

@@ -1,0 +1,43 @@
+"""`/teams/{team}/projects`: the projects of a team, and who sees each."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.api.teams.parameters import TheTeam, entity_of
+
+router = APIRouter()
+
+
+@router.get("/teams/{team}/projects", dependencies=[needs("team:profile")])
+def team_projects(
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    fields: Annotated[
+        Literal["visibility"] | None,
+        Query(description="`visibility`: name and visibility of all projects, for administrators."),
+    ] = None,
+) -> dict[str, Any]:
+    """The projects that the requester may read, by name; or who sees which, of all projects of the team."""
+    if fields is None:
+        rows = sorted(readable_projects(access, requester, team.id), key=lambda row: row.name)
+        return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(team.name, row))
+    access.require(requester, Action.PROJECT_READ_VISIBILITY, entity_of(access, team), f"team {team.name!r}")
+    rows = sorted(access.accounts.project_members.of_entity(team.id), key=lambda row: row.name)
+    return page_of(
+        "projects",
+        rows,
+        lambda row: row.name,
+        page,
+        lambda row: {"name": row.name, "visibility": row.visibility, "owner": row.owner},
+    )

@@ -1,0 +1,149 @@
+"""`/teams`: list one's teams, create, read, change, delete and restore a team."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.accounts.resources import Organisation, Visibility
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.field_checks import checking
+from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.api.teams.parameters import TheTeam, team_json
+from runvitals.server.errors import InvalidFields
+
+Kind = Literal["work", "academic"]
+Text = Annotated[str, Field(max_length=1000)]
+_FIELDS = {"type": "kind"}
+_DAY_MS = 86_400_000
+
+
+class NewTeam(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Text = Field(description="Letters a to z, digits, - and _; it never changes.")
+    display_name: Text = ""
+    type: Kind = "work"
+    company: Text = ""
+    default_visibility: Visibility = Visibility.TEAM
+
+
+class TeamChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: Any = Field(None, description="It cannot be changed: 422.")
+    display_name: Text | None = None
+    description: Text | None = None
+    type: Kind | None = None
+    company: Text | None = None
+    default_visibility: Visibility | None = None
+
+
+class Confirmation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    confirm: Text = Field(description="The name of the team.")
+
+
+router = APIRouter()
+
+
+@router.get("/teams", dependencies=[needs("account")])
+def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The teams that the requester is a member of, by name."""
+    user_id = requester.user_id
+    mine = [] if user_id is None else access.accounts.teams.of_user(user_id, access.clock())
+    listed = page_of(
+        "teams",
+        mine,
+        lambda row: row[0].name,
+        page,
+        lambda row: {
+            "name": row[0].name,
+            "display_name": row[0].display_name,
+            "role": row[1],
+            "custom_role": row[2],
+            "members": row[0].members,
+            "created_ms": row[0].created_ms,
+        },
+    )
+    may = access.may_list(requester, Organisation(), frozenset((Action.TEAM_CREATE,)))
+    return {**listed, "may": may}
+
+
+@router.post("/teams", status_code=201, dependencies=[needs("team:create")])
+def create_team(
+    new: NewTeam, access: TheAccess, requester: TheRequester, response: Response
+) -> dict[str, Any]:
+    """Create a team. Who creates it becomes its administrator."""
+    settings = with_defaults(access.accounts.settings.all())
+    with checking("name"):
+        team = access.accounts.teams.create(
+            new.name,
+            requester.actor,
+            access.clock(),
+            administrator=requester.user_id,
+            display_name=new.display_name,
+            default_visibility=new.default_visibility.value,
+            kind=new.type,
+            company=new.company,
+            hidden=settings["hide_teams_by_default"],
+            code_saving=settings["code_saving_default"],
+        )
+    access.rights_changed()
+    response.headers["location"] = f"/api/v1/teams/{team.name}"
+    return team_json(access, requester, team)
+
+
+@router.get("/teams/{team}", dependencies=[needs("team:profile")])
+def read_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """A team, and what the requester may do with it."""
+    return team_json(access, requester, team)
+
+
+@router.patch("/teams/{team}", dependencies=[needs("team:update")])
+def change_team(
+    team: TheTeam, changes: TeamChanges, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change what a team is called and shown as. Its name never changes."""
+    wanted = changes.model_dump(exclude_unset=True, mode="json")
+    if "name" in wanted:
+        raise InvalidFields({"name": "the name of a team cannot be changed"})
+    given = {_FIELDS.get(name, name): value for name, value in wanted.items() if value is not None}
+    with checking(next(iter(wanted), "")):
+        changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **given)
+    access.rights_changed()
+    return team_json(access, requester, changed)
+
+
+@router.delete("/teams/{team}", status_code=202, dependencies=[needs("team:delete")])
+def delete_team(
+    team: TheTeam, confirmation: Confirmation, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Move a team to the trash with all it owns: nobody sees it, and its keys stop working.
+
+    An administrator of the organisation can restore it until `purged_ms`.
+    """
+    if confirmation.confirm != team.name:
+        raise InvalidFields({"confirm": f"expected the name of the team, {team.name!r}"})
+    now_ms = access.clock()
+    access.accounts.teams.delete(team.name, requester.actor, now_ms)
+    access.rights_changed()
+    days = with_defaults(access.accounts.settings.all())["trash_days"]
+    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": now_ms + days * _DAY_MS}
+
+
+@router.post("/teams/{team}/restore", dependencies=[needs("team:delete")])
+def restore_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """Take a team out of the trash."""
+    if team.deleted_ms is None:
+        raise HTTPException(409, f"the team {team.name!r} is not in the trash")
+    access.accounts.teams.restore(team.name, requester.actor, access.clock())
+    access.rights_changed()
+    return team_json(access, requester, access.accounts.teams.by_name(team.name))

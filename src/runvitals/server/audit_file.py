@@ -1,0 +1,113 @@
+"""The audit log as a file of JSON lines, which tools that collect logs can read: `--audit-file`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any, Final
+
+from runvitals.store import private_files
+from runvitals.store.metadata.accounts.audit import AuditEvent, AuditTable
+from runvitals.store.supervised_thread import SupervisedThread
+
+_POLL_S: Final = 1.0
+_SETTLED_MS: Final = 60_000
+"""An event is written within this time of its `time_ms`: until then one with a lower id may still come."""
+_TAIL_BYTES: Final = 1 << 20
+
+
+class AuditFile:
+    """Appends every event of the audit log, of all processes, to a file. `with` ends it.
+
+    An event is written once, also over restarts. Rotate the file by renaming it: the next event starts a new
+    one.
+
+    Args:
+        clock: the time now, ms UTC.
+
+    Attributes:
+        thread: writes what is new; start and close it.
+    """
+
+    def __init__(self, path: str, audit: AuditTable, clock: Callable[[], int]) -> None:
+        self._path = path
+        self._audit = audit
+        self._clock = clock
+        self._written: dict[int, int] = {}
+        self._settled_id = 0
+        self.thread = SupervisedThread("audit-file", self._turn, every_s=_POLL_S)
+        self._resume()
+
+    def write_new(self) -> int:
+        """Write what is new; returns how many events."""
+        count = 0
+        after_id = self._settled_id
+        while events := self._audit.since(after_id):
+            new = [event for event in events if event.id not in self._written]
+            self._append(new)
+            count += len(new)
+            after_id = events[-1].id
+        self._forget_settled()
+        return count
+
+    def _append(self, events: list[AuditEvent]) -> None:
+        if not events:
+            return
+        lines = "".join(f"{json.dumps(_as_json(event))}\n" for event in events)
+        with open(self._path, "a", encoding="ascii", opener=_private) as file:
+            file.write(lines)
+            file.flush()
+            os.fsync(file.fileno())
+        for event in events:
+            self._written[event.id] = event.time_ms
+
+    def _forget_settled(self) -> None:
+        before_ms = self._clock() - _SETTLED_MS
+        for event_id in sorted(self._written):
+            if self._written[event_id] >= before_ms:
+                break
+            self._settled_id = event_id
+            del self._written[event_id]
+
+    def _resume(self) -> None:
+        """Continue after what the file contains; start a new file with the events from now on."""
+        try:
+            with open(self._path, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                file.seek(max(0, size - _TAIL_BYTES))
+                lines = file.read().splitlines()
+        except FileNotFoundError:
+            lines = []
+        for line in lines:
+            try:
+                event = json.loads(line)
+                self._written[int(event["id"])] = int(event["time_ms"])
+            except (ValueError, KeyError, TypeError):
+                continue  # the first line of the part that was read, or one that a crash cut off
+        if self._written:
+            self._settled_id = min(self._written) - 1
+        else:
+            self._settled_id = self._audit.newest_id()
+
+    def _turn(self) -> bool:
+        if self.thread.closing.is_set():
+            return False
+        self.write_new()
+        return True
+
+    def __enter__(self) -> AuditFile:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.thread.close()
+        self.write_new()
+
+
+def _as_json(event: AuditEvent) -> dict[str, Any]:
+    return {name: getattr(event, name) for name in AuditEvent.__dataclass_fields__}
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, private_files.MODE)

@@ -1,0 +1,36 @@
+"""What teams show about themselves, invitations of users by name, and whose project and run was changed."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0012"
+down_revision = "0011"
+branch_labels = None
+depends_on = None
+
+# As SQL, the same in both databases: Alembic cannot add a column with a foreign key to a SQLite table.
+_NEW_COLUMNS = (
+    "team ADD COLUMN kind TEXT NOT NULL DEFAULT 'work'",
+    "team ADD COLUMN company TEXT NOT NULL DEFAULT ''",
+    "team ADD COLUMN profile TEXT NOT NULL DEFAULT '{}'",
+    "audit_event ADD COLUMN project TEXT",
+    "audit_event ADD COLUMN run TEXT",
+    "invitation ADD COLUMN user_id INTEGER CONSTRAINT fk_invitation_user_id "
+    "REFERENCES user_account (id) ON DELETE CASCADE",
+)
+
+
+def upgrade() -> None:
+    for column in _NEW_COLUMNS:
+        op.execute(f"ALTER TABLE {column}")
+    op.create_index("ix_invitation_user_id", "invitation", ["user_id"])
+    op.create_index(
+        "uq_invitation_pending_user",
+        "invitation",
+        [sa.text("coalesce(team_id, 0)"), "user_id"],
+        unique=True,
+        sqlite_where=sa.text("state = 'pending'"),
+        postgresql_where=sa.text("state = 'pending'"),
+    )

@@ -1,0 +1,118 @@
+"""A shared server with accounts, on a port of loopback, and users who use it."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from runvitals.accounts.secret_box import SecretBox
+from runvitals.mail.mailer import Mailer
+from runvitals.server.access.credentials import PLAIN_COOKIE
+from runvitals.server.http.serve import Server, listen
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from runvitals.store.metadata.accounts.sessions import SessionLife
+from runvitals.store.metadata.accounts.users import UserRow
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.patience import PATIENCE_S
+
+T0 = 1_800_000_000_000
+
+
+class Clock:
+    """The time of the server, which tests set."""
+
+    def __init__(self) -> None:
+        self.now_ms = T0
+
+    def __call__(self) -> int:
+        return self.now_ms
+
+
+class AccountsServer:
+    """A server that runs.
+
+    Attributes:
+        clock: its time.
+    """
+
+    def __init__(
+        self, url: str, app: SharedServer, metadata_store: MetadataStore, store: SqliteChunks, clock: Clock
+    ) -> None:
+        self.url = url
+        self.app = app
+        self.metadata_store = metadata_store
+        self.store = store
+        self.clock = clock
+
+    @property
+    def accounts(self) -> AccountStore:
+        return self.metadata_store.accounts
+
+    def user(self, name: str, **how: Any) -> UserRow:
+        """Create a user with a verified address."""
+        address = f"{name}@example.org"
+        return self.accounts.users.create(name, CLI, self.clock(), address=address, verified=True, **how)
+
+    def start_mail(self, mailer: Mailer, box: SecretBox) -> None:
+        """Let the server send mail."""
+        services = self.app.api.state.account_services
+        services.mailer, services.box = mailer, box
+
+    def client(self, name: str | None = None, sudo: bool = True) -> httpx.Client:
+        """A client that is signed in as this user; None: as nobody.
+
+        Args:
+            sudo: whether the password was confirmed a moment ago.
+        """
+        self.app.access.rights_changed()  # notice what the test changed directly in the database
+        cookies = {} if name is None else {PLAIN_COOKIE: self._session(name, sudo)}
+        headers = {"sec-fetch-site": "same-origin", "content-type": "application/json"}  # as the page
+        return httpx.Client(
+            base_url=f"{self.url}/api/v1/", cookies=cookies, headers=headers, timeout=PATIENCE_S
+        )
+
+    def _session(self, name: str, sudo: bool) -> str:
+        life = SessionLife() if sudo else SessionLife(sudo_ms=0)
+        user = self.accounts.users.by_name(name)
+        return self.accounts.sessions.create(user.id, self.clock(), life, method="password")
+
+    def ask(self, name: str | None, method: str, path: str, status: int = 200, **how: Any) -> Any:
+        """The JSON of an answer with this status."""
+        with self.client(name) as client:
+            response = client.request(method, path, **how)
+        assert response.status_code == status, f"{response.status_code}: {response.text}"
+        return response.json() if response.content else None
+
+    def actions(self, **wanted: Any) -> list[str]:
+        """The actions in the audit log, the oldest first."""
+        return [event.action for event in reversed(self.accounts.audit.page(AuditFilter(**wanted), 1000))]
+
+
+@contextmanager
+def accounts_server(folder: Path) -> Iterator[AccountsServer]:
+    store = SqliteChunks(str(folder / "store"))
+    metadata_store = open_metadata_store(str(folder / "catalogue.db"))
+    clock = Clock()
+    app = SharedServer(store, metadata_store, clock=clock)
+    listener = listen(0)
+    http = Server(app)
+    thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})
+    with listener:
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+            yield AccountsServer(url, app, metadata_store, store, clock)
+        finally:
+            http.handle_exit(2, None)
+            thread.join(timeout=PATIENCE_S)
+            app.close()
+            metadata_store.close()
+            store.close()

@@ -1,0 +1,96 @@
+"""The audit log, over HTTP and as a file."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from runvitals.server.audit_file import AuditFile
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.accounts_server import T0, AccountsServer
+
+
+def test_who_reads_which_events(vision: AccountsServer) -> None:
+    vision.ask("ada", "PATCH", "teams/vision", json={"company": "Example"})
+    everything = vision.ask("olga", "GET", "organisation/audit?limit=1000")
+    assert everything["events"][0]["action"] == "team.update"
+    assert everything["events"][0] | {"id": 0} == {
+        "id": 0,
+        "time_ms": T0,
+        "action": "team.update",
+        "outcome": "ok",
+        "actor_kind": "user",
+        "actor_name": "ada",
+        "via": "session",
+        "key_public_id": None,
+        "ip": "127.0.0.1",
+        "agent": everything["events"][0]["agent"],
+        "entity": "vision",
+        "project": None,
+        "run": None,
+        "target": None,
+        "before": {"company": ""},
+        "after": {"company": "Example"},
+    }
+    of_team = vision.ask("ada", "GET", "teams/vision/audit")
+    assert {event["entity"] for event in of_team["events"]} == {"vision"}
+    own = vision.ask("ada", "GET", "account/audit")
+    assert [event["action"] for event in own["events"]] == ["team.update", "user.create"]
+    vision.ask("ada", "GET", "organisation/audit", 403)
+    vision.ask("bob", "GET", "teams/vision/audit", 403)
+    vision.ask("mallory", "GET", "teams/vision/audit", 404)
+
+
+def test_filters_and_pages(vision: AccountsServer) -> None:
+    first = vision.ask("olga", "GET", "organisation/audit?action=user.*&limit=2")
+    second = vision.ask("olga", "GET", f"organisation/audit?action=user.*&limit=1000&after={first['next']}")
+    assert len(first["events"]) == 2
+    assert first["total"] == len(first["events"]) + len(second["events"])
+    assert second["next"] is None
+    for query, expected in (
+        ("action=team.create", 1),
+        ("entity=vision&action=team.member_add", 2),
+        ("actor=nobody", 0),
+        (f"from={T0 + 1}", 0),
+        (f"to={T0}", 0),
+        ("outcome=denied", 0),
+    ):
+        assert vision.ask("olga", "GET", f"organisation/audit?{query}")["total"] == expected, query
+    vision.ask("olga", "GET", "organisation/audit?action=t*m", 422)
+    vision.ask("olga", "GET", "organisation/audit?limit=1001", 422)
+
+
+def test_lines_and_tables(vision: AccountsServer) -> None:
+    with vision.client("olga") as olga:
+        lines = olga.get("organisation/audit?format=jsonl&limit=2")
+        table = olga.get("organisation/audit?format=csv")
+    events = [json.loads(line) for line in lines.text.splitlines()]
+    assert len(events) == 2
+    assert lines.headers["runvitals-next"] == str(events[-1]["id"])
+    assert table.text.splitlines()[0].startswith("id,time_ms,action,outcome,actor_kind")
+    assert "runvitals-next" not in table.headers
+
+
+def test_a_file_of_all_events(vision: AccountsServer, tmp_path: Path) -> None:
+    path = tmp_path / "audit.jsonl"
+    audit = vision.accounts.audit
+
+    def names() -> list[str]:
+        return [json.loads(line)["action"] for line in path.read_text().splitlines()]
+
+    file = AuditFile(str(path), audit, vision.clock)
+    vision.accounts.teams.update("vision", CLI, T0, company="A")
+    file.write_new()
+    assert names() == ["team.update"]  # events from before the file are not in it
+    assert path.stat().st_mode & 0o077 == 0
+    vision.accounts.teams.update("vision", CLI, T0, hidden=True)
+    resumed = AuditFile(str(path), audit, vision.clock)
+    assert resumed.write_new() == 1
+    assert resumed.write_new() == 0
+    path.rename(tmp_path / "audit.old")
+    vision.clock.now_ms += 120_000
+    vision.accounts.teams.update("vision", CLI, vision.clock(), company="B")
+    assert resumed.write_new() == 1
+    vision.clock.now_ms += 120_000
+    assert resumed.write_new() == 0
+    assert names() == ["team.update"]
