@@ -81,7 +81,7 @@ def test_a_name_with_one_address_inside_is_refused(site: Site) -> None:
 
 
 def test_a_name_that_changes_is_resolved_once_a_request(site: Site) -> None:
-    """The connection goes to the address that was checked, whatever the name says a moment later."""
+    """The connection goes to the address that was checked, even if the name changes a moment later."""
     site.names["site.example"] = [[PUBLIC], ["127.0.0.1"]]
     site.answers["/"] = (200, {}, b"")
     fetcher = site.fetcher()

@@ -178,7 +178,7 @@ class SignIn:
     def _check_allowed(self, user: UserRow) -> None:
         if user.state == "suspended":
             raise NotAllowed("your account is suspended; ask an administrator")
-        # Administrators can always get in by a link from the command line, whatever the provider does.
+        # Administrators can always sign in by a link from the command line, also if the provider fails.
         if user.org_role != "admin" and not with_defaults(self._accounts.settings.all())["password_login"]:
             raise NotAllowed("signing in by password is switched off; use one of the providers")
 

@@ -6,5 +6,5 @@ sent by the mailer's thread. It survives restarts and hours without a mail serve
     >>> mailer.send(messages.reset_password("ada", token), "ada@example.org", now_ms)
     True
 
-Without a mail server `Mailer.configured` is False, and whoever wants to invite someone copies the link.
+Without a mail server `Mailer.configured` is False, and the inviter copies the link.
 """

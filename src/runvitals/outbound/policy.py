@@ -10,7 +10,7 @@ from typing import Final
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
 
-# The metadata services of AWS, Google, Azure, Oracle and Alibaba give credentials to whoever asks.
+# The metadata services of AWS, Google, Azure, Oracle and Alibaba give credentials to every program that asks.
 _METADATA: Final = frozenset(
     map(
         ipaddress.ip_address,

@@ -158,7 +158,7 @@ def walk(served: ServedOrganisation) -> Iterator[Walk]:
 def path_of(route: DeclaredRoute, on: str, own: bool) -> str | None:
     """The path of a route for what a row of the specification is on; None if the route is about others."""
     if on.split()[-1] == "account" and "user" not in route.parameters and not own:
-        return None  # it names no account: it is about that of whoever asks
+        return None  # it names no account: it is about the requester's own
     elsewhere = "another team" in on
     level = next((level for level in VISIBILITIES if on.startswith(level)), "team")
     author = "carol" if own else "bob"
@@ -183,7 +183,7 @@ def pairs(row: dict[str, str]) -> list[tuple[str, str]]:
     if len(permissions) == 1:
         return [(permissions[0], row["on"])]
     places = row["on"].split(";") if ";" in row["on"] else row["on"].split()
-    return [(one, place.strip()) for one, place in zip(permissions, places * 4, strict=False)]
+    return [(permission, place.strip()) for permission, place in zip(permissions, places * 4, strict=False)]
 
 
 def routes_of(walk: Walk, row: dict[str, str]) -> list[tuple[DeclaredRoute, str]]:

@@ -1,4 +1,4 @@
-"""Lists show only what a principal may read, whatever they are filtered and sorted by."""
+"""Lists show only what a principal may read, with any filter and order."""
 
 from __future__ import annotations
 

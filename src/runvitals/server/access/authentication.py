@@ -1,4 +1,4 @@
-"""Puts the requester into every request, whatever the server requires of requests at the moment.
+"""Puts the requester into every request, in every mode of the server.
 
 - open: no token and no account. Only loopback is answered, and every request may do everything.
 - tokens: every request needs a token, and then may do everything.

@@ -23,7 +23,7 @@ MAX_SECRET: Final = 256
 def credential_of(headers: Iterable[tuple[bytes, bytes]], secure: bool) -> Credential | None:
     """The credential of a request; None for a visitor.
 
-    A request with an `Authorization` header is one of a program, whatever cookies it has.
+    A request with an `Authorization` header is one of a program, even if it has cookies.
 
     Args:
         headers: as in ASGI, with lower-case names.

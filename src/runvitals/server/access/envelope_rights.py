@@ -94,7 +94,7 @@ class KeyRights:
         """
         known = [self._admitted.get(_key(sent)) for sent in envelopes]
         if all(known):
-            return [one for one in known if one is not None]
+            return [admitted for admitted in known if admitted is not None]
         if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
             raise unavailable("too many requests wait for a decision about their rights: try again later")
         try:
@@ -110,13 +110,13 @@ class KeyRights:
             except HttpRejection as error:
                 error.index = index
                 raise
-        for one in decided:
-            self._create_projects(one)
+        for decision in decided:
+            self._create_projects(decision)
         if len(self._admitted) + len(envelopes) > _MAX_ADMITTED:
             self._admitted.clear()
-        for sent, one in zip(envelopes, decided, strict=True):
-            self._admitted[_key(sent)] = one.admitted
-        return [one.admitted for one in decided]
+        for sent, decision in zip(envelopes, decided, strict=True):
+            self._admitted[_key(sent)] = decision.admitted
+        return [decision.admitted for decision in decided]
 
     # Decisions
 

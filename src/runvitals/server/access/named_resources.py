@@ -90,7 +90,9 @@ class NamedResources:
                 found.append(self._directory.project(project_id))
             except (UnknownAccount, UnknownProject):  # of no team yet, or removed a moment ago
                 continue
-        readable = [one for one in found if self._directory.may(principal, Action.PROJECT_READ, one)]
+        readable = [
+            candidate for candidate in found if self._directory.may(principal, Action.PROJECT_READ, candidate)
+        ]
         if len(readable) > 1:
             raise HTTPException(409, f"there are several of {what}; name one as entity/project")
         project = next(iter(readable or found), None)

@@ -21,7 +21,7 @@ PUBLIC: Final = "public"
 ACCOUNT: Final = "account"
 """A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
 AUTHENTICATED: Final = "authenticated"
-"""A route that needs a key or a session, whatever their rights, or a request from this machine."""
+"""A route that needs a key or a session with any rights, or a request from this machine."""
 FILTERED: Final = "filtered "
 """Prefix of the action by which a route filters what it lists."""
 

@@ -223,8 +223,8 @@ class Recorder:
         now_ms = self._clock()
         request = _PendingRequest()
         admitted = await access.admit([_sent(valid) for valid in envelopes])
-        for valid, one in zip(envelopes, admitted, strict=True):
-            await self._add(request, valid, one, now_ms)
+        for valid, rights in zip(envelopes, admitted, strict=True):
+            await self._add(request, valid, rights, now_ms)
         if request.metadata:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:

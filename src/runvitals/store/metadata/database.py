@@ -332,8 +332,8 @@ def rows_named(
     """The rows whose column has one of the names: the name, the other columns, the id."""
     wanted = sorted(set(names))
     for first in range(0, len(wanted), _NAMES_PER_QUERY):
-        some = wanted[first : first + _NAMES_PER_QUERY]
-        statement = select(column, *others, column.table.c.id).where(column.in_(some))
+        part = wanted[first : first + _NAMES_PER_QUERY]
+        statement = select(column, *others, column.table.c.id).where(column.in_(part))
         yield from map(tuple, connection.execute(statement))
 
 

@@ -91,18 +91,18 @@ def plan(
     driver: Condition | None = None
     smallest, share = COUNTED, 1.0
     total = connection.execute(select(func.max(run.c.id))).scalar() or 0
-    for one in conditions:
-        if one.listing is None:
+    for condition in conditions:
+        if condition.listing is None:
             continue
-        counted = select(func.count()).select_from(one.listing.limit(COUNTED).subquery())
+        counted = select(func.count()).select_from(condition.listing.limit(COUNTED).subquery())
         matches = connection.execute(counted).scalar_one()
         share *= min(1.0, matches / max(total, 1))
         if matches < smallest:
-            driver, smallest = one, matches
+            driver, smallest = condition, matches
     scanned = math.inf if needed is None else needed / max(share, 1e-9)
     if driver is None or driver.listing is None or (smallest > FEW and smallest > scanned):
-        return Plan([one.check for one in conditions], listed=False)
-    others = [one.check for one in conditions if one is not driver or not one.exact]
+        return Plan([condition.check for condition in conditions], listed=False)
+    others = [condition.check for condition in conditions if condition is not driver or not condition.exact]
     return Plan([run.c.id.in_(driver.listing), *others], listed=True)
 
 
@@ -122,7 +122,7 @@ def _conditions(
         yield _readable(connection, readable, wanted.deleted)
     if wanted.author is not None:
         yield _by_author(connection, wanted.author)
-    names = {one.field for one in wanted.where if is_field(one.field)}
+    names = {predicate.field for predicate in wanted.where if is_field(predicate.field)}
     numbers = ids_of(connection, field_table.c.name, {plain_text(name) for name in names})
     for predicate in wanted.where:
         yield _predicate(predicate, numbers.get(plain_text(predicate.field)))

@@ -83,41 +83,41 @@ def recover(metadata_store: MetadataStore, runs: Sequence[RecoveredRun]) -> None
 
 
 def _recover(connection: Connection, runs: Sequence[RecoveredRun]) -> None:
-    first_ms = min(one.first_ms for one in runs)
+    first_ms = min(recovered.first_ms for recovered in runs)
     (project_id,) = ensure_projects(connection, [(PROJECT, NOBODY)], first_ms).values()
-    _add_metric_keys(connection, {number for one in runs for number in one.metrics})
-    for one in runs:
-        uid = f"recovered-{one.lane}"
+    _add_metric_keys(connection, {number for recovered in runs for number in recovered.metrics})
+    for recovered in runs:
+        uid = f"recovered-{recovered.lane}"
         about = {
             "uid": uid,
             "name": uid,
             "project_id": project_id,
             "group_name": "",
             "job_type": "",
-            "created_ms": one.first_ms,
-            "started_ms": one.first_ms,
-            "last_ms": one.last_ms,
+            "created_ms": recovered.first_ms,
+            "started_ms": recovered.first_ms,
+            "last_ms": recovered.last_ms,
             "settled_state": LOST,
         }
         connection.execute(insert(run).values(about))
         mine = select(run.c.id).where(run.c.uid == uid, run.c.entity_id.is_(None))
         run_id = connection.execute(mine).scalar_one()
         add_rows(connection, run_text, [{"run_id": run_id, "text": search_text(uid, {}, {})}])
-        connection.execute(insert(writer).values(_writer(one, run_id)))
-        rows = [{"writer_id": one.lane, "schema_id": _schema(connection, one.metrics)}]
+        connection.execute(insert(writer).values(_writer(recovered, run_id)))
+        rows = [{"writer_id": recovered.lane, "schema_id": _schema(connection, recovered.metrics)}]
         add_rows(connection, writer_schema, rows)
 
 
-def _writer(one: RecoveredRun, run_id: int) -> dict[str, object]:
+def _writer(recovered: RecoveredRun, run_id: int) -> dict[str, object]:
     return {
-        "id": one.lane,
+        "id": recovered.lane,
         "run_id": run_id,
         "name": _WRITER,
-        "lane_id": one.lane,
+        "lane_id": recovered.lane,
         "role": "api",
         "host": "unknown",
-        "started_ms": one.first_ms,
-        "last_ms": one.last_ms,
+        "started_ms": recovered.first_ms,
+        "last_ms": recovered.last_ms,
         "heard_ms": 0,
     }
 

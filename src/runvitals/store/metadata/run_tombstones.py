@@ -36,10 +36,10 @@ def find_purged(
     digests = sorted({digest for _, digest in keys})
     found: set[tuple[int | None, str]] = set()
     for first in range(0, len(digests), _DIGESTS_PER_QUERY):
-        some = run_tombstone.c.uid_digest.in_(digests[first : first + _DIGESTS_PER_QUERY])
+        among_digests = run_tombstone.c.uid_digest.in_(digests[first : first + _DIGESTS_PER_QUERY])
         of_entities = run_tombstone.c.entity_id.in_({entity_id for entity_id, _ in keys})
         rows = connection.execute(
-            select(run_tombstone.c.entity_id, run_tombstone.c.uid_digest).where(of_entities, some)
+            select(run_tombstone.c.entity_id, run_tombstone.c.uid_digest).where(of_entities, among_digests)
         )
         found.update(keys[entity_id, digest] for entity_id, digest in rows if (entity_id, digest) in keys)
     return found

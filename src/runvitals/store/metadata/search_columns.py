@@ -51,9 +51,9 @@ def ensure_named_projects(
     A name is that of a project of the run's own entity.
     """
     named = {
-        (one.run_id, project_name(one.values["project"])): one.time_ms
-        for one in updates
-        if one.section == "run" and "project" in one.values
+        (update.run_id, project_name(update.values["project"])): update.time_ms
+        for update in updates
+        if update.section == "run" and "project" in update.values
     }
     if not named:
         return {}
@@ -67,7 +67,7 @@ def ensure_named_projects(
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
     """The leaves of those sections that have fields, by run."""
     found: dict[int, dict[str, Scalar]] = {}
-    for key in {one._replace(section=_SUMMARY) if one.section == LOGGED else one for one in keys}:
+    for key in {key._replace(section=_SUMMARY) if key.section == LOGGED else key for key in keys}:
         if key.section in fields.SECTIONS:
             of_run = found.setdefault(key.run_id, {})
             of_run.update(fields.leaves(key.section, _values(documents, key)))
@@ -103,8 +103,11 @@ def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRu
             if known.get(name) != leaf
         ]
     if removed:
-        one = (run_field.c.run_id == bindparam("of_run"), run_field.c.field_id == bindparam("of_field"))
-        connection.execute(delete(run_field).where(*one), removed)
+        same_field = (
+            run_field.c.run_id == bindparam("of_run"),
+            run_field.c.field_id == bindparam("of_field"),
+        )
+        connection.execute(delete(run_field).where(*same_field), removed)
     put_rows(connection, run_field, new)
 
 

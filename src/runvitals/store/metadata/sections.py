@@ -129,20 +129,20 @@ def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
     """Implements `SectionTable.merge` within a transaction, for checked updates."""
     # Projects before runs, as when writers are registered: otherwise two transactions could deadlock.
     projects = search_columns.ensure_named_projects(connection, updates)
-    runs = lock_known_runs(connection, {one.run_id for one in updates})
-    keys = {one.key for one in updates}
+    runs = lock_known_runs(connection, {update.run_id for update in updates})
+    keys = {update.key for update in updates}
     documents = read_documents(connection, runs, {key.section for key in keys}.union(search_columns.SECTIONS))
     before = search_columns.fields_of(documents, keys)
     moved: dict[int, int] = {}
     changed: set[SectionKey] = set()
-    for one in updates:
-        document = documents.setdefault(one.key, SectionDocument())
-        removed = document.remove(one.removed, one.time_ms)
-        changed_keys = document.merge(one.values, one.time_ms)
+    for update in updates:
+        document = documents.setdefault(update.key, SectionDocument())
+        removed = document.remove(update.removed, update.time_ms)
+        changed_keys = document.merge(update.values, update.time_ms)
         if changed_keys or removed:
-            changed.add(one.key)
-        if one.section == "run" and "project" in changed_keys:
-            moved[one.run_id] = projects[one.run_id, project_name(one.values["project"])]
+            changed.add(update.key)
+        if update.section == "run" and "project" in changed_keys:
+            moved[update.run_id] = projects[update.run_id, project_name(update.values["project"])]
     write_documents(connection, {key: documents[key] for key in changed})
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, changed))
     search_columns.write_abouts(

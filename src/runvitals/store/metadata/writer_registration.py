@@ -132,7 +132,7 @@ class RegisteredWriter:
 
 def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> list[RegisteredWriter | None]:
     """The ids of writers that are registered, None for the others, in the order of the arguments."""
-    runs = _find_runs(connection, {one.run_key for one in joining})
+    runs = _find_runs(connection, {entry.run_key for entry in joining})
     statement = (
         select(
             writer.c.run_id,
@@ -147,7 +147,7 @@ def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> lis
         )
         .join(run, run.c.id == writer.c.run_id)
         .where(among(connection, writer.c.run_id, runs.values()))
-        .where(writer.c.name.in_({one.writer for one in joining}))
+        .where(writer.c.name.in_({entry.writer for entry in joining}))
     )
     found = {
         (row.run_id, row.name): RegisteredWriter(
@@ -162,17 +162,18 @@ def joined(connection: Connection, joining: Sequence[WriterRegistration]) -> lis
         )
         for row in connection.execute(statement)
     }
-    return [found.get((runs.get(one.run_key, _PURGED), one.writer)) for one in joining]
+    return [found.get((runs.get(entry.run_key, _PURGED), entry.writer)) for entry in joining]
 
 
 def join(
     connection: Connection, joining: Sequence[WriterRegistration], now_ms: int
 ) -> list[RegisteredWriter]:
     """The ids of writers; those that are missing are registered."""
-    purged = find_purged(connection, {one.run_key for one in joining})
-    _join(connection, [one for one in joining if one.run_key not in purged], now_ms)
+    purged = find_purged(connection, {entry.run_key for entry in joining})
+    _join(connection, [entry for entry in joining if entry.run_key not in purged], now_ms)
     return [
-        one or RegisteredWriter(_PURGED, _PURGED, _PURGED, True, "") for one in joined(connection, joining)
+        registered or RegisteredWriter(_PURGED, _PURGED, _PURGED, True, "")
+        for registered in joined(connection, joining)
     ]
 
 
@@ -180,8 +181,11 @@ def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms:
     projects = ensure_projects(
         connection,
         [
-            (project_name(one.project), ProjectOwner(one.sender.entity_id, one.sender.author_id))
-            for one in _without_project(connection, joining)
+            (
+                project_name(entry.project),
+                ProjectOwner(entry.sender.entity_id, entry.sender.author_id),
+            )
+            for entry in _without_project(connection, joining)
         ],
         now_ms,
     )
@@ -189,11 +193,17 @@ def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms:
     lock_known_runs(connection, runs.values())
     known = joined(connection, joining)
     new = {
-        (one.run_key, one.writer): one for one, before in zip(joining, known, strict=True) if before is None
+        (entry.run_key, entry.writer): entry
+        for entry, before in zip(joining, known, strict=True)
+        if before is None
     }
     if new:
-        add_rows(connection, writer, [_row(runs[one.run_key], one, now_ms) for one in new.values()])
-        affected = {runs[one.run_key] for one in new.values()}
+        add_rows(
+            connection,
+            writer,
+            [_row(runs[entry.run_key], entry, now_ms) for entry in new.values()],
+        )
+        affected = {runs[entry.run_key] for entry in new.values()}
         _assign_lanes(connection, affected)
         _leave_default_project(connection, new.values(), runs, projects)
         update_run_states(connection, affected)
@@ -203,14 +213,14 @@ def _without_project(
     connection: Connection, joining: Sequence[WriterRegistration]
 ) -> list[WriterRegistration]:
     """Those whose run is new, or is still in the default project."""
-    runs = _find_runs(connection, {one.run_key for one in joining})
+    runs = _find_runs(connection, {entry.run_key for entry in joining})
     statement = (
         select(run.c.id)
         .join(project, project.c.id == run.c.project_id)
         .where(among(connection, run.c.id, runs.values()), project.c.name == DEFAULT_PROJECT)
     )
     in_default = set(connection.execute(statement).scalars())
-    return [one for one in joining if one.run_key not in runs or runs[one.run_key] in in_default]
+    return [entry for entry in joining if entry.run_key not in runs or runs[entry.run_key] in in_default]
 
 
 def _find_runs(connection: Connection, wanted: Collection[RunKey]) -> dict[RunKey, int]:
@@ -227,9 +237,9 @@ def _ensure_runs(
 ) -> dict[RunKey, int]:
     """The ids of the runs by entity and run id; missing runs are created."""
     first: dict[RunKey, WriterRegistration] = {}
-    for one in joining:
-        if one.project or one.run_key not in first:
-            first[one.run_key] = one
+    for entry in joining:
+        if entry.project or entry.run_key not in first:
+            first[entry.run_key] = entry
     found = _find_runs(connection, first)
     missing = sorted(first.keys() - found.keys(), key=lambda key: (key[0] or 0, key[1]))
     if missing:
@@ -260,22 +270,22 @@ def _ensure_runs(
     return found
 
 
-def _row(run_id: int, one: WriterRegistration, now_ms: int) -> dict[str, object]:
-    role, host = role_and_host(one.writer)
-    started_ms = now_ms if one.started_ms is None else one.started_ms
+def _row(run_id: int, entry: WriterRegistration, now_ms: int) -> dict[str, object]:
+    role, host = role_and_host(entry.writer)
+    started_ms = now_ms if entry.started_ms is None else entry.started_ms
     return {
         "run_id": run_id,
-        "name": one.writer,
+        "name": entry.writer,
         "lane_id": _NO_LANE,
-        "role": checked_name("role", one.role or role),
-        "host": checked_name("host", one.host or host),
-        "pid": one.pid,
-        "rank": one.rank,
-        "interval_s": one.interval_s,
+        "role": checked_name("role", entry.role or role),
+        "host": checked_name("host", entry.host or host),
+        "pid": entry.pid,
+        "rank": entry.rank,
+        "interval_s": entry.interval_s,
         "started_ms": started_ms,
         "last_ms": started_ms,
         "heard_ms": now_ms,
-        "api_key_id": one.sender.api_key_id,
+        "api_key_id": entry.sender.api_key_id,
     }
 
 
@@ -304,11 +314,11 @@ def _leave_default_project(
     Runs whose project was set explicitly, in their `run` section, are not moved.
     """
     named = {
-        runs[one.run_key]: projects[one.sender.entity_id, project_name(one.project)]
-        for one in new
-        if one.project and (one.sender.entity_id, project_name(one.project)) in projects
+        runs[entry.run_key]: projects[entry.sender.entity_id, project_name(entry.project)]
+        for entry in new
+        if entry.project and (entry.sender.entity_id, project_name(entry.project)) in projects
     }
-    keys = {(one.sender.entity_id, DEFAULT_PROJECT) for one in new}
+    keys = {(entry.sender.entity_id, DEFAULT_PROJECT) for entry in new}
     defaults = set(find_projects(connection, keys).values())
     statement = select(run.c.id).where(
         among(connection, run.c.id, named), among(connection, run.c.project_id, defaults)

@@ -1,6 +1,6 @@
 """`/auth/signup` and `/auth/verify`: new users and their e-mail addresses.
 
-Whoever signs up learns whether a name is taken, and nothing about addresses: the account is created either
+The person learns whether a name is taken, and nothing about addresses: the account is created either
 way, and the mail says which it was. Without a confirmed address it can do nothing, and goes after two days.
 """
 

@@ -79,7 +79,7 @@ class DeviceLoginTable:
         return secret, self._database.write(work)
 
     def by_code(self, code: str, now_ms: int) -> DeviceLogin:
-        """The sign-in that waits with this code, whatever its case and dashes.
+        """The sign-in that waits with this code; case and dashes do not count.
 
         Raises:
             NoLongerValid: there is none, or somebody has answered it.

@@ -64,7 +64,7 @@ class JwtIssuerTable:
         return None if row is None else JwtIssuerRow(**row._asdict())
 
     def create(self, name: str, url: str, audience: str, by: Actor, now_ms: int) -> JwtIssuerRow:
-        """Accept the tokens of an issuer. Whoever calls this has checked that the URL may be fetched.
+        """Accept the tokens of an issuer. The caller has checked that the URL may be fetched.
 
         Raises:
             ValueError: an invalid name or audience.
@@ -123,7 +123,7 @@ class JwtIssuerTable:
         self._database.write(work)
 
     def assign(self, service_account_id: int, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
-        """Let whoever has this subject at an issuer act as a service account.
+        """Let the holder of this subject at an issuer act as a service account.
 
         Raises:
             ValueError: an invalid subject.

@@ -32,7 +32,7 @@ class ProfileRow:
 
 
 class ProfileTable:
-    """The profiles of users. Whoever writes them checks names and values."""
+    """The profiles of users. Names and values are checked by the caller."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
