@@ -8,10 +8,8 @@ import pytest
 from sqlalchemy import text
 
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
-from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.migration import downgrade, is_current, migrate
-from runvitals.store.metadata.writer_registration import Sender
 from tests.store.metadata.conftest import NewAddress
 
 T0 = 1_800_000_000_000
@@ -32,6 +30,19 @@ _ROWS = (
 _OWNED = (
     "INSERT INTO entity (id, kind, name, created_ms) VALUES (1, 'team', 'vision', 1)",
     "UPDATE project SET entity_id = 1 WHERE id = 3",
+)
+
+
+_OF_TWO_TEAMS = (
+    "INSERT INTO entity (id, kind, name, created_ms) VALUES (2, 'team', 'speech', 1), (8, 'user', 'ada', 1)",
+    "INSERT INTO project (id, name, created_ms, entity_id) VALUES (31, 'digits', 1, 2)",
+    """INSERT INTO run (id, uid, project_id, name, group_name, job_type, created_ms, started_ms, last_ms,
+        settled_state, entity_id) VALUES (51, 'otter-1', 31, 'otter', '', '', 1, 1, 2, 'finished', 2)""",
+    "UPDATE run SET entity_id = 1 WHERE id = 5",
+    "INSERT INTO run_tombstone (entity_id, uid_digest, purged_ms) VALUES (2, '\\x00', 1)",
+    """INSERT INTO user_account (entity_id, display_name, profile, state, org_role, access, billing_role,
+        created_ms, created_via, default_entity_id)
+        VALUES (8, 'Ada', '{}', 'active', 'member', 'full', 'none', 1, 'cli', 1)""",
 )
 
 
@@ -109,50 +120,34 @@ def test_there_and_back(database: Database) -> None:
         run_all(database, ("SELECT setval(pg_get_serial_sequence('run', 'id'), 90)",))
     run_all(database, (*_ROWS, *_OWNED))
     before = contents(database)
-    migrate(database)
+    migrate(database, "0007")
     downgrade(database, "0006")
     assert is_current(database, "0006")
     assert contents(database) == before
     check_references(database)
     with pytest.raises(Exception, match=r"(?i)unique"):
         run_all(database, ("INSERT INTO project (name, created_ms) VALUES ('digits', 1)",))
-    migrate(database)
+    migrate(database, "0007")
     assert contents(database) == before
     check_references(database)
 
 
-def test_nothing_is_lost_on_the_way_back(empty: NewAddress) -> None:
-    address = empty()
-    with open_metadata_store(address) as metadata_store:
-        accounts = metadata_store.accounts
-        ada = accounts.users.create("ada", CLI, T0)
-        teams = [accounts.teams.create(name, CLI, T0).id for name in ("vision", "speech")]
-        both = [
-            metadata_store.writers.join(
-                [WriterRegistration("otter-1", "monitor.a.1", "digits", sender=Sender(team))], T0
-            )[0]
-            for team in teams
-        ]
-        accounts.users.set_default_entity(ada.id, teams[0], CLI, T0)
-    database = Database(address)
-    try:
-        refused(database, "several teams or users have a project 'digits'")
-        run_all(database, (f"UPDATE project SET name = 'letters' WHERE id = {both[0].project_id}",))
-        refused(database, "several teams or users have a run 'otter-1'")
-        with open_metadata_store(address) as metadata_store:
-            metadata_store.runs.delete([both[0].run_id], T0)
-            metadata_store.runs.purge([both[0].run_id], T0)
-        refused(database, "1 runs were deleted for good")
-        run_all(database, ("DELETE FROM run_tombstone",))
-        refused(database, "1 users have set a default team")
-        run_all(database, ("UPDATE user_account SET default_entity_id = NULL",))
-        downgrade(database, "0006")
-        assert rows(database, "SELECT uid FROM run") == [("otter-1",)]
-    finally:
-        database.close()
+def test_nothing_is_lost_on_the_way_back(database: Database) -> None:
+    migrate(database, "0007")
+    run_all(database, (*_ROWS, *_OWNED, *_OF_TWO_TEAMS))
+    refused(database, "several teams or users have a project 'digits'")
+    run_all(database, ("UPDATE project SET name = 'numbers' WHERE id = 31",))
+    refused(database, "several teams or users have a run 'otter-1'")
+    run_all(database, ("DELETE FROM run WHERE id = 51",))
+    refused(database, "1 runs were deleted for good")
+    run_all(database, ("DELETE FROM run_tombstone",))
+    refused(database, "1 users have set a default team")
+    run_all(database, ("UPDATE user_account SET default_entity_id = NULL",))
+    downgrade(database, "0006")
+    assert rows(database, "SELECT uid FROM run ORDER BY uid") == [("otter-1",), ("otter-2",)]
 
 
 def refused(database: Database, why: str) -> None:
     with pytest.raises(RuntimeError, match=why):
         downgrade(database, "0006")
-    assert is_current(database)
+    assert is_current(database, "0007")

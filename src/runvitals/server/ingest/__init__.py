@@ -11,6 +11,7 @@ envelope            decodes MessagePack and JSON
 columns             times and values as arrays
 metadata_records    events, facts, console output and endings
 validation          everything that can be checked before anything is written
+envelope_access     which envelopes the key may send, and to which team's run (`server/access` decides)
 writer_registry     registers writers and their lists of keys
 recorder            writes metadata, then samples
 sample_commits      hands samples to the sample store, which commits them (`commit_thread` there)
