@@ -155,7 +155,13 @@ class SharedServer:
             return Authentication(app, authenticator, tokens, browsers, offers_setup)
 
         ingest = authenticated(self._ingest, browsers=False)
-        self.fast_path = IngestFastPath(self._ingest, ingest.admits)
+
+        def admits(headers: Headers) -> bool:
+            if directory.accounts_exist:
+                return ingest_access.known(headers) is not None  # quicker than looking up the key twice
+            return ingest.admits(headers)
+
+        self.fast_path = IngestFastPath(self._ingest, admits)
         self._ingest_entry = _behind_proxies(ingest, trusted_proxies)
         page_and_api = SecurityHeaders(SameOrigin(authenticated(self.api, browsers=True)))
         self._api_entry = _behind_proxies(page_and_api, trusted_proxies)
