@@ -87,7 +87,7 @@ def test_no_name_on_the_list_looks_like_a_secret() -> None:
         def __getitem__(self, name: str) -> str:
             return name
 
-    kept = [name for found in platforms(Everything()).values() for name in found]
+    kept = [name for names in platforms(Everything()).values() for name in names]
     assert len(kept) > 100
     assert [
         name for name in kept if any(word in name for word in ("TOKEN", "KEY", "SECRET", "PASS", "CRED"))

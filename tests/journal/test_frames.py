@@ -50,7 +50,7 @@ def test_a_frame_is_read_as_it_was_written(type: int, seq: int, payload: bytes) 
 @given(_payloads)
 def test_frames_follow_each_other(payloads: list[bytes]) -> None:
     assert whole(journal_of(payloads)) == payloads
-    assert [type(found) for found in scan(journal_of(payloads))] == [Frame] * len(payloads)
+    assert [type(part) for part in scan(journal_of(payloads))] == [Frame] * len(payloads)
 
 
 def test_a_file_truncated_at_any_byte_has_the_records_before_it() -> None:
@@ -157,7 +157,7 @@ def test_crafted_bytes_are_read_in_linear_time() -> None:
 def of_file(path: Path, start: int = 0) -> list[tuple[object, ...]]:
     fd = os.open(path, os.O_RDONLY)
     try:
-        return [as_tuple(found) for found in scan_file(fd, start)]
+        return [as_tuple(part) for part in scan_file(fd, start)]
     finally:
         os.close(fd)
 
@@ -187,8 +187,8 @@ def test_a_file_read_in_pieces_has_the_same_frames(tmp_path: Path) -> None:
         b"",
     ):
         path.write_bytes(data)
-        assert of_file(path) == [as_tuple(found) for found in scan(data)]
-        assert of_file(path, 1000) == [as_tuple(found) for found in scan(data, 1000)]
+        assert of_file(path) == [as_tuple(part) for part in scan(data)]
+        assert of_file(path, 1000) == [as_tuple(part) for part in scan(data, 1000)]
 
 
 def test_a_hole_longer_than_any_frame_is_skipped(tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_step_seals_about_64_kib(tmp_path: Path) -> None:
         steps += 1
     data = Path(path).read_bytes()
     blocks = [
-        list(unpack_block(found.payload)) for found in frames.scan(data) if isinstance(found, frames.Frame)
+        list(unpack_block(part.payload)) for part in frames.scan(data) if isinstance(part, frames.Frame)
     ]
     assert len(blocks) == steps - 1
     assert all(64 * 1024 <= block[-1].end < 66 * 1024 for block in blocks[:-1])
@@ -133,7 +133,7 @@ def test_whole_records_of_part_of_a_sealed_or_unsealed_file(tmp_path: Path) -> N
 def test_a_block_is_decompressed_to_17_mib_at_most() -> None:
     largest = frames.frame(7, 0, bytes(frames.MAX_PAYLOAD))
     rest = frames.frame(7, 1, bytes(MAX_BLOCK - len(largest) - frames.HEADER_SIZE))
-    assert [found.seq for found in unpack_block(zlib.compress(largest + rest))] == [0, 1]
+    assert [frame.seq for frame in unpack_block(zlib.compress(largest + rest))] == [0, 1]
     with pytest.raises(ValueError, match="truncated, or larger than 17825792 bytes"):
         list(unpack_block(zlib.compress(largest + rest + b"!")))
 

@@ -149,11 +149,11 @@ def pattern(template: str) -> re.Pattern[str]:
     """The regular expression that matches the keys of a template; compiled on first use."""
     parts: list[str] = []
     position = 0
-    for found in _PLACEHOLDER.finditer(template):
-        parts.append(re.escape(template[position : found.start()]))
-        name = found.group(1)
+    for match in _PLACEHOLDER.finditer(template):
+        parts.append(re.escape(template[position : match.start()]))
+        name = match.group(1)
         parts.append(f"(?P<{name}>" + ("[0-9]+" if name in _INDEXES else ".+?") + ")")
-        position = found.end()
+        position = match.end()
     parts.append(re.escape(template[position:]))
     return re.compile("".join(parts), re.DOTALL)
 

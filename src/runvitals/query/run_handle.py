@@ -138,7 +138,7 @@ class OpenRun:
         `metrics`.
 
         Example:
-            >>> [(one.key, one.mean, one.unit) for one in run.statistics("cpu")]
+            >>> [(each.key, each.mean, each.unit) for each in run.statistics("cpu")]
             [('cpu', 41.5, '%')]
         """
         return of_columns(self.metrics(*patterns, names=names).series)

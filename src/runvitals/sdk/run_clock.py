@@ -29,8 +29,8 @@ def clock_of_run(folder: str, this_boot: str) -> RunClock:
             head = paths.read_range(os.path.join(folder, name), 0, _HEAD_BYTES)
         except OSError:
             continue  # sealed and renamed since the listing
-        for found in whole_records(head):
-            if found.type == frames.START and (clock := _clock_in(found.payload, this_boot)) is not None:
+        for record in whole_records(head):
+            if record.type == frames.START and (clock := _clock_in(record.payload, this_boot)) is not None:
                 return clock
     return RunClock()
 

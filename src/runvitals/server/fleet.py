@@ -47,7 +47,7 @@ def fleet_of_series(
     """Count, extremes and mean of all series of each group."""
     grid = fleet_grid(t0, t1, bucket_ms)
     parts = {
-        group: [reduce(grid, found.t, found.values) for found in (within(item, t0, t1) for item in series)]
+        group: [reduce(grid, part.t, part.values) for part in (within(item, t0, t1) for item in series)]
         for group, series in groups.items()
     }
     return [_fleet(group, combine(each)) for group, each in sorted(parts.items(), key=_first) if each]

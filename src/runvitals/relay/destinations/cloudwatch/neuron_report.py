@@ -73,10 +73,10 @@ def read(line: bytes, by_tag: bool = False) -> NeuronReport:
         if "error" in process:
             errors.append(f"process {process.get('pid', '?')}: {process['error']}")
         tag = limits.valid_name(process.get("tag", "")) if by_tag and process.get("tag") else ""
-        for found in _of_process(process):
-            _merge(merged, found, (("RuntimeTag", tag),) if tag else ())
-    for found in _of_system(parsed["system"]):
-        _merge(merged, found, ())
+        for reading in _of_process(process):
+            _merge(merged, reading, (("RuntimeTag", tag),) if tag else ())
+    for reading in _of_system(parsed["system"]):
+        _merge(merged, reading, ())
     instance = {key: value for key, value in parsed.get("instance", {}).items() if isinstance(value, str)}
     return NeuronReport(list(merged.values()), errors, instance)
 
