@@ -10,6 +10,7 @@ takes two to three times as long.
 
 from __future__ import annotations
 
+import argparse
 import json
 import multiprocessing
 import os
@@ -54,8 +55,6 @@ from runvitals.collectors.trainium.collector import Trainium
 from runvitals.collectors.vendors.adapter import Smi
 from runvitals.collectors.vendors.gaudi import GAUDI
 
-BATCHES = 7
-REPEATS = 20
 WAIT_S = 60.0
 VENDORS = ("nvidia", "dcgm", "amd", "trainium", "tpu", "gaudi", "intel", "npu", "graphcore")
 PCI_DEVICES = 100
@@ -68,22 +67,82 @@ class Cost(NamedTuple):
     ms: float
 
 
+class Meter:
+    """Measures the CPU time of this process, its threads included.
+
+    Args:
+        batches: of which the median counts.
+        repeats: in each batch.
+    """
+
+    def __init__(self, batches: int = 7, repeats: int = 20) -> None:
+        self.batches = batches
+        self._repeats = repeats
+
+    def repeated(self, work: Callable[[], object]) -> float:
+        """ms of CPU per call."""
+        work()
+        costs = []
+        for _ in range(self.batches):
+            before = time.process_time_ns()
+            for _ in range(self._repeats):
+                work()
+            costs.append((time.process_time_ns() - before) / self._repeats / 1e6)
+        return median(costs)
+
+    def sampled(self, source: Any, every_s: float = 5.0, pause_s: float = 0.005) -> float:
+        """ms of CPU per sample of a collector. It is sampled until it has values.
+
+        Args:
+            every_s: time between two ticks; no time passes in fact.
+            pause_s: before it is asked again.
+        """
+        mono_s = 1000.0
+
+        def sample() -> None:
+            nonlocal mono_s
+            mono_s += every_s
+            end_s = time.monotonic() + WAIT_S
+            while not _has_values(source, mono_s):
+                if time.monotonic() > end_s:
+                    raise TimeoutError(f"{source.name}: the fake hardware did not answer")
+                time.sleep(pause_s)
+
+        try:
+            return self.repeated(sample)
+        finally:
+            source.close()
+
+    def answered(self, source: Any) -> float:
+        """ms of CPU per output of a tool that a collector runs: starting it, and reading it."""
+        return self.sampled(source, every_s=30.0, pause_s=0.02)
+
+
+def _has_values(source: Any, mono_s: float) -> bool:
+    tick = Tick(mono_s)
+    source.sample(tick)
+    return bool(tick.gauges)
+
+
 def main() -> None:
-    measures: tuple[Callable[[Path], Iterator[Cost]], ...] = (
+    parser = argparse.ArgumentParser(description="The cost of the sources for accelerators and exporters.")
+    parser.add_argument("--quick", action="store_true", help="once each, to see that everything works")
+    meter = Meter(1, 1) if parser.parse_args().quick else Meter()
+    measures: tuple[Callable[[Path, Meter], Iterator[Cost]], ...] = (
         absent, pci_scan, nvidia, amd, apple, tpu, trainium, graphcore, vendor_tool, openmetrics,
     )  # fmt: skip
     width = 66
     print(f"{'what':{width}}{'ms of CPU':>10}")
     for measure in measures:
         with tempfile.TemporaryDirectory() as folder:
-            for cost in measure(Path(folder)):
+            for cost in measure(Path(folder), meter):
                 print(f"{cost.what:{width}}{cost.ms:10.3f}", flush=True)
 
 
 # -- machines without the hardware
 
 
-def absent(folder: Path) -> Iterator[Cost]:
+def absent(folder: Path, meter: Meter) -> Iterator[Cost]:
     """All probes of accelerators, in a new process with the monitor's flags, where none is found."""
     places = [built_in("linux")[name] for name in VENDORS]
     script = (
@@ -98,11 +157,13 @@ def absent(folder: Path) -> Iterator[Cost]:
     )
     source = str(Path(__file__).parents[1] / "src")
     command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(folder), *places]
-    times = [float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(BATCHES)]
+    times = [
+        float(subprocess.run(command, capture_output=True, check=True).stdout) for _ in range(meter.batches)
+    ]
     yield Cost(f"no accelerator: {len(VENDORS)} probes, imports included", median(times))
 
 
-def pci_scan(folder: Path) -> Iterator[Cost]:
+def pci_scan(folder: Path, meter: Meter) -> Iterator[Cost]:
     for number in range(PCI_DEVICES):
         device = f"sys/bus/pci/devices/0000:{number:02x}:00.0"
         put(folder, f"{device}/class", "0x020000\n")
@@ -111,50 +172,52 @@ def pci_scan(folder: Path) -> Iterator[Cost]:
     def scan() -> None:
         pci.cards(Scope(host_root=str(folder)))
 
-    yield Cost(f"no accelerator: the PCI bus, per device of {PCI_DEVICES}", repeated(scan) / PCI_DEVICES)
+    yield Cost(
+        f"no accelerator: the PCI bus, per device of {PCI_DEVICES}", meter.repeated(scan) / PCI_DEVICES
+    )
 
 
 # -- vendors
 
 
-def nvidia(folder: Path) -> Iterator[Cost]:
+def nvidia(folder: Path, meter: Meter) -> Iterator[Cost]:
     library = FakeNvml([FakeGpu(number) for number in range(8)])
     source = Nvidia(Scope(pids=[os.getpid()]), library, patience_s=WAIT_S)
-    yield Cost("nvidia: 8 GPUs by NVML, with the cost of the fake library", sampled(source))
+    yield Cost("nvidia: 8 GPUs by NVML, with the cost of the fake library", meter.sampled(source))
     output = nvidia_smi.document(*(nvidia_smi.gpu(number, nvidia_smi.NEW) for number in range(8)))
     tool = program(folder, "nvidia-smi", f"cat {written(folder, output)}")
-    yield Cost("nvidia: 8 GPUs by nvidia-smi, per output", answered(NvidiaSmi(Scope(), tool, "", True)))
+    yield Cost("nvidia: 8 GPUs by nvidia-smi, per output", meter.answered(NvidiaSmi(Scope(), tool, "", True)))
 
 
-def amd(folder: Path) -> Iterator[Cost]:
+def amd(folder: Path, meter: Meter) -> Iterator[Cost]:
     tree: dict[str, str] = {}
     for number in range(8):
         tree |= cards.card(number, f"0000:{number + 3:02x}:00.0")
     scope = plant(folder, tree)
     source = AmdGpus(scope, find_cards(str(folder)), None, {}, "/proc")
-    yield Cost("amd: 8 cards in sysfs, per card", sampled(source) / 8)
+    yield Cost("amd: 8 cards in sysfs, per card", meter.sampled(source) / 8)
 
 
-def apple(folder: Path) -> Iterator[Cost]:
+def apple(folder: Path, meter: Meter) -> Iterator[Cost]:
     line = json.dumps(macs.SAMPLE).encode()
-    yield Cost("apple: a line of macmon", repeated(lambda: MacmonSample(json.loads(line))))
+    yield Cost("apple: a line of macmon", meter.repeated(lambda: MacmonSample(json.loads(line))))
     for name, text in (
         ("tree", macs.tree(macs.STATISTICS)),
         ("list", macs.plist(macs.entry(macs.STATISTICS))),
     ):
         output = text.encode()
         what = f"apple: an answer of ioreg as {name}, {len(output) / 1000:.1f} kB"
-        yield Cost(what, repeated(lambda output=output: ioreg_output.parse(output)))  # type: ignore[misc]
+        yield Cost(what, meter.repeated(lambda output=output: ioreg_output.parse(output)))  # type: ignore[misc]
 
 
-def tpu(folder: Path) -> Iterator[Cost]:
+def tpu(folder: Path, meter: Meter) -> Iterator[Cost]:
     with served(_tpu_runtime) as port:
         chips = [TpuChip(index, "", f"/dev/accel{index}", "v5e", 16, 1) for index in range(4)]
         source = Tpu(Scope(), chips, {"TPU_RUNTIME_METRICS_PORTS": str(port)})
-        yield Cost("tpu: 4 devices, per read", sampled(source))
+        yield Cost("tpu: 4 devices, per read", meter.sampled(source))
 
 
-def trainium(folder: Path) -> Iterator[Cost]:
+def trainium(folder: Path, meter: Meter) -> Iterator[Cost]:
     idle = reports.report(system={"neuron_hw_counters": reports.ecc([0, 0])})
     two_cores = reports.report(reports.process(os.getpid(), "", {0: 80.0, 1: 60.0}))
     models = {"loaded_models": [{"name": "x" * 620, "uuid": "ab", "model_id": 1, "subgraphs": {}}] * 20}
@@ -163,95 +226,36 @@ def trainium(folder: Path) -> Iterator[Cost]:
         process["report"]["memory_used"] |= models
     for name, line in (("idle", idle), ("one process", two_cores), ("32 processes", reports.report(*many))):
         size = f"{len(line) / 1000:.1f} kB"
-        yield Cost(f"trainium: a report, {name} ({size})", _report_cost(line))
+        yield Cost(f"trainium: a report, {name} ({size})", _report_cost(line, meter))
 
 
-def _report_cost(line: bytes) -> float:
+def _report_cost(line: bytes, meter: Meter) -> float:
     source = Trainium(Scope(pids=[os.getpid()]), None, None, {})
     try:
-        return repeated(lambda: source._read(report.parse(line, models=False), 1000.0))
+        return meter.repeated(lambda: source._read(report.parse(line, models=False), 1000.0))
     finally:
         source.close()
 
 
-def graphcore(folder: Path) -> Iterator[Cost]:
+def graphcore(folder: Path, meter: Meter) -> Iterator[Cost]:
     devices = [ipus.card(number, os.getpid()) for number in range(16)]
     module = f"DEVICES = {devices!r}\nclass gcipuinfo:\n    def setUpdateMode(self, automatic): pass\n"
     put(folder, "gcipuinfo.py", f"{module}    def getDevices(self): return DEVICES\n")
     source = Ipus(Scope(pids=[os.getpid()]), str(folder), patience_s=WAIT_S)
-    yield Cost("graphcore: 16 IPUs, per IPU", sampled(source) / 16)
+    yield Cost("graphcore: 16 IPUs, per IPU", meter.sampled(source) / 16)
 
 
-def vendor_tool(folder: Path) -> Iterator[Cost]:
+def vendor_tool(folder: Path, meter: Meter) -> Iterator[Cost]:
     row = "{}, 01P0-{}, HL-225, 1.19.0, 98304 MiB, 24576 MiB, 73728 MiB, 300 W, 600 W, 51 C, 88 %\n"
     output = "".join(row.format(number, number) for number in range(8))
     tool = program(folder, "hl-smi", f"cat {written(folder, output)}")
-    yield Cost("others: a call of a tool and its output for 8 devices", answered(Smi(GAUDI, tool)))
+    yield Cost("others: a call of a tool and its output for 8 devices", meter.answered(Smi(GAUDI, tool)))
 
 
-def openmetrics(folder: Path) -> Iterator[Cost]:
+def openmetrics(folder: Path, meter: Meter) -> Iterator[Cost]:
     with served(_exporter) as url:
         endpoint = ExporterEndpoint("gpus", url, {}, None)
-        yield Cost("openmetrics: 480 series with 7 labels, per read", sampled(endpoint))
-
-
-# -- measuring
-
-
-def repeated(work: Callable[[], object]) -> float:
-    """ms of CPU per call."""
-    work()
-    costs = []
-    for _ in range(BATCHES):
-        before = time.process_time_ns()
-        for _ in range(REPEATS):
-            work()
-        costs.append((time.process_time_ns() - before) / REPEATS / 1e6)
-    return median(costs)
-
-
-def sampled(source: Any) -> float:
-    """ms of CPU per sample of a collector, its thread included, with ticks that are 5 s apart."""
-    mono_s = 1000.0
-
-    def sample() -> None:
-        nonlocal mono_s
-        mono_s += 5.0
-        until(lambda: _has_values(source, mono_s))
-
-    try:
-        return repeated(sample)
-    finally:
-        source.close()
-
-
-def _has_values(source: Any, mono_s: float) -> bool:
-    tick = Tick(mono_s)
-    source.sample(tick)
-    return bool(tick.gauges)
-
-
-def answered(source: Any) -> float:
-    """ms of CPU of this process per output of a tool that a collector runs: starting it, and reading it."""
-    mono_s = 1000.0
-
-    def sample() -> None:
-        nonlocal mono_s
-        mono_s += 30.0
-        until(lambda: _has_values(source, mono_s), pause_s=0.02)
-
-    try:
-        return repeated(sample)
-    finally:
-        source.close()
-
-
-def until(condition: Callable[[], bool], pause_s: float = 0.005) -> None:
-    end_s = time.monotonic() + WAIT_S
-    while not condition():
-        if time.monotonic() > end_s:
-            raise TimeoutError("the fake hardware did not answer")
-        time.sleep(pause_s)
+        yield Cost("openmetrics: 480 series with 7 labels, per read", meter.sampled(endpoint))
 
 
 def written(folder: Path, output: str) -> Path:
