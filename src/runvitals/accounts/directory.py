@@ -91,6 +91,11 @@ class Directory:
         """The organisation's settings that change who may do what."""
         return self._cache.get("policies", self._policies)
 
+    def visitors_may_read(self) -> bool | None:
+        """Whether visitors may read what is public; None if the database would have to be read for it."""
+        known: OrganisationPolicies | Missing = self._cache.known("policies")
+        return None if isinstance(known, Missing) else known.anonymous_read
+
     def user(self, user_id: int) -> User | None:
         """A user who is signed in, with all rights; None if there is no such user."""
         return self._cache.get(("user", user_id, self._period()), lambda: self._signed_in(user_id))

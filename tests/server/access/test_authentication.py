@@ -9,9 +9,14 @@ from pathlib import Path
 import anyio
 import httpx
 import pytest
+from fastapi import APIRouter, Request
+from starlette.responses import Response
 
 from runvitals.accounts.attempt_limits import WRONG_KEYS
+from runvitals.server.access.credentials import clear_session_cookie, set_session_cookie
 from runvitals.server.access.long_request import RECHECK_S
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, ServedOrganisation
@@ -231,3 +236,37 @@ def test_a_user_who_is_removed_from_the_team_loses_the_open_stream(served: Serve
         assert 'data: {"status": 404}' in text
     served.accounts.members.add("vision", "vera", "viewer", CLI, NOW)
     served.rights_changed()
+
+
+def test_only_trusted_proxies_say_where_a_request_comes_from(tmp_path: Path) -> None:
+    forwarded = {"x-forwarded-for": "203.0.113.9, 198.51.100.7", "x-forwarded-proto": "https"}
+    for proxies, ip, scheme in (
+        (("127.0.0.1",), "198.51.100.7", "https"),
+        (("127.0.0.0/8", "198.51.100.0/24"), "203.0.113.9", "https"),
+        ((), "127.0.0.1", "http"),
+        (("10.0.0.1",), "127.0.0.1", "http"),
+    ):
+        router = APIRouter()
+
+        @router.get("/api/v1/where", dependencies=[needs("public")])
+        def where(request: Request, requester: TheRequester) -> dict[str, str]:
+            return {"ip": requester.ip, "scheme": request.url.scheme}
+
+        folder = tmp_path / str(len(list(tmp_path.iterdir())))
+        folder.mkdir()
+        with serving(folder, routers=[router], trusted_proxies=proxies) as served:
+            answer = httpx.get(f"{served.url}/api/v1/where", headers=forwarded)
+            assert answer.json() == {"ip": ip, "scheme": scheme}
+
+
+def test_the_cookie_of_a_session_has_the_flags_of_its_connection() -> None:
+    for secure, name in ((True, "__Host-runvitals"), (False, "runvitals_session")):
+        response = Response()
+        set_session_cookie(response, "secret", secure)
+        clear_session_cookie(response, secure)
+        for header in response.headers.getlist("set-cookie"):
+            cookie, *flags = [part.strip().lower() for part in header.split(";")]
+            assert cookie.startswith(name.lower() + "=")
+            assert {"httponly", "samesite=lax", "path=/"} <= set(flags)
+            assert ("secure" in flags) is secure
+            assert not any(flag.startswith("domain") for flag in flags)

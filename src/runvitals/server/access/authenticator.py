@@ -24,6 +24,7 @@ from runvitals.store.errors import MetadataStoreError
 
 _MAX_LOOKUPS = 4
 _MAX_WAITING = 200
+_MAX_AGENT = 200
 _VIA: Final[dict[CredentialKind, Via]] = {"key": "key", "session": "session", "link": "link"}
 _WRONG: Final[dict[CredentialKind, str]] = {
     "key": "this key is not valid: it was revoked, has expired or never existed",
@@ -65,7 +66,7 @@ class Authenticator:
             HttpRejection: 401 for an invalid key or link; 429 after too many invalid keys from one network;
                 503 if it cannot be checked.
         """
-        ip, agent = client_of(scope), _header(scope, b"user-agent")
+        ip, agent = client_of(scope), _header(scope, b"user-agent")[:_MAX_AGENT]
         credential = credential_of(scope["headers"], scope["scheme"] == "https")
         if credential is None:
             return Requester(Anonymous(), ip=ip, agent=agent)

@@ -30,6 +30,7 @@ from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.projects import project_name
 
 _MAX_CHECKS: Final = 8
+_MAX_WAITING: Final = 500
 _RUN_ACTIONS: Final = frozenset(
     (Action.RUN_UPDATE, Action.RUN_STOP, Action.RUN_DELETE, Action.RUN_MOVE, Action.RUN_SET_AUTHOR)
 )
@@ -186,9 +187,15 @@ class AccessControl:
         resource that the path names. The check is made again while the request lasts."""
 
         async def check(requester: Requester) -> None:
-            if permission != PUBLIC and not isinstance(requester.principal, Operator):
-                work = partial(self._check, request, requester, permission)
-                await anyio.to_thread.run_sync(work, limiter=self._threads)
+            if permission == PUBLIC or isinstance(requester.principal, Operator):
+                return
+            may_read = permission == AUTHENTICATED or self.directory.visitors_may_read() is not False
+            if isinstance(requester.principal, Anonymous) and not may_read:
+                raise unauthenticated()  # without a look-up: strangers must not keep the database busy
+            if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
+                raise HTTPException(503, "too many requests are waiting: try again", {"retry-after": "1"})
+            work = partial(self._check, request, requester, permission)
+            await anyio.to_thread.run_sync(work, limiter=self._threads)
 
         await check(requester_of(request))
         request.scope.get(CHECKS_KEY, []).append(check)
