@@ -12,7 +12,7 @@ from runvitals.model.names import plain_text
 from runvitals.single_sign_on.discovery import Discovery, IssuerMetadata, ProviderFailed
 from runvitals.single_sign_on.providers import GITHUB, Provider
 from runvitals.single_sign_on.tokens import Claims, InvalidToken, checked_audience, verified_claims
-from runvitals.store.metadata.accounts.logins import Identity
+from runvitals.store.metadata.accounts.logins import ProviderIdentity
 
 _MAX_SUBJECT: Final = 255
 _MAX_TEXT: Final = 200
@@ -23,7 +23,7 @@ _MAX_GROUPS: Final = 1000
 class Person:
     """Who signed in. `groups`: None if the provider says nothing about groups."""
 
-    identity: Identity
+    identity: ProviderIdentity
     user_name: str
     display_name: str
     groups: tuple[str, ...] | None
@@ -56,7 +56,7 @@ def oidc_person(
     address = _address(claims.get("email")) if verified else None
     user_name = _text(claims.get("preferred_username")) or (address or "").partition("@")[0]
     label = _text(claims.get("email")) or user_name or subject
-    identity = Identity(provider.id, provider.issuer, subject, label, address)
+    identity = ProviderIdentity(provider.id, provider.issuer, subject, label, address)
     return Person(identity, user_name, _text(claims.get("name")), _groups(claims, provider.group_claim))
 
 
@@ -74,7 +74,7 @@ def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str,
     if type(number) is not int or not name:
         raise ProviderFailed("the answer of GitHub has no id")
     address = _github_address(discovery.json_value(f"{api}/user/emails", token))
-    identity = Identity(provider.id, provider.issuer, str(number), name, address)
+    identity = ProviderIdentity(provider.id, provider.issuer, str(number), name, address)
     return Person(identity, name, _text(user.get("name")), None)
 
 

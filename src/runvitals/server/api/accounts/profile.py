@@ -42,7 +42,7 @@ _MAX_URL: Final = 500
 router = APIRouter()
 
 
-class Link(BaseModel):
+class ProfileLink(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: str = Field("", max_length=_MAX_LABEL)
@@ -58,7 +58,7 @@ class ProfileChanges(BaseModel):
     institution: str | None = Field(None, max_length=128)
     bio: str | None = Field(None, max_length=500)
     location: str | None = Field(None, max_length=64)
-    links: list[Link] | None = Field(None, max_length=5)
+    links: list[ProfileLink] | None = Field(None, max_length=5)
     intro: str | None = Field(None, max_length=20_000)
     hide_teams: bool | None = None
     default_entity: Annotated[str, Field(max_length=64)] | None = None

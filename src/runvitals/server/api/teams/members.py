@@ -38,7 +38,7 @@ _CSV_COLUMNS = (
 )
 
 
-class MemberChanges(BaseModel):
+class TeamMemberChanges(BaseModel):
     """Either a built-in role or a custom one, and when the membership ends."""
 
     model_config = ConfigDict(extra="forbid")
@@ -81,7 +81,7 @@ def team_members(
 def change_member(
     team: TheTeam,
     member: MemberName,
-    changes: MemberChanges,
+    changes: TeamMemberChanges,
     access: TheAccess,
     requester: TheRequester,
     notices: TheNotices,

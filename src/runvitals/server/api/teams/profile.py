@@ -20,18 +20,18 @@ _MAX_LINKS = 10
 _SCHEMES = ("https://", "http://", "mailto:")
 
 
-class Link(BaseModel):
+class TeamLink(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     label: str = Field("", max_length=64)
     url: str = Field(max_length=2000)
 
 
-class ProfileChanges(BaseModel):
+class TeamProfileChanges(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     intro: str | None = Field(None, max_length=50_000, description="Markdown.")
-    links: list[Link] | None = Field(None, max_length=_MAX_LINKS)
+    links: list[TeamLink] | None = Field(None, max_length=_MAX_LINKS)
     pinned_projects: list[Annotated[str, Field(max_length=256)]] | None = Field(None, max_length=20)
 
 
@@ -46,7 +46,7 @@ def team_profile(team: TheTeam, access: TheAccess, requester: TheRequester) -> d
 
 @router.patch("/teams/{team}/profile", dependencies=[needs("team:update")])
 def change_profile(
-    team: TheTeam, changes: ProfileChanges, access: TheAccess, requester: TheRequester
+    team: TheTeam, changes: TeamProfileChanges, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Change intro, links or pins. What is left out does not change."""
     _check_links(changes.links or [])
@@ -55,7 +55,7 @@ def change_profile(
     return _profile(access, requester, team)
 
 
-def _check_links(links: list[Link]) -> None:
+def _check_links(links: list[TeamLink]) -> None:
     wrong = {
         f"links[{number}].url": "expected a link that begins with https://, http:// or mailto:"
         for number, link in enumerate(links)

@@ -48,7 +48,7 @@ class ServiceAccountChanges(BaseModel):
     disabled: bool | None = None
 
 
-class NewKey(BaseModel):
+class NewServiceAccountKey(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=64)
@@ -56,7 +56,7 @@ class NewKey(BaseModel):
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 
-class Rotation(BaseModel):
+class ServiceAccountKeyRotation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
@@ -149,7 +149,11 @@ def keys(account: AccountName, team_id: TheHome, access: TheAccess, page: ThePag
 
 
 def create_key(
-    account: AccountName, new: NewKey, team_id: TheHome, access: TheAccess, requester: TheRequester
+    account: AccountName,
+    new: NewServiceAccountKey,
+    team_id: TheHome,
+    access: TheAccess,
+    requester: TheRequester,
 ) -> dict[str, Any]:
     """Create a key of a service account. It is shown once."""
     check_session(requester)
@@ -169,7 +173,7 @@ def create_key(
 def rotate_key(
     account: AccountName,
     key: KeyId,
-    rotation: Rotation,
+    rotation: ServiceAccountKeyRotation,
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,

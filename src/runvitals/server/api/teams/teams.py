@@ -45,7 +45,7 @@ class TeamChanges(BaseModel):
     default_visibility: Visibility | None = None
 
 
-class Confirmation(BaseModel):
+class TeamConfirmation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     confirm: Text = Field(description="The name of the team.")
@@ -124,7 +124,7 @@ def change_team(
 
 @router.delete("/teams/{team}", status_code=202, dependencies=[needs("team:delete")])
 def delete_team(
-    team: TheTeam, confirmation: Confirmation, access: TheAccess, requester: TheRequester
+    team: TheTeam, confirmation: TeamConfirmation, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Move a team to the trash with all it owns: nobody sees it, and its keys stop working.
 

@@ -19,7 +19,7 @@ _ENDED = "this sign-in was used, has expired or was begun in another browser"
 
 
 @dataclass(frozen=True, slots=True)
-class Identity:
+class ProviderIdentity:
     """Who someone is at a provider. `address`: one that the provider has verified; None without.
 
     Attributes:
@@ -74,7 +74,7 @@ class LoginTable:
             rows = connection.execute(_LOGINS.where(login.c.user_id == user_id).order_by(login.c.id))
             return [LoginRow(**row._asdict()) for row in rows]
 
-    def used(self, identity: Identity, now_ms: int) -> LoginRow | None:
+    def used(self, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
         """The login of someone who just signed in at a provider; None if it is linked to nobody."""
         mine = (login.c.issuer == identity.issuer, login.c.subject == identity.subject)
         values = {"last_used_ms": now_ms, "label": identity.label, "address_seen": identity.address}
@@ -86,7 +86,7 @@ class LoginTable:
 
         return self._database.write(work)
 
-    def link(self, user_id: int, identity: Identity, by: Actor, now_ms: int) -> LoginRow:
+    def link(self, user_id: int, identity: ProviderIdentity, by: Actor, now_ms: int) -> LoginRow:
         """Let a user sign in as this person at the provider.
 
         Raises:
@@ -155,7 +155,7 @@ class LoginTable:
 
         return self._database.write(work)
 
-    def offer(self, user_id: int, identity: Identity, now_ms: int) -> str:
+    def offer(self, user_id: int, identity: ProviderIdentity, now_ms: int) -> str:
         """The secret with which this user may link the login after confirming the password."""
         secret, digest = new_secret()
         values = {
@@ -197,7 +197,7 @@ class LoginTable:
             row = connection.execute(select(login_offer).where(*valid)).first()
             if row is None or not connection.execute(delete(login_offer).where(*valid)).rowcount:
                 raise NoLongerValid(_ENDED)
-            identity = Identity(row.provider, row.issuer, row.subject, row.label, row.address_seen)
+            identity = ProviderIdentity(row.provider, row.issuer, row.subject, row.label, row.address_seen)
             return _link(connection, row.user_id, identity, by, now_ms)
 
         return self._database.write(work)
@@ -213,7 +213,9 @@ class LoginTable:
         return self._database.write(work)
 
 
-def _link(connection: Connection, user_id: int, identity: Identity, by: Actor, now_ms: int) -> LoginRow:
+def _link(
+    connection: Connection, user_id: int, identity: ProviderIdentity, by: Actor, now_ms: int
+) -> LoginRow:
     values = {
         "user_id": user_id,
         "provider": identity.provider,
