@@ -218,3 +218,16 @@ def test_a_store_without_accounts_has_one_set_of_names(metadata_store: MetadataS
     assert first == again
     page = metadata_store.runs.page(Filter(), RunSort(), T0)
     assert [(row.entity, row.author, row.service_account) for row in page.runs] == [(None, None, None)]
+
+
+def test_a_record_creates_no_project_that_more_people_see_than_others(
+    metadata_store: MetadataStore, teams: Teams
+) -> None:
+    accounts = metadata_store.accounts
+    ours = teams.sends("otter-1", teams.vision, author_id=teams.ada)
+    for default, expected in (("restricted", "restricted"), ("private", "restricted"), ("public", "team")):
+        accounts.teams.update("vision", CLI, T0, default_visibility=default)
+        metadata_store.sections.merge([SectionUpdate(ours.run_id, "run", {"project": default}, T0)])
+        [(_, number)] = metadata_store.projects.named(default)
+        project = accounts.project_members.get(number)
+        assert (project.visibility, project.owner_id) == (expected, teams.ada)

@@ -13,7 +13,7 @@ from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import shortened
 from runvitals.store.metadata.accounts.generation import rights_changed
-from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.accounts.tables import entity, team
 from runvitals.store.metadata.database import Database, add_rows, among, rows_named
 from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.text import MAX_NAME, checked_name
@@ -45,7 +45,7 @@ class ProjectOwner:
     Args:
         entity_id: the team or user that gets it; None in a store without accounts.
         user_id: the user who may manage it.
-        visibility: None: its team's.
+        visibility: None: the default of its entity, but not beyond the team.
     """
 
     entity_id: int | None = None
@@ -76,13 +76,14 @@ def ensure_projects(
     # In order, so that two writers cannot deadlock.
     missing = sorted(owners.keys() - found.keys(), key=lambda key: (key[0] or 0, key[1]))
     if missing:
+        defaults = _default_visibilities(connection, {entity_id for entity_id, _ in missing})
         rows = [
             {
                 "name": key[1],
                 "created_ms": created_ms,
                 "entity_id": key[0],
                 "owner_id": owners[key].user_id,
-                "visibility": owners[key].visibility,
+                "visibility": owners[key].visibility or defaults.get(key[0]),
             }
             for key in missing
         ]
@@ -90,6 +91,20 @@ def ensure_projects(
         rights_changed(connection)  # servers keep the list of the projects that each principal may read
         found |= find_projects(connection, missing)
     return found
+
+
+def _default_visibilities(connection: Connection, entities: Iterable[int | None]) -> dict[int | None, str]:
+    """The visibility of new projects of teams whose default is narrower than the team."""
+    wanted = [entity_id for entity_id in entities if entity_id is not None]
+    statement = select(team.c.entity_id, team.c.default_visibility).where(
+        among(connection, team.c.entity_id, wanted)
+    )
+    # Private needs an owner, whom the caller may not know.
+    return {
+        entity_id: "restricted"
+        for entity_id, visibility in connection.execute(statement)
+        if visibility in ("private", "restricted")
+    }
 
 
 class ProjectTable:

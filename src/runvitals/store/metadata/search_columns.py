@@ -58,10 +58,13 @@ def ensure_named_projects(
     if not named:
         return {}
     of_runs = among(connection, run.c.id, {run_id for run_id, _ in named})
-    entities = dict(connection.execute(select(run.c.id, run.c.entity_id).where(of_runs)).all())
-    wanted = [(name, ProjectOwner(entities[run_id])) for run_id, name in named if run_id in entities]
+    statement = select(run.c.id, run.c.entity_id, run.c.author_id).where(of_runs)
+    owners = {row.id: ProjectOwner(row.entity_id, row.author_id) for row in connection.execute(statement)}
+    wanted = [(name, owners[run_id]) for run_id, name in named if run_id in owners]
     found = ensure_projects(connection, wanted, max(named.values()))
-    return {(run_id, name): found[entities[run_id], name] for run_id, name in named if run_id in entities}
+    return {
+        (run_id, name): found[owners[run_id].entity_id, name] for run_id, name in named if run_id in owners
+    }
 
 
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
