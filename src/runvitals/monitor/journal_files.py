@@ -36,7 +36,9 @@ class JournalFiles:
         maintain_at_s: when to call `maintain` again.
     """
 
-    __slots__ = ("_journal", "_problem", "_sealer", "_sync_at_s", "_warn", "maintain_at_s", "reserve")
+    __slots__ = (
+        "_journal", "_problem", "_sealer", "_sync_at_s", "_synced", "_warn", "maintain_at_s", "reserve",
+    )  # fmt: skip
 
     def __init__(self, journal: JournalWriter, warn: Callable[[str, str], object], now_s: float) -> None:
         self._journal = journal
@@ -44,6 +46,7 @@ class JournalFiles:
         self._sync_at_s = now_s + SYNC_EVERY_S
         self.maintain_at_s = now_s
         self._problem = ""
+        self._synced: dict[str, int] = {}  # name → size when it was last flushed
         self._sealer: SegmentSealer | None = None
         self.reserve = Reserve(journal)
 
@@ -77,9 +80,18 @@ class JournalFiles:
             return ""  # the run was deleted while it was running
         except OSError as error:
             return f"{folder}: {error.strerror}"
+        synced: dict[str, int] = {}
         for name in names:
-            if name.endswith(SUFFIX):
-                problem = _sync_file(os.path.join(folder, name)) or problem
+            if not name.endswith(SUFFIX):
+                continue
+            path = os.path.join(folder, name)
+            size = _size(path)
+            # Records are only appended. Flushing a file costs 0.2 ms of CPU even if nothing is new in it.
+            failure = _sync_file(path) if self._synced.get(name) != size else ""
+            if not failure:
+                synced[name] = size
+            problem = failure or problem
+        self._synced = synced
         return problem
 
     def _seal_step(self) -> None:
@@ -98,6 +110,13 @@ class JournalFiles:
         if self._sealer is not None:
             self._sealer.abandon()
             self._sealer = None
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return -1  # sealed and renamed since the listing
 
 
 def _sync_file(path: str) -> str:
