@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from runvitals.store.metadata.accounts.audit import AuditFilter
 from tests.server.access.organisation import ServedOrganisation
 
 EDITS = ["run:delete", "run:move", "run:stop", "run:update"]
@@ -73,3 +74,41 @@ def test_moving_a_run_needs_the_right_to_it_and_to_the_project(
 ) -> None:
     answer = served.ask(who, "PATCH", "/api/v1/runs/team-bob", json={"project": project})
     assert answer.status_code == status, answer.text
+
+
+@pytest.mark.parametrize(
+    ("who", "author", "status"),
+    [
+        ("alice", "bob", 200),
+        ("alice", "vera", 200),
+        ("alice", None, 200),
+        ("alice", "otto", 422),
+        ("alice", "nobody", 422),
+        ("alice", "vision", 422),
+        ("carol", "carol", 403),
+        ("bob", "carol", 403),
+        ("ci", "bob", 403),
+        ("rita", "bob", 404),
+        ("otto", "otto", 404),
+    ],
+)
+def test_team_administrators_set_the_author_of_a_run(
+    served: ServedOrganisation, who: str, author: str | None, status: int
+) -> None:
+    before = rows(served, "alice")["team-ci"]["author"]
+    answer = served.ask(who, "PATCH", "/api/v1/runs/team-ci", json={"author": author})
+    assert answer.status_code == status, answer.text
+    after = rows(served, "alice")["team-ci"]["author"]
+    if status != 200:
+        assert after == before
+        return
+    assert (after and after["name"]) == author
+    event = served.accounts.audit.page(AuditFilter(action="run.set_author"))[0]
+    assert (event.actor_name, event.entity, event.run, event.after) == (
+        "alice",
+        "vision",
+        "team-ci",
+        {"author": author},
+    )
+    cleared = served.ask("alice", "PATCH", "/api/v1/runs/team-ci", json={"author": None})
+    assert cleared.status_code == 200

@@ -25,6 +25,7 @@ from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED,
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.same_origin import is_for_loopback
 from runvitals.server.errors import DetailedError
+from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.projects import project_name
@@ -135,6 +136,28 @@ class AccessControl:
             self.require(requester, Action.PROJECT_CREATE, entity, f"project {name!r}")
         else:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
+
+    def set_author(self, request: Request, name: str | None) -> None:
+        """Make a user the author of the run of the path; None: nobody.
+
+        Raises:
+            HTTPException: 401, 403, 404 or 409; 422 if the user is no member of the run's team, or if there
+                are no accounts.
+        """
+        requester = requester_of(request)
+        principal = requester.principal
+        if isinstance(principal, Operator):
+            raise HTTPException(422, "author: this server has no accounts")
+        run, what = self._resources.find(
+            principal, Action.RUN_SET_AUTHOR, request.path_params, request.query_params
+        )
+        if run is None or not isinstance(run, ProjectItem):
+            self.hide(requester, what)
+        self.require(requester, Action.RUN_SET_AUTHOR, run, what)
+        try:
+            self.accounts.set_run_author(run.id, name, requester.actor, self.clock())
+        except UnknownAccount as error:
+            raise HTTPException(422, f"author: {error}") from None
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""

@@ -40,6 +40,10 @@ class RouteCheck(Protocol):
         """Raise HTTPException 401, 403 or 404 if the requester may not move the run of the path to this
         project."""
 
+    def set_author(self, request: Request, name: str | None) -> None:
+        """Make a user the author of the run of the path; None: nobody. Raises HTTPException 401, 403, 404 or
+        422 if it may not be."""
+
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""
 

@@ -55,6 +55,9 @@ class RunChanges(BaseModel):
     group: str | None = Field(None, max_length=256)
     job_type: str | None = Field(None, max_length=256)
     project: str | None = Field(None, max_length=256)
+    author: str | None = Field(
+        None, max_length=64, description="On a server with accounts: a member of the run's team."
+    )
 
 
 class ProjectSchema(BaseModel):

@@ -178,12 +178,17 @@ async def edit(
     number: RunNumber,
     changes: models.RunChanges,
 ) -> Any:
-    """Set a run's name, notes, tags, group, job type or project. Fields that are left out do not change."""
+    """Set a run's name, notes, tags, group, job type, project or author. Fields that are left out do not
+    change."""
     access = route_check(request)
     if access is not None and "project" in changes.model_fields_set:
         await run_in_threadpool(access.check_move, request, changes.project)
+    if "author" in changes.model_fields_set:
+        if access is None:
+            raise HTTPException(422, "author: this server has no accounts")
+        await run_in_threadpool(access.set_author, request, changes.author)
     try:
-        await library.edit(run, changes.model_dump(exclude_unset=True), number)
+        await library.edit(run, changes.model_dump(exclude_unset=True, exclude={"author"}), number)
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:

@@ -32,6 +32,7 @@ from runvitals.store.metadata.accounts.pictures import PictureTable
 from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.roles import RoleTable
+from runvitals.store.metadata.accounts.run_authors import set_author
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
 from runvitals.store.metadata.accounts.sessions import SessionTable
 from runvitals.store.metadata.accounts.settings import SettingTable
@@ -102,6 +103,15 @@ class AccountStore:
     def entity_id(self, name: str) -> int | None:
         """The id of a team or user by its name; None if there is none."""
         return entity_id_of(self._database, name)
+
+    def set_run_author(self, run_id: int, name: str | None, by: Actor, now_ms: int) -> None:
+        """Make an active member of its team the author of a run; None: nobody.
+
+        Raises:
+            UnknownAccount: the user is no such member.
+            UnknownRun: there is no run with this id.
+        """
+        set_author(self._database, run_id, name, by, now_ms)
 
     def adopt_earlier_projects(self, team: str, now_ms: int) -> bool:
         """Give a team the projects and tokens from before accounts; returns whether there were any."""
