@@ -24,6 +24,8 @@ export interface Account {
   teams: { name: string; display_name: string; role: string; custom_role?: string | null }[];
   default_entity: string;
   must_change_password?: boolean;
+  /** The digest of the picture. */
+  picture?: string | null;
   /** Actions in the organisation, such as `team:create`. */
   may: string[];
   /** When the account will be deleted, if that was requested. */
@@ -69,6 +71,7 @@ export interface EntityPage {
   location?: string;
   company?: string;
   description?: string;
+  picture?: string | null;
   links: Link[];
   /** Markdown, and the HTML that the server made of it. */
   intro: string;
@@ -156,6 +159,7 @@ export interface InvitationResult {
 
 export interface Member {
   name: string;
+  picture?: string | null;
   display_name: string;
   email?: string | null;
   role: Role;
@@ -222,6 +226,7 @@ export interface OrgMember {
 /** A team with what the user may do in it. */
 export interface Team {
   name: string;
+  picture?: string | null;
   display_name: string;
   description: string;
   type: 'work' | 'academic';
