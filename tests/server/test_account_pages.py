@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from contextlib import ExitStack
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
 from runvitals.accounts.totp import STEP_S, code_at
+from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.api.accounts.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser
 from tests.server.serving import serving
@@ -242,3 +245,158 @@ def test_a_password_is_reset_by_a_link(page: Browser, people: People) -> None:
     fill(page, "New password", PASSWORD)
     click(page, "main button", "Change password")
     shown(page, "Request a new link")
+
+
+def test_a_user_signs_up_with_an_invitation(page: Browser, people: People) -> None:
+    team = people.accounts.teams.create("vision", CLI, people.now_ms)
+    secret, _ = people.accounts.invitations.create(team.name, "bob@lab.example", "member", CLI, people.now_ms)
+    page.open(f"/-/invitation#{secret}")
+    shown(page, "invites you to vision as Member")
+    assert field(page, "E-mail address")["value"] == "bob@lab.example"
+    fill(page, "Username", "rita")
+    fill(page, "Password", PASSWORD)
+    click(page, "main button", "Create account")
+    shown(page, "taken", "main [role=alert]")
+    fill(page, "Username", "bob")
+    click(page, "main button", "Create account")
+    page.wait("location.pathname === '/vision'")
+    assert [member.name for member in people.accounts.members.of_team("vision")] == ["bob"]
+
+
+def test_a_team_is_made_and_a_member_invited_promoted_and_removed(page: Browser, people: People) -> None:
+    people.add("bob")
+    signed_in(page)
+    page.open("/-/settings/teams")
+    click(page, "main button", "New team")
+    fill(page, "Team name", "rita", "dialog")
+    click(page, "dialog button", "Create")
+    shown(page, "taken", "dialog [role=alert]")
+    fill(page, "Team name", "vision", "dialog")
+    fill(page, "Display name", "Vision lab", "dialog")
+    click(page, "dialog button", "Create")
+    page.wait("location.pathname === '/vision/-/settings/members'")
+    click(page, "main button", "Invite")
+    fill(page, "E-mail addresses or usernames", "bob\nnobody-here", "dialog")
+    click(page, "dialog button", "Send invitations")
+    shown(page, "bob: invited")
+    shown(page, "nobody-here: was refused")
+
+    bob = people.browser("bob")
+    (invitation,) = bob.get("/account/invitations").json()["invitations"]
+    assert bob.post("/invitations/accept", json={"id": invitation["id"]}).status_code == 200
+    page.open("/vision/-/settings/members")
+    choose(page, "Role of bob", "admin")
+    shown(page, "The role of bob was changed.")
+    assert roles(people) == {"bob": "admin", "rita": "admin"}
+    click(page, "main .notice button", "Undo")
+    page.wait("document.querySelector('[aria-label=\"Role of bob\"]').value === 'member'")
+    assert roles(people) == {"bob": "member", "rita": "admin"}
+    choose(page, "Role of rita", "member")
+    shown(page, "administrator", "main .notice.bad")
+    assert page.evaluate("document.querySelector('[aria-label=\"Role of rita\"]').value") == "admin"
+
+    page.evaluate("document.querySelector('[aria-label=\"Remove bob\"]').click()")
+    assert "runs stay in the team" in page.text("dialog")
+    click(page, "dialog button", "Remove")
+    shown(page, "bob is no longer a member.")
+    assert roles(people) == {"rita": "admin"}
+
+
+def roles(people: People) -> dict[str, str]:
+    return {member.name: member.role for member in people.accounts.members.of_team("vision")}
+
+
+def choose(page: Browser, label: str, value: str) -> None:
+    """Choose from the drop-down list with this label."""
+    selector = json.dumps(f'[aria-label="{label}"]')
+    page.wait(
+        f"(list => list && (list.value = {value!r}, "
+        "list.dispatchEvent(new Event('change', {bubbles: true})), true))"
+        f"(document.querySelector({selector}))"
+    )
+
+
+def test_a_member_sees_no_settings_and_a_stranger_no_organisation(page: Browser, people: People) -> None:
+    people.add("bob")
+    people.accounts.teams.create("vision", CLI, people.now_ms)
+    people.accounts.members.add("vision", "bob", "viewer", CLI, people.now_ms)
+    people.rights_changed()
+    signed_in(page, "bob")
+    page.open("/vision/-/settings/members")
+    shown(page, "Members")
+    assert page.evaluate("[...document.querySelectorAll('.side a')].map(e => e.innerText)") == [
+        "General",
+        "Members",
+        "Roles",
+    ]
+    assert page.evaluate("document.querySelectorAll('main select:not([aria-label=Role])').length") == 0
+    page.open("/-/organisation/members")
+    shown(page, "Page not found")
+    click(page, ".picture")
+    shown(page, "Settings", ".menu")
+    assert "Organisation" not in page.text(".menu")
+
+
+def test_a_team_is_deleted_after_its_name_was_typed_and_can_be_restored(
+    page: Browser, people: People
+) -> None:
+    people.accounts.teams.create("vision", CLI, people.now_ms)
+    people.rights_changed()
+    signed_in(page)
+    page.open("/vision/-/settings")
+    click(page, "main button", "Delete team")
+    page.wait("document.querySelector('dialog .danger').disabled")
+    fill(page, "Type vision to confirm", "vision", "dialog")
+    click(page, "dialog button", "Move to trash")
+    shown(page, "vision is in the trash.")
+    shown(page, "in the trash", "tbody")
+    click(page, "main .notice button", "Restore")
+    page.wait("!document.querySelector('tbody')?.innerText.includes('in the trash')")
+    assert people.accounts.teams.by_name("vision").deleted_ms is None
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_every_page_fits_a_phone_and_can_be_read_by_everyone(
+    page: Browser, people: People, dark: bool
+) -> None:
+    people.accounts.teams.create("vision", CLI, people.now_ms)
+    people.accounts.members.add("vision", "rita", "admin", CLI, people.now_ms)
+    people.accounts.invitations.create("vision", "new@lab.example", "member", CLI, people.now_ms)
+    people.rights_changed()
+    checks = files("axe_core_python").joinpath("axe.min.js").read_text()
+    page.resize(390, 800, dark)
+    for path in ("/-/login", "/-/signup", "/-/reset", "/-/setup", "/-/verify#x"):
+        check(page, path, checks)
+    signed_in(page)
+    for path in PAGES:
+        check(page, path, checks)
+
+
+PAGES = (
+    "/rita",
+    "/vision",
+    *[f"/-/settings/{tab}" for tab in ("profile", "emails", "security", "keys", "teams", "account")],
+    *[
+        f"/-/organisation/{tab}"
+        for tab in ("members", "teams", "roles", "service-accounts", "keys", "settings", "audit")
+    ],
+    *[
+        f"/vision/-/settings/{tab}"
+        for tab in ("general", "members", "privacy", "roles", "service-accounts", "audit")
+    ],
+)
+
+
+def check(page: Browser, path: str, checks: str) -> None:
+    """Nothing is wider than the window, and nothing is hard to read, to operate or to hear."""
+    page.open(path)
+    page.wait(
+        "(text => text && text.length > 20 && !text.includes('Loading'))"
+        "(document.querySelector('main')?.innerText)"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+    page.evaluate(f"{checks}; true")
+    found = page.evaluate(
+        "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
+    )
+    assert (path, found) == (path, [])

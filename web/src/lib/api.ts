@@ -40,6 +40,8 @@ export interface RunRow extends Ending {
   author: RunAuthor | null;
   /** The service account that sent it; null if a user's own key did. */
   service_account: { id: number; name: string; deleted: boolean } | null;
+  /** What the user may do with it: `run:stop`, …; null in live events. */
+  may: string[] | null;
 }
 
 /** A user as the author of runs. `name` null: the user was deleted. */

@@ -278,7 +278,8 @@ export class RunData {
   }
 
   #take(news: News): void {
-    if (news.run) this.run = news.run;
+    // News are the same for everyone: what this user may do is known from the response.
+    if (news.run) this.run = { ...news.run, may: this.run?.may ?? null };
     if (news.reload) this.#later('reload', 0, () => void this.#reloadAll());
     if (news.calls) for (const listener of this.#listeners) listener(news.calls);
     if (news.samples) this.#takeSamples(news.samples);

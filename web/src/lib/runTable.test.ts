@@ -22,6 +22,7 @@ function row(id: string, more: Partial<RunRow> = {}): RunRow {
     entity: null,
     author: null,
     service_account: null,
+    may: null,
     ...more,
   };
 }
