@@ -34,6 +34,7 @@ COMMANDS = (
     "sync",
     "login",
     "logout",
+    "whoami",
     "relay",
     "cloudwatch",
     "neuron",

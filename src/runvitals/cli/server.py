@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -43,6 +44,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
     add_accounts(parser)
+    _add_secrets(parser)
     add_keeping(parser)
     parser.add_argument(
         "--keep-deleted",
@@ -82,6 +84,22 @@ def add_accounts(parser: argparse.ArgumentParser) -> None:
         default=proxies("127.0.0.1,::1"),
         help="addresses and networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are believed, "
         "separated by commas; default: this machine; none: ''",
+    )
+
+
+def _add_secrets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--secret-keys",
+        metavar="FILE",
+        help="the keys that encrypt second factors and passwords of other services; created if missing; "
+        "servers that share a metadata store need the same file, and backups of that store do not contain "
+        f"it; default: {SECRETS_FILE} in the store",
+    )
+    parser.add_argument(
+        "--stolen-passwords",
+        metavar="FILE",
+        help="passwords that are not accepted: SHA-1 sums, sorted, one a line, as Have I Been Pwned "
+        "publishes them",
     )
 
 
@@ -165,7 +183,8 @@ def run(arguments: argparse.Namespace) -> int:
             first_team=arguments.team,
             offers_setup=any(path.startswith(_SETUP) for _, path in welcome),
             trusted_proxies=arguments.trusted_proxies,
-            secret_box=open_secret_box(os.path.join(folder, SECRETS_FILE)),
+            secret_box=open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE)),
+            is_stolen=_stolen_passwords(arguments.stolen_passwords),
         )
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
@@ -178,6 +197,14 @@ def run(arguments: argparse.Namespace) -> int:
             print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _stolen_passwords(path: str | None) -> Callable[[str], bool] | None:
+    if path is None:
+        return None
+    from runvitals.accounts.breached_passwords import BreachedPasswords
+
+    return BreachedPasswords(path).__contains__
 
 
 def _welcome(

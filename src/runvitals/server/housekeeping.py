@@ -1,4 +1,4 @@
-"""Retention: drop samples beyond their age or a total size, and empty the trash.
+"""Retention: drop samples beyond their age or a total size, empty the trash, end what expires of accounts.
 
 Retention applies to samples only. A run without samples is still listed, searched and shown, with its facts,
 summary, events and output.
@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
+from runvitals.server.account_housekeeping import remove_expired
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
@@ -112,6 +113,7 @@ class Housekeeping:
     def _run_due(self, now_ms: int) -> None:
         if now_ms >= self._age_check_due_ms:
             self._empty_trash(now_ms)
+            remove_expired(self._metadata_store.accounts, now_ms)
             if self._policy.samples_ms is not None:
                 oldest_ms = now_ms - self._policy.samples_ms
                 self._drop("samples beyond the maximum age", lambda: self._store.drop_before(oldest_ms))

@@ -76,6 +76,7 @@ class SharedServer:
         trusted_proxies: addresses and networks whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed.
         secret_box: encrypts secrets of accounts; None: by a key that is lost when the server ends.
         passwords: hashes passwords; None: as `Passwords()`.
+        is_stolen: whether a password is in a list of stolen ones, which are not accepted.
         monotonic: seconds that only grow, for limits on guessing and the cache of rights.
 
     Attributes:
@@ -106,6 +107,7 @@ class SharedServer:
         trusted_proxies: Sequence[str] = LOOPBACK,
         secret_box: SecretBox | None = None,
         passwords: Passwords | None = None,
+        is_stolen: Callable[[str], bool] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
@@ -143,7 +145,7 @@ class SharedServer:
         self.closing = self.api.state.closing
         self.api.state.access = self.access
         self._mailer = self._add_accounts(
-            secret_box or temporary_secret_box(), passwords or Passwords(), monotonic
+            secret_box or temporary_secret_box(), passwords or Passwords(), is_stolen, monotonic
         )
         self._first_team = first_team
         self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
@@ -185,12 +187,24 @@ class SharedServer:
         self._mailer.thread.close()
         self._recorder.close()
 
-    def _add_accounts(self, box: SecretBox, passwords: Passwords, monotonic: Callable[[], float]) -> Mailer:
+    def _add_accounts(
+        self,
+        box: SecretBox,
+        passwords: Passwords,
+        is_stolen: Callable[[str], bool] | None,
+        monotonic: Callable[[], float],
+    ) -> Mailer:
         """Give the application what the routes of accounts work with; returns the running mailer."""
         clock = self.access.clock
         mailer = Mailer(self._metadata_store, box, clock)
         self.api.state.account_services = AccountServices(
-            self._metadata_store, box, clock, mailer, passwords=passwords, monotonic=monotonic
+            self._metadata_store,
+            box,
+            clock,
+            mailer,
+            passwords=passwords,
+            monotonic=monotonic,
+            is_breached=is_stolen,
         )
         mailer.thread.start()
         self.threads.append(mailer.thread)

@@ -21,6 +21,7 @@ from runvitals.relay.engine.http_client import HttpClient
 VARIABLE = "RUNVITALS_TOKEN"
 SERVER_VARIABLE = "RUNVITALS_SERVER"
 _ABOUT = "/api/v1/about"
+_ACCOUNT = "/api/v1/account"
 _CHECK_TIMEOUT_S = 10.0
 
 
@@ -103,6 +104,47 @@ def check(url: str, secret: str) -> None:
         )
     if kind != "server":
         raise ValueError(f"{url} is not a runvitals server: {_ABOUT} returned {response.status}")
+
+
+def known_server(url: str | None, environ: Mapping[str, str]) -> str:
+    """The server of a URL, or the only one that a key is stored for.
+
+    Raises:
+        ValueError: there is none, or there are several.
+    """
+    if url is not None:
+        return _key(url)
+    named = environ.get(SERVER_VARIABLE)
+    known = [_key(named)] if named else list(_servers(login_file(environ)))
+    if len(known) != 1:
+        found = f"several servers: {', '.join(known)}" if known else "no server"
+        raise ValueError(f"there are keys for {found}; expected the URL of one")
+    return known[0]
+
+
+def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
+    """Whom the key for a server stands for.
+
+    Raises:
+        ValueError: there is no key for it, or the server does not accept it.
+        OSError: the server could not be reached.
+    """
+    secret = token(url, environ)
+    headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
+    client = HttpClient(url, _CHECK_TIMEOUT_S)
+    try:
+        response = client.request("GET", _ACCOUNT, None, headers)
+    except OSError as error:
+        raise OSError(f"could not connect to {url}: {error}") from error
+    finally:
+        client.close()
+    if response.status == 401:
+        problem = "has no valid key" if secret is not None else "needs a key, and none is stored"
+        raise ValueError(f"{url} {problem}; {remedy(url, environ)}")
+    answer = loads(response.body) if response.status == 200 else None
+    if not isinstance(answer, dict):
+        raise ValueError(f"{url} did not say who this is: {_ACCOUNT} returned {response.status}")
+    return answer
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:

@@ -27,7 +27,7 @@ INTERVAL_S: Final = 2
 router = APIRouter()
 
 
-class Device(BaseModel):
+class DeviceName(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=64, description="Of the machine; the key gets it.")
@@ -51,7 +51,7 @@ class Answer(UserCode):
 
 
 @router.post("/auth/device", status_code=201, dependencies=[needs(PUBLIC)])
-def begin(body: Device, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
+def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
     """A code for the user to confirm in the browser, and a secret with which the device asks for its key."""
     services.limit("device", network_of(requester.ip))
     if not access.accounts.users.any_administrator():

@@ -1,0 +1,124 @@
+"""Gets an API key by a code that the user confirms in the browser."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.relay.engine.http_client import HttpClient, ServerResponse
+
+_BEGIN = "/api/v1/auth/device"
+_TOKEN = "/api/v1/auth/device/token"
+_TIMEOUT_S = 10.0
+_LONGEST_INTERVAL_S = 60.0
+_LONGEST_WAIT_S = 1800.0
+"""Codes end earlier; the server says so."""
+_NO_ACCOUNTS = (401, 403, 404, 405)
+"""What servers without accounts answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceCode:
+    """What the user confirms. `page`: where, on the server. `interval_s`: how often to ask for the key."""
+
+    code: str
+    page: str
+    secret: str
+    interval_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedKey:
+    """A key, and the user whose it is."""
+
+    key: str
+    user: str
+
+
+class BrowserSignIn:
+    """A sign-in at one server.
+
+    Args:
+        url: the server.
+        sleep: waits for some seconds.
+
+    Example:
+        >>> sign_in = BrowserSignIn("https://runs.example.org")
+        >>> code = sign_in.begin("gpu-box")
+        >>> print("open", code.page, "and enter", code.code)
+        >>> key = sign_in.wait(code)
+    """
+
+    def __init__(self, url: str, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._url = url.rstrip("/")
+        self._sleep = sleep
+
+    def begin(self, name: str) -> DeviceCode | None:
+        """A code for the user; None if the server has no accounts.
+
+        Args:
+            name: of this machine; the key gets it.
+
+        Raises:
+            OSError: the server could not be reached.
+            ValueError: it refused, or answered something else.
+        """
+        response = self._post(_BEGIN, {"name": name})
+        if response.status in _NO_ACCOUNTS:
+            return None
+        answer = _json(response, 201)
+        try:
+            return DeviceCode(
+                str(answer["user_code"]),
+                self._url + str(answer["path"]),
+                str(answer["device_code"]),
+                min(max(float(answer["interval_s"]), 1.0), _LONGEST_INTERVAL_S),
+            )
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{self._url} is not a runvitals server: invalid answer to {_BEGIN}") from None
+
+    def wait(self, code: DeviceCode) -> ReceivedKey:
+        """The key, once the user has confirmed the code.
+
+        Raises:
+            OSError: the server could not be reached.
+            ValueError: the user denied it, or the code has expired.
+        """
+        left_s = _LONGEST_WAIT_S
+        while True:
+            response = self._post(_TOKEN, {"device_code": code.secret})
+            if response.status != 202 and not response.temporary:
+                answer = _json(response, 201)
+                return ReceivedKey(str(answer.get("key", "")), str(answer.get("user", "")))
+            pause_s = max(code.interval_s, min(response.retry_after_s or 0.0, _LONGEST_INTERVAL_S))
+            left_s -= pause_s
+            if left_s < 0:
+                raise ValueError("nobody confirmed the code in time; run the command again")
+            self._sleep(pause_s)
+
+    def _post(self, path: str, body: dict[str, str]) -> ServerResponse:
+        client = HttpClient(self._url, _TIMEOUT_S)
+        try:
+            return client.post(path, dumps(body), {"Content-Type": "application/json"})
+        except OSError as error:
+            raise OSError(f"could not connect to {self._url}: {error}") from error
+        finally:
+            client.close()
+
+
+def _json(response: ServerResponse, expected: int) -> dict[str, Any]:
+    """
+    Raises:
+        ValueError: another status, or no JSON object.
+    """
+    try:
+        answer = loads(response.body)
+    except ValueError:
+        answer = None
+    if response.status == expected and isinstance(answer, dict):
+        return answer
+    error = answer.get("error") if isinstance(answer, dict) else None
+    raise ValueError(f"the server refused ({response.status}): {error or response.text()}")
