@@ -335,7 +335,8 @@ class Directory:
 
     def _of_row(self, row: OwnedProject) -> Project:
         assert row.entity_id is not None
-        return Project(row.id, self.entity(row.entity_id), Visibility(row.visibility), row.owner_id)
+        entity = self.entity(row.entity_id)
+        return Project(row.id, entity, Visibility(row.visibility), row.owner_id, deleted=row.deleted)
 
 
 def _user(grants: UserGrants, key: KeyLimits | None) -> User:

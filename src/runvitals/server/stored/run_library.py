@@ -332,6 +332,10 @@ class StoredLibrary:
         self._invalidate_all()
         return deleted
 
+    def refresh(self) -> None:
+        """Have open runs be read again, after a change of where they are."""
+        self._invalidate_all()
+
     async def _change(self, work: Callable[[], None]) -> None:
         await run_in_threadpool(work)
         self._invalidate_all()

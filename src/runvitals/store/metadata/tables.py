@@ -61,6 +61,9 @@ project = Table(
     Column("entity_id", Integer, ForeignKey("entity.id")),
     Column("owner_id", Integer, ForeignKey("user_account.id")),
     Column("visibility", Text),
+    Column("description", Text, nullable=False, server_default=""),
+    Column("overview", Text, nullable=False, server_default=""),
+    Column("deleted_ms", BigInteger),
     Index("uq_project_name_entity_id", "name", text("coalesce(entity_id, 0)"), unique=True),
     sqlite_autoincrement=True,
 )

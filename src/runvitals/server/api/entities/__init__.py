@@ -1,1 +1,11 @@
 """`/entities/…`: projects by whose they are. For shared servers only: it loads the tables of accounts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from runvitals.server.api.entities import defaults, links, members, projects, runs
+
+router = APIRouter(prefix="/api/v1")
+for resource in (projects, members, links, runs, defaults):
+    router.include_router(resource.router)

@@ -28,6 +28,7 @@ from runvitals.store.metadata.accounts.logins import LoginTable
 from runvitals.store.metadata.accounts.members import MemberTable
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeTokenTable
 from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
+from runvitals.store.metadata.accounts.owned_projects import OwnedProjectTable
 from runvitals.store.metadata.accounts.pictures import PictureTable
 from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
@@ -66,6 +67,7 @@ class AccountStore:
         self.keys = KeyTable(database)
         self.invitations = InvitationTable(database)
         self.project_members = ProjectMemberTable(database)
+        self.owned_projects = OwnedProjectTable(database)
         self.guest_links = GuestLinkTable(database)
         self.settings = SettingTable(database)
         self.audit = AuditTable(database)

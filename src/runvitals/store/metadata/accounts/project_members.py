@@ -10,10 +10,17 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.errors import UnknownProject
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.members import resolve_role
 from runvitals.store.metadata.accounts.project_transfer import give_project
-from runvitals.store.metadata.accounts.tables import entity, membership, project_member, user_account
+from runvitals.store.metadata.accounts.tables import (
+    entity,
+    membership,
+    project_member,
+    service_account,
+    user_account,
+)
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
 
@@ -27,6 +34,7 @@ class OwnedProject:
     entity_id: int | None
     owner_id: int | None
     visibility: str
+    deleted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +92,7 @@ class ProjectMemberTable:
             .outerjoin(counted, counted.c.project_id == project.c.id)
             .outerjoin(user_account, user_account.c.id == project.c.owner_id)
             .outerjoin(entity, entity.c.id == user_account.c.entity_id)
-            .where(project.c.entity_id == entity_id)
+            .where(project.c.entity_id == entity_id, project.c.deleted_ms.is_(None))
             .order_by(func.coalesce(counted.c.newest_ms, 0).desc(), project.c.id.desc())
         )
         with self._database.read() as connection:
@@ -132,8 +140,8 @@ class ProjectMemberTable:
                 "created_ms": now_ms,
             }
             connection.execute(insert(project_member).values(values))
-            target = str(user_id if user_id is not None else service_account_id)
-            record(connection, now_ms, by, "project.member_add", target=target, after={"project": row.name})
+            target = _member_name(connection, user_id, service_account_id)
+            _record(connection, now_ms, by, "project.member_add", row, target=target, after={"role": role})
             rights_changed(connection)
 
         self._database.write(work)
@@ -147,12 +155,21 @@ class ProjectMemberTable:
         user_id: int | None = None,
         service_account_id: int | None = None,
     ) -> None:
-        """Remove a member from a project."""
+        """Remove a member from a project.
+
+        Raises:
+            UnknownAccount: there is no such member.
+        """
 
         def work(connection: Connection) -> None:
-            connection.execute(delete(project_member).where(*_mine(project_id, user_id, service_account_id)))
-            target = str(user_id if user_id is not None else service_account_id)
-            record(connection, now_ms, by, "project.member_remove", target=target)
+            mine = _mine(project_id, user_id, service_account_id)
+            if not connection.execute(delete(project_member).where(*mine)).rowcount:
+                raise UnknownAccount("this user or service account is not a member of the project")
+            row, target = (
+                _project(connection, project_id),
+                _member_name(connection, user_id, service_account_id),
+            )
+            _record(connection, now_ms, by, "project.member_remove", row, target=target)
             rights_changed(connection)
 
         self._database.write(work)
@@ -171,9 +188,7 @@ class ProjectMemberTable:
                     first = {"project_id": project_id, "user_id": by.user_id, "created_ms": now_ms}
                     connection.execute(insert(project_member).values(first))
             old, new = {"visibility": before.visibility}, {"visibility": visibility}
-            record(
-                connection, now_ms, by, "project.set_visibility", target=before.name, before=old, after=new
-            )
+            _record(connection, now_ms, by, "project.set_visibility", before, before=old, after=new)
             rights_changed(connection)
 
         self._database.write(work)
@@ -184,7 +199,8 @@ class ProjectMemberTable:
         def work(connection: Connection) -> None:
             row = _project(connection, project_id)
             connection.execute(update(project).where(project.c.id == project_id).values(owner_id=owner_id))
-            record(connection, now_ms, by, "project.update", target=row.name, after={"owner": owner_id})
+            owner = None if owner_id is None else _member_name(connection, owner_id, None)
+            _record(connection, now_ms, by, "project.update", row, after={"owner": owner})
             rights_changed(connection)
 
         self._database.write(work)
@@ -205,8 +221,14 @@ class ProjectMemberTable:
             connection.execute(
                 delete(project_member).where(project_member.c.project_id == project_id, strangers)
             )
-            old, new = {"entity": row.entity_id}, {"entity": entity_id}
-            record(connection, now_ms, by, "project.transfer", target=row.name, before=old, after=new)
+            stays = connection.execute(team.where(membership.c.user_id == row.owner_id)).first() is not None
+            owner = select(user_account.c.id).where(user_account.c.entity_id == entity_id)
+            new_owner = row.owner_id if stays else connection.execute(owner).scalar()
+            connection.execute(update(project).where(project.c.id == project_id).values(owner_id=new_owner))
+            old = {"entity": name_of(connection, row.entity_id)[1]}
+            new = {"entity": name_of(connection, entity_id)[1]}
+            for place in (row, _project(connection, project_id)):
+                _record(connection, now_ms, by, "project.transfer", place, before=old, after=new)
             rights_changed(connection)
 
         self._database.write(work)
@@ -221,8 +243,26 @@ def _mine(project_id: int, user_id: int | None, service_account_id: int | None) 
     )
 
 
+def _record(connection: Connection, now_ms: int, by: Actor, action: str, row: Any, **about: Any) -> None:
+    owner = None if row.entity_id is None else name_of(connection, row.entity_id)
+    record(connection, now_ms, by, action, entity=owner, project=row.name, **about)
+
+
+def _member_name(connection: Connection, user_id: int | None, service_account_id: int | None) -> str:
+    if user_id is None:
+        name = select(service_account.c.name).where(service_account.c.id == service_account_id)
+    else:
+        name = (
+            select(entity.c.name)
+            .join(user_account, user_account.c.entity_id == entity.c.id)
+            .where(user_account.c.id == user_id)
+        )
+    return str(connection.execute(name).scalar())
+
+
 def _owned(row: Any) -> OwnedProject:
-    return OwnedProject(row.id, row.name, row.entity_id, row.owner_id, row.visibility or "team")
+    deleted = row.deleted_ms is not None
+    return OwnedProject(row.id, row.name, row.entity_id, row.owner_id, row.visibility or "team", deleted)
 
 
 def _project(connection: Connection, project_id: int) -> Any:

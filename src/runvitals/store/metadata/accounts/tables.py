@@ -306,6 +306,14 @@ project_member = Table(
     sqlite_autoincrement=True,
 )
 
+project_star = Table(
+    "project_star",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
 # `public_id`: the part of the key that is shown, and by which its row is found.
 api_key = Table(
     "api_key",

@@ -1,0 +1,74 @@
+"""The project of the path, and what an answer about it contains."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import anyio.from_thread
+from fastapi import Depends, Path, Request
+
+from runvitals.accounts.actions import PROJECT_ACTIONS
+from runvitals.accounts.resources import Project
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.parameters import ProjectNumber
+from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
+
+PATH = "/entities/{entity}/projects/{project}"
+EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
+ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
+
+
+def the_project(
+    entity: EntityName,
+    project: ProjectName,
+    number: ProjectNumber,
+    access: TheAccess,
+    requester: TheRequester,
+) -> ProjectDetail:
+    """The project of the path; `needs` has looked it up.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    if number is None:  # on a server without accounts, where no right is checked
+        owner = access.directory.entity_named(entity)
+        found = None if owner is None else access.directory.project_named(owner.id, project)
+        number = None if found is None else found.id
+    if number is None:
+        access.hide(requester, f"project {f'{entity}/{project}'!r}")
+    return access.accounts.owned_projects.get(number)
+
+
+TheProject = Annotated[ProjectDetail, Depends(the_project)]
+
+
+def resource_of(access: AccessControl, row: ProjectDetail) -> Project:
+    """The project as decisions need it."""
+    return access.directory.project(row.id)
+
+
+def project_detail(access: AccessControl, requester: Requester, project_id: int) -> dict[str, Any]:
+    """A project in an answer. `may`: what the requester may do with it and in it."""
+    row = access.accounts.owned_projects.get(project_id)
+    user_id = requester.user_id
+    starred = frozenset() if user_id is None else access.accounts.owned_projects.starred(user_id)
+    return {
+        "name": row.name,
+        "entity": row.entity,
+        "description": row.description,
+        "overview": row.overview,
+        "visibility": row.visibility,
+        "owner": row.owner,
+        "created_ms": row.created_ms,
+        "deleted_ms": row.deleted_ms,
+        "runs": row.runs,
+        "newest_ms": row.newest_ms,
+        "starred": row.id in starred,
+        "may": access.may_list(requester, resource_of(access, row), PROJECT_ACTIONS),
+    }
+
+
+def refresh_runs(request: Request) -> None:
+    """Have open runs read again where they are, after a change of their project. Call it in a route."""
+    anyio.from_thread.run_sync(request.app.state.library.refresh)

@@ -1,0 +1,202 @@
+"""`/entities/{entity}/projects`: read, change, share, transfer, delete and restore projects."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.accounts.principals import User
+from runvitals.accounts.resources import Visibility
+from runvitals.accounts.visibility import visibility_problem
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.entities.parameters import (
+    PATH,
+    EntityName,
+    TheProject,
+    project_detail,
+    refresh_runs,
+    resource_of,
+)
+from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.api.field_checks import checking
+from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.errors import InvalidFields
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
+
+_DAY_MS = 86_400_000
+_NEEDS = {
+    "overview": Action.PROJECT_UPDATE_OVERVIEW,
+    "visibility": Action.PROJECT_UPDATE_VISIBILITY,
+    "owner": Action.PROJECT_MANAGE_MEMBERS,
+}
+
+
+class ProjectChanges(BaseModel):
+    """What is left out does not change. `owner`: a member of the team; null: nobody."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str | None = Field(None, max_length=256)
+    description: str | None = Field(None, max_length=1000)
+    overview: str | None = Field(None, max_length=100_000, description="Markdown.")
+    visibility: Visibility | None = None
+    owner: str | None = Field(None, max_length=64)
+
+
+class Transfer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    entity: Annotated[str, Field(max_length=64, description="A team or user.")]
+
+
+router = APIRouter()
+
+
+@router.get("/entities/{entity}/projects", dependencies=[needs("filtered project:read")])
+def projects(entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+    """The projects of a team or user that the requester may read, by name."""
+    owner = access.directory.entity_named(entity)
+    found = [] if owner is None else readable_projects(access, requester, owner.id)
+    rows = sorted(found, key=lambda row: row.name)
+    return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(entity, row))
+
+
+@router.get(PATH, dependencies=[needs("project:read")])
+def read_project(project: TheProject, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """A project, and what the requester may do with it."""
+    return project_detail(access, requester, project.id)
+
+
+@router.patch(PATH, dependencies=[needs("project:read")])
+def change_project(
+    project: TheProject,
+    changes: ProjectChanges,
+    access: TheAccess,
+    requester: TheRequester,
+    request: Request,
+) -> dict[str, Any]:
+    """Change a project. Each field needs a right of its own; all changes are made, or none."""
+    wanted = changes.model_dump(exclude_unset=True)
+    resource, what = resource_of(access, project), f"project {project.name!r}"
+    for field in wanted:
+        access.require(requester, _NEEDS.get(field, Action.PROJECT_UPDATE), resource, what)
+    visibility, owner = wanted.pop("visibility", None), wanted.pop("owner", project.owner)
+    if visibility is not None:
+        _check_visibility(access, project, visibility)
+    owner_id = _owner_id(access, project, owner)
+    by, now_ms = requester.actor, access.clock()
+    texts = {field: value for field, value in wanted.items() if value is not None}
+    if texts:
+        with checking(next(iter(texts))):
+            access.accounts.owned_projects.update(project.id, by, now_ms, **texts)
+    if visibility is not None and visibility.value != project.visibility:
+        access.accounts.project_members.set_visibility(project.id, visibility.value, by, now_ms)
+    if owner_id != project.owner_id:
+        access.accounts.project_members.set_owner(project.id, owner_id, by, now_ms)
+    access.rights_changed()
+    refresh_runs(request)
+    return project_detail(access, requester, project.id)
+
+
+@router.delete(PATH, status_code=202, dependencies=[needs("project:delete")])
+def delete_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, request: Request
+) -> dict[str, Any]:
+    """Move a project to the trash with all its runs. It can be restored until `purged_ms`."""
+    now_ms = access.clock()
+    runs = access.accounts.owned_projects.trash(project.id, requester.actor, now_ms)
+    access.rights_changed()
+    refresh_runs(request)
+    days = with_defaults(access.accounts.settings.all())["trash_days"]
+    return {
+        "project": project.name,
+        "entity": project.entity,
+        "runs": runs,
+        "purged_ms": now_ms + days * _DAY_MS,
+    }
+
+
+@router.post(f"{PATH}/restore", dependencies=[needs("project:delete")])
+def restore_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, request: Request
+) -> dict[str, Any]:
+    """Take a project out of the trash, with the runs that went there with it."""
+    if project.deleted_ms is None:
+        raise HTTPException(409, f"the project {project.name!r} is not in the trash")
+    access.accounts.owned_projects.restore(project.id, requester.actor, access.clock())
+    access.rights_changed()
+    refresh_runs(request)
+    return project_detail(access, requester, project.id)
+
+
+@router.post(f"{PATH}/transfer", dependencies=[needs("project:transfer")])
+def transfer_project(
+    project: TheProject,
+    transfer: Transfer,
+    access: TheAccess,
+    requester: TheRequester,
+    request: Request,
+) -> dict[str, Any]:
+    """Give a project to another team, or to the requester's own space.
+
+    Members who are not in the new team lose their role in the project.
+    """
+    target = access.directory.entity_named(transfer.entity)
+    if target is None:
+        raise InvalidFields({"entity": f"there is no team or user {transfer.entity!r}"})
+    access.require(requester, Action.PROJECT_TRANSFER, target, f"entity {transfer.entity!r}")
+    if target.owner_id is not None and project.visibility == Visibility.RESTRICTED.value:
+        raise HTTPException(409, "a restricted project must be opened to its team first")
+    access.accounts.project_members.transfer(project.id, target.id, requester.actor, access.clock())
+    access.rights_changed()
+    refresh_runs(request)
+    return project_detail(access, requester, project.id)
+
+
+@router.put(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
+def star(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
+    """Mark a project with a star, for the requester alone."""
+    access.accounts.owned_projects.set_star(project.id, _user_id(requester), True)
+
+
+@router.delete(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
+def unstar(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
+    """Remove the star."""
+    access.accounts.owned_projects.set_star(project.id, _user_id(requester), False)
+
+
+def _check_visibility(access: AccessControl, project: ProjectDetail, wanted: Visibility) -> None:
+    resource, policies = resource_of(access, project), access.directory.policies()
+    problem = visibility_problem(resource, wanted, policies)
+    if problem is None:
+        return
+    beyond = wanted in (Visibility.PUBLIC, Visibility.OPEN)
+    switched_off = beyond and not (policies.public_projects and resource.entity.public_projects)
+    if switched_off:
+        raise HTTPException(403, problem)
+    if beyond:
+        raise HTTPException(409, problem)
+    raise InvalidFields({"visibility": problem})
+
+
+def _owner_id(access: AccessControl, project: ProjectDetail, owner: str | None) -> int | None:
+    """The owner that is wanted: somebody of the team."""
+    if owner == project.owner or owner is None:
+        return project.owner_id if owner == project.owner else None
+    try:
+        return access.accounts.members.get(project.entity, owner).user_id
+    except UnknownAccount:
+        raise InvalidFields({"owner": f"{owner} is not a member of the team"}) from None
+
+
+def _user_id(requester: Requester) -> int:
+    if not isinstance(requester.principal, User):
+        raise HTTPException(403, "only a user can mark projects")
+    return requester.principal.id

@@ -1,0 +1,77 @@
+"""`/runs/{run}/author` and `/runs/{run}/move`: whose a run is, and where."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.resources import Visibility
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.entities.parameters import refresh_runs
+from runvitals.server.api.parameters import RunNumber
+from runvitals.server.errors import InvalidFields
+from runvitals.store.errors import UnknownAccount
+
+
+class Author(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    author: str | None = Field(max_length=64, description="A member of the team; null: nobody.")
+
+
+class Place(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    entity: str = Field(max_length=64, description="A team or user.")
+    project: str = Field(max_length=256, description="One of its projects.")
+
+
+router = APIRouter()
+
+
+@router.put("/runs/{run}/author", dependencies=[needs("run:set_author")])
+def set_author(
+    run: str, author: Author, number: RunNumber, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Say whose a run is: for administrators of its team."""
+    if number is None:
+        raise HTTPException(404, f"there is no run {run!r}")
+    try:
+        access.accounts.owned_projects.set_run_author(number, author.author, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise InvalidFields({"author": str(error)}) from None
+    access.rights_changed()
+    return {"run": run, "author": author.author}
+
+
+@router.post("/runs/{run}/move", dependencies=[needs("run:move")])
+def move_run(
+    run: str,
+    place: Place,
+    number: RunNumber,
+    access: TheAccess,
+    requester: TheRequester,
+    request: Request,
+) -> dict[str, Any]:
+    """Move a run to a project of another team, or of the requester's own space. Its author stays."""
+    rows = {} if number is None else access.metadata_store.runs.get([number], access.clock())
+    if number is None or number not in rows:
+        raise HTTPException(404, f"there is no run {run!r}")
+    source = access.directory.project(rows[number].project_id)
+    owner = access.directory.entity_named(place.entity)
+    target = None if owner is None else access.directory.project_named(owner.id, place.project)
+    what = f"project {f'{place.entity}/{place.project}'!r}"
+    if target is None:
+        access.hide(requester, what)
+    access.require(requester, Action.RUN_CREATE, target, what)
+    if source.visibility is Visibility.RESTRICTED and target.entity.id != source.entity.id:
+        raise HTTPException(409, "a run of a restricted project stays in its team")
+    access.accounts.owned_projects.move_run(number, target.id, requester.actor, access.clock())
+    access.rights_changed()
+    refresh_runs(request)
+    return {"run": run, "entity": place.entity, "project": place.project}

@@ -1,0 +1,316 @@
+"""Projects of teams and users: what they show about themselves, their trash, stars and moved runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
+
+from runvitals.model.errors import UnknownProject, UnknownRun
+from runvitals.model.names import plain_text
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import name_of
+from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.tables import (
+    custom_role,
+    entity,
+    membership,
+    project_member,
+    project_star,
+    service_account,
+    user_account,
+)
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.run_places import copy_entities
+from runvitals.store.metadata.tables import project, run
+from runvitals.store.metadata.text import checked_name
+
+MAX_PROJECT_NAME = 128
+MAX_DESCRIPTION = 500
+MAX_OVERVIEW = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectDetail:
+    """A project of a team or user. `owner`: a user name. `deleted_ms`: since when it is in the trash."""
+
+    id: int
+    name: str
+    entity_id: int
+    entity: str
+    description: str
+    overview: str
+    visibility: str
+    owner_id: int | None
+    owner: str | None
+    created_ms: int
+    deleted_ms: int | None
+    runs: int
+    newest_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectMember:
+    """Who was added to a project: a user, or a service account. `role` None: the role in the team."""
+
+    name: str
+    display_name: str
+    service_account: bool
+    role: str | None
+    custom_role: str | None
+    created_ms: int
+
+
+_owner, _owner_name = user_account.alias(), entity.alias()
+_living = (run.c.project_id == project.c.id, run.c.deleted_ms.is_(None))
+_COMPUTED = {
+    "entity": entity.c.name,
+    "visibility": func.coalesce(project.c.visibility, "team"),
+    "owner": _owner_name.c.name,
+    "runs": select(func.count()).where(*_living).correlate(project).scalar_subquery(),
+    "newest_ms": select(func.max(run.c.started_ms)).where(*_living).correlate(project).scalar_subquery(),
+}
+_PROJECTS = (
+    select(
+        *[
+            _COMPUTED[name].label(name) if name in _COMPUTED else project.c[name]
+            for name in ProjectDetail.__dataclass_fields__
+        ]
+    )
+    .select_from(project)
+    .join(entity, entity.c.id == project.c.entity_id)
+    .outerjoin(_owner, _owner.c.id == project.c.owner_id)
+    .outerjoin(_owner_name, _owner_name.c.id == _owner.c.entity_id)
+)
+
+
+class OwnedProjectTable:
+    """The projects of teams and users."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, project_id: int) -> ProjectDetail:
+        """
+        Raises:
+            UnknownProject: no team or user has a project with this id.
+        """
+        with self._database.read() as connection:
+            return _detail(connection, project_id)
+
+    def update(self, project_id: int, by: Actor, now_ms: int, **changes: str) -> ProjectDetail:
+        """Change name, description or overview.
+
+        Raises:
+            ValueError: an invalid value.
+            NameTaken: the team or user has a project of this name.
+        """
+        wanted = {field: _checked(field, value) for field, value in changes.items()}
+
+        def work(connection: Connection) -> ProjectDetail:
+            before = _detail(connection, project_id)
+            changed = {field: value for field, value in wanted.items() if getattr(before, field) != value}
+            if changed:
+                mine = update(project).where(project.c.id == project_id)
+                try:
+                    with connection.begin_nested():
+                        connection.execute(mine.values(changed))
+                except IntegrityError:
+                    raise NameTaken(f"the project {changed['name']!r} already exists") from None
+                # The audit log gets names, not what users wrote.
+                old = {"name": before.name} if "name" in changed else None
+                about = {"fields": sorted(changed), **({"name": changed["name"]} if old else {})}
+                _record(connection, now_ms, by, "project.update", before, before=old, after=about)
+                rights_changed(connection)
+            return _detail(connection, project_id)
+
+        return self._database.write(work)
+
+    def trash(self, project_id: int, by: Actor, now_ms: int) -> int:
+        """Move a project to the trash with all its runs; returns how many."""
+
+        def work(connection: Connection) -> int:
+            row = _detail(connection, project_id)
+            if row.deleted_ms is not None:
+                return 0
+            connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=now_ms))
+            theirs = update(run).where(run.c.project_id == project_id, run.c.deleted_ms.is_(None))
+            runs = connection.execute(theirs.values(deleted_ms=now_ms)).rowcount
+            _record(connection, now_ms, by, "project.delete", row, after={"runs": runs})
+            rights_changed(connection)
+            return runs
+
+        return self._database.write(work)
+
+    def restore(self, project_id: int, by: Actor, now_ms: int) -> int:
+        """Take a project out of the trash with the runs that went there with it; returns how many."""
+
+        def work(connection: Connection) -> int:
+            row = _detail(connection, project_id)
+            if row.deleted_ms is None:
+                return 0
+            connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=None))
+            theirs = update(run).where(run.c.project_id == project_id, run.c.deleted_ms == row.deleted_ms)
+            runs = connection.execute(theirs.values(deleted_ms=None)).rowcount
+            _record(connection, now_ms, by, "project.restore", row, after={"runs": runs})
+            rights_changed(connection)
+            return runs
+
+        return self._database.write(work)
+
+    def purge_trash(self, before_ms: int, by: Actor, now_ms: int) -> int:
+        """Remove the projects for good that went to the trash before a time and have no runs left."""
+        empty = ~exists(select(run.c.id).where(run.c.project_id == project.c.id))
+        old = _PROJECTS.where(project.c.deleted_ms < before_ms, empty)
+
+        def work(connection: Connection) -> int:
+            rows = [ProjectDetail(**row._asdict()) for row in connection.execute(old)]
+            for row in rows:
+                connection.execute(delete(project).where(project.c.id == row.id))
+                _record(connection, now_ms, by, "project.purge", row)
+            if rows:
+                rights_changed(connection)
+            return len(rows)
+
+        return self._database.write(work)
+
+    def members(self, project_id: int) -> list[ProjectMember]:
+        """Who was added to a project, users by name first."""
+        users = (
+            select(
+                entity.c.name,
+                user_account.c.display_name,
+                project_member.c.role,
+                custom_role.c.name.label("custom_role"),
+                project_member.c.created_ms,
+            )
+            .select_from(project_member)
+            .join(user_account, user_account.c.id == project_member.c.user_id)
+            .join(entity, entity.c.id == user_account.c.entity_id)
+            .outerjoin(custom_role, custom_role.c.id == project_member.c.custom_role_id)
+            .where(project_member.c.project_id == project_id)
+        )
+        accounts = (
+            select(service_account.c.name, project_member.c.created_ms)
+            .join(project_member, project_member.c.service_account_id == service_account.c.id)
+            .where(project_member.c.project_id == project_id)
+        )
+        with self._database.read() as connection:
+            found = [
+                ProjectMember(row.name, row.display_name, False, row.role, row.custom_role, row.created_ms)
+                for row in connection.execute(users.order_by(entity.c.name))
+            ]
+            return found + [
+                ProjectMember(row.name, row.name, True, None, None, row.created_ms)
+                for row in connection.execute(accounts.order_by(service_account.c.name))
+            ]
+
+    def set_star(self, project_id: int, user_id: int, starred: bool) -> None:
+        """Mark a project with a star for a user, or remove the star."""
+        mine = (project_star.c.project_id == project_id, project_star.c.user_id == user_id)
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(project_star).where(*mine))
+            if starred:
+                connection.execute(insert(project_star).values(project_id=project_id, user_id=user_id))
+
+        self._database.write(work)
+
+    def starred(self, user_id: int) -> frozenset[int]:
+        """The ids of the projects that a user marked."""
+        mine = select(project_star.c.project_id).where(project_star.c.user_id == user_id)
+        with self._database.read() as connection:
+            return frozenset(connection.execute(mine).scalars())
+
+    def set_run_author(self, run_id: int, user_name: str | None, by: Actor, now_ms: int) -> None:
+        """Say whose run it is: a member of its team, or nobody's (`user_name` None).
+
+        Raises:
+            UnknownRun: there is no such run in a team.
+            UnknownAccount: the user is not in the team.
+        """
+
+        def work(connection: Connection) -> None:
+            row = _run(connection, run_id)
+            author_id = None
+            if user_name is not None:
+                author_id = connection.execute(
+                    select(membership.c.user_id)
+                    .join(user_account, user_account.c.id == membership.c.user_id)
+                    .join(entity, entity.c.id == user_account.c.entity_id)
+                    .where(membership.c.team_id == row.entity_id, entity.c.name == user_name.lower())
+                ).scalar()
+                if author_id is None:
+                    raise UnknownAccount(f"{user_name} is not a member of the team of this run")
+            connection.execute(update(run).where(run.c.id == run_id).values(author_id=author_id))
+            old, new = {"author_id": row.author_id}, {"author_id": author_id, "author": user_name}
+            where = _detail(connection, row.project_id)
+            _record(connection, now_ms, by, "run.update", where, run=row.uid, before=old, after=new)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+    def move_run(self, run_id: int, project_id: int, by: Actor, now_ms: int) -> None:
+        """Move a run to a project of another team or user. Its author stays.
+
+        Raises:
+            UnknownRun: there is no such run in a team.
+            NameTaken: there is a run of the same id.
+        """
+
+        def work(connection: Connection) -> None:
+            row = _run(connection, run_id)
+            source, target = _detail(connection, row.project_id), _detail(connection, project_id)
+            try:
+                with connection.begin_nested():
+                    mine = run.c.id == run_id
+                    connection.execute(update(run).where(mine).values(project_id=project_id))
+                    copy_entities(connection, mine)
+            except IntegrityError:
+                raise NameTaken(f"{target.entity} already has a run {row.uid!r}") from None
+            old = {"entity": source.entity, "project": source.name}
+            new = {"entity": target.entity, "project": target.name}
+            for place in (source, target):
+                _record(connection, now_ms, by, "run.move", place, run=row.uid, before=old, after=new)
+            rights_changed(connection)
+
+        self._database.write(work)
+
+
+def _checked(field: str, value: str) -> str:
+    if field == "name":
+        name = checked_name("project name", value.strip(), MAX_PROJECT_NAME)
+        if any(letter in "/\\" or letter < " " for letter in name):
+            raise ValueError("invalid project name; it contains /, \\ or a control character")
+        return name
+    longest = {"description": MAX_DESCRIPTION, "overview": MAX_OVERVIEW}.get(field)
+    if longest is None:
+        raise ValueError(f"unknown field {field!r} of a project")
+    if len(value) > longest:
+        raise ValueError(f"the {field} is too long; expected at most {longest} characters")
+    return plain_text(value)
+
+
+def _detail(connection: Connection, project_id: int) -> ProjectDetail:
+    row = connection.execute(_PROJECTS.where(project.c.id == project_id)).first()
+    if row is None:
+        raise UnknownProject(f"there is no project with id {project_id}")
+    return ProjectDetail(**row._asdict())
+
+
+def _run(connection: Connection, run_id: int) -> Any:
+    columns = (run.c.uid, run.c.project_id, run.c.author_id, run.c.entity_id)
+    row = connection.execute(select(*columns).where(run.c.id == run_id)).first()
+    if row is None or row.entity_id is None:
+        raise UnknownRun(f"there is no run with id {run_id} in a team")
+    return row
+
+
+def _record(
+    connection: Connection, now_ms: int, by: Actor, action: str, row: ProjectDetail, **about: Any
+) -> None:
+    owner = name_of(connection, row.entity_id)
+    record(connection, now_ms, by, action, entity=owner, project=row.name, **about)

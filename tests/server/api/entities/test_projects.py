@@ -1,0 +1,190 @@
+"""`/entities/{entity}/projects`, over HTTP."""
+
+from __future__ import annotations
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.accounts_server import T0, AccountsServer
+from tests.server.api.entities.conftest import add_run
+
+DIGITS = "entities/vision/projects/digits"
+DAY = 86_400_000
+
+
+def test_a_project_and_who_reads_it(digits: AccountsServer) -> None:
+    project = digits.ask("eve", "GET", DIGITS)
+    assert {name: project[name] for name in ("name", "entity", "visibility", "owner", "runs")} == {
+        "name": "digits",
+        "entity": "vision",
+        "visibility": "team",
+        "owner": "bob",
+        "runs": 2,
+    }
+    assert "run:create" not in project["may"]
+    assert {"run:create", "project:update"} <= set(digits.ask("bob", "GET", DIGITS)["may"])
+    with digits.client("mallory") as mallory:
+        hidden, missing = mallory.get(DIGITS), mallory.get(DIGITS.replace("digits", "nobody"))
+    assert (hidden.status_code, missing.status_code) == (404, 404)
+    assert hidden.text.replace("digits", "nobody") == missing.text
+    listed = digits.ask("eve", "GET", "entities/vision/projects")["projects"]
+    assert [(row["name"], row["runs"]) for row in listed] == [("digits", 2)]
+    assert digits.ask("mallory", "GET", "entities/vision/projects")["projects"] == []
+    assert digits.ask("eve", "GET", "teams/vision/profile")["projects"] == listed
+
+
+def test_each_field_needs_a_right_of_its_own(digits: AccountsServer) -> None:
+    assert digits.ask("ada", "PATCH", DIGITS, json={"overview": "# Digits"})["overview"] == "# Digits"
+    digits.ask("eve", "PATCH", DIGITS, 403, json={"overview": "no"})
+    changed = digits.ask("bob", "PATCH", DIGITS, json={"name": "numbers", "description": "All digits"})
+    assert (changed["name"], changed["description"]) == ("numbers", "All digits")
+    assert digits.ask("bob", "GET", "runs/run-bob")["project"] == "numbers"
+    digits.ask("bob", "GET", DIGITS, 404)
+    add_run(digits, "other", "letters", "ada")
+    digits.ask("ada", "PATCH", "entities/vision/projects/letters", 409, json={"name": "numbers"})
+    for body, field in (({"name": "a/b"}, "name"), ({"name": ""}, "name"), ({"owner": "mallory"}, "owner")):
+        answer = digits.ask("ada", "PATCH", "entities/vision/projects/letters", 422, json=body)
+        assert list(answer["fields"]) == [field]
+    digits.ask("bob", "PATCH", "entities/vision/projects/letters", 403, json={"description": "mine"})
+    for owner in ("bob", None):
+        named = digits.ask("ada", "PATCH", "entities/vision/projects/letters", json={"owner": owner})
+        assert named["owner"] == owner
+
+
+def test_visibility_and_its_rules(digits: AccountsServer) -> None:
+    digits.ask("bob", "PATCH", DIGITS, json={"visibility": "public"})
+    assert digits.ask("mallory", "GET", DIGITS)["visibility"] == "public"
+    digits.ask("mallory", "PATCH", DIGITS, 403, json={"visibility": "team"})
+    digits.ask("bob", "PATCH", DIGITS, json={"visibility": "restricted"})
+    digits.ask("mallory", "GET", DIGITS, 404)
+    digits.ask("ada", "GET", DIGITS, 404)  # not added to it
+    digits.ask("bob", "PATCH", DIGITS, 409, json={"visibility": "public"})
+    digits.ask("bob", "PATCH", DIGITS, json={"visibility": "team"})
+    digits.accounts.teams.update("vision", CLI, T0, public_projects=False)
+    refused = digits.ask("bob", "PATCH", DIGITS, 403, json={"visibility": "open"})
+    assert refused["error"] == "the team has switched public projects off"
+    assert digits.actions()[-2:] == ["project.set_visibility", "team.update_privacy"]
+    rows = digits.ask("ada", "GET", "teams/vision/projects?fields=visibility")["projects"]
+    assert rows == [{"name": "digits", "visibility": "team", "owner": "bob"}]
+    digits.ask("bob", "GET", "teams/vision/projects?fields=visibility", 403)
+
+
+def test_a_project_goes_to_the_trash_and_comes_back_with_its_runs(digits: AccountsServer) -> None:
+    digits.ask("bob", "DELETE", DIGITS, 403)  # ada has a run in it
+    digits.ask("ada", "DELETE", "runs/run-ada")
+    answer = digits.ask("ada", "DELETE", DIGITS, 202)
+    assert (answer["runs"], answer["purged_ms"]) == (1, digits.clock() + 30 * DAY)
+    digits.ask("eve", "GET", DIGITS, 404)
+    assert digits.ask("ada", "GET", DIGITS)["deleted_ms"] == digits.clock()
+    assert digits.ask("ada", "GET", "runs")["runs"] == []
+    assert digits.ask("ada", "GET", "entities/vision/projects")["projects"] == []
+    digits.ask("bob", "GET", "runs/run-bob", 404)
+    digits.ask("eve", "POST", f"{DIGITS}/restore", 404)
+    restored = digits.ask("ada", "POST", f"{DIGITS}/restore")
+    assert (restored["runs"], restored["deleted_ms"]) == (2, None)
+    digits.ask("ada", "POST", f"{DIGITS}/restore", 409)
+
+
+def test_the_owner_of_all_runs_may_delete_the_project(digits: AccountsServer) -> None:
+    add_run(digits, "only-bob", "own", "bob")
+    number = digits.metadata_store.projects.id("own")
+    digits.accounts.project_members.set_owner(number, digits.accounts.users.by_name("bob").id, CLI, T0)
+    digits.ask("bob", "DELETE", "entities/vision/projects/own", 202)
+
+
+def test_transfer_needs_both_sides_and_the_password(digits: AccountsServer) -> None:
+    digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("eve").id)
+    digits.ask("ada", "POST", f"{DIGITS}/transfer", 404, json={"entity": "speech"})
+    digits.accounts.members.add("speech", "ada", "admin", CLI, T0)
+    with digits.client("ada", sudo=False) as ada:
+        assert ada.post(f"{DIGITS}/transfer", json={"entity": "speech"}).status_code == 428
+    moved = digits.ask("ada", "POST", f"{DIGITS}/transfer", json={"entity": "speech"})
+    assert (moved["entity"], moved["owner"]) == ("speech", None)
+    digits.ask("bob", "GET", "runs/run-bob", 404)
+    assert digits.ask("ada", "GET", "runs/run-bob")["entity"] == "speech"
+    own = digits.ask("ada", "POST", "entities/speech/projects/digits/transfer", json={"entity": "ada"})
+    assert (own["entity"], own["owner"]) == ("ada", "ada")
+    assert "project.transfer" in {
+        event["action"] for event in digits.ask("ada", "GET", "teams/vision/audit")["events"]
+    }
+    digits.ask("ada", "POST", "entities/ada/projects/digits/transfer", 422, json={"entity": "nobody"})
+
+
+def test_stars(digits: AccountsServer) -> None:
+    digits.ask("eve", "PUT", f"{DIGITS}/star", 204)
+    digits.ask("eve", "PUT", f"{DIGITS}/star", 204)
+    assert digits.ask("eve", "GET", DIGITS)["starred"]
+    assert not digits.ask("bob", "GET", DIGITS)["starred"]
+    digits.ask("eve", "DELETE", f"{DIGITS}/star", 204)
+    assert not digits.ask("eve", "GET", DIGITS)["starred"]
+    digits.ask("mallory", "PUT", f"{DIGITS}/star", 404)
+
+
+def test_members_of_a_restricted_project(digits: AccountsServer) -> None:
+    digits.ask("bob", "PATCH", DIGITS, json={"visibility": "restricted"})
+    members = f"{DIGITS}/members"
+    assert [row["name"] for row in digits.ask("bob", "GET", members)["members"]] == ["bob"]
+    added = digits.ask("bob", "POST", members, 201, json={"name": "eve"})
+    assert (added["name"], added["role"]) == ("eve", None)
+    assert "run:create" not in digits.ask("eve", "GET", DIGITS)["may"]  # a viewer stays one
+    digits.ask("bob", "POST", members, 422, json={"name": "mallory"})
+    digits.ask("eve", "POST", members, 403, json={"name": "ada"})
+    digits.ask("bob", "DELETE", f"{members}/eve", 204)
+    digits.ask("eve", "GET", DIGITS, 404)
+    joined = digits.ask("ada", "POST", f"{DIGITS}/join", 201)
+    assert joined["name"] == "ada"
+    digits.ask("eve", "POST", f"{DIGITS}/join", 404)
+    assert digits.ask("bob", "PATCH", f"{members}/ada", json={"role": "viewer"})["role"] == "viewer"
+    assert "run:create" not in digits.ask("ada", "GET", DIGITS)["may"]
+    digits.ask("ada", "POST", "teams/vision/service-accounts", 201, json={"name": "ci"})
+    digits.ask("bob", "POST", members, 201, json={"name": "ci", "service_account": True})
+    names = [(row["name"], row["service_account"]) for row in digits.ask("bob", "GET", members)["members"]]
+    assert names == [("ada", False), ("bob", False), ("ci", True)]
+    digits.ask("bob", "DELETE", f"{members}/ci?service_account=true", 204)
+
+
+def test_links_for_visitors(digits: AccountsServer) -> None:
+    link = digits.ask("ada", "POST", f"{DIGITS}/links", 201, json={"expires_ms": digits.clock() + DAY})
+    header = {"x-runvitals-link": link["url"].partition("#")[2]}
+    assert digits.ask(None, "GET", DIGITS, headers=header)["name"] == "digits"
+    assert digits.ask(None, "GET", "runs/run-bob", headers=header)["project"] == "digits"
+    digits.ask(None, "GET", DIGITS, 401)
+    digits.ask("bob", "POST", f"{DIGITS}/links", 403, json={})
+    of_run = digits.ask("ada", "POST", "runs/run-bob/links", 201, json={})
+    only = {"x-runvitals-link": of_run["url"].partition("#")[2]}
+    digits.ask(None, "GET", "runs/run-bob", headers=only)
+    assert digits.ask(None, "GET", "runs/run-ada", 404, headers=only)
+    listed = digits.ask("ada", "GET", "runs/run-bob/links")["links"]
+    assert [row["id"] for row in listed] == [of_run["id"]]
+    assert "url" not in listed[0]
+    digits.ask("ada", "DELETE", f"{DIGITS}/links/{of_run['id']}", 404)
+    digits.ask("ada", "DELETE", f"runs/run-bob/links/{of_run['id']}", 204)
+    assert digits.ask(None, "GET", "runs/run-bob", 401, headers=only)
+    digits.ask("olga", "PATCH", "teams/vision/privacy", json={"public_links": False})
+    digits.ask(None, "GET", DIGITS, 401, headers=header)
+    digits.ask("ada", "POST", f"{DIGITS}/links", 403, json={})
+
+
+def test_whose_a_run_is_and_where(digits: AccountsServer) -> None:
+    digits.ask("bob", "PUT", "runs/run-ada/author", 403, json={"author": "bob"})
+    digits.ask("ada", "PUT", "runs/run-ada/author", 422, json={"author": "mallory"})
+    digits.ask("ada", "PUT", "runs/run-ada/author", json={"author": "bob"})
+    assert digits.ask("bob", "GET", "runs/run-ada")["author"]["name"] == "bob"
+    digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("bob").id)
+    add_run(digits, "voice", "words", "bob", team="speech")
+    place = {"entity": "speech", "project": "words"}
+    digits.ask("eve", "POST", "runs/run-bob/move", 403, json=place)
+    digits.ask("ada", "POST", "runs/run-bob/move", 404, json=place)
+    digits.ask("bob", "POST", "runs/run-bob/move", json=place)
+    moved = digits.ask("bob", "GET", "runs/run-bob")
+    assert (moved["entity"], moved["project"], moved["author"]["name"]) == ("speech", "words", "bob")
+    add_run(digits, "run-ada", "words", "olga", team="speech")
+    clash = digits.ask("bob", "POST", "runs/run-ada/move?entity=vision", 409, json=place)
+    assert clash["error"] == "speech already has a run 'run-ada'"
+
+
+def test_defaults_for_clients(digits: AccountsServer) -> None:
+    assert digits.ask("eve", "GET", "entities/vision/defaults") == {
+        "code_saving": False,
+        "visibility": "team",
+    }
+    assert digits.ask("eve", "GET", "entities/eve/defaults")["visibility"] == "team"
+    digits.ask("mallory", "GET", "entities/vision/defaults", 404)
