@@ -14,7 +14,7 @@ from runvitals.server.access.control import TheAccess, unauthenticated
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.account_json import account_json
-from runvitals.server.api.accounts.own_account import SignedInOwner
+from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.accounts.session_cookies import end_session
 from runvitals.server.errors import InvalidFields
@@ -75,6 +75,22 @@ def delete_account(
     response = Response(status_code=204)
     end_session(request, response)
     return response
+
+
+@router.get("/account/deletion", dependencies=[needs("account:read")])
+def deletion(access: TheAccess, owner: TheOwner) -> Any:
+    """What a deletion of the account would remove, and what stays."""
+    contents = access.accounts.contents_of(owner.id)
+    return {
+        "delete_after_ms": access.accounts.users.get(owner.id).delete_after_ms,
+        "goes": {
+            "projects": contents.projects,
+            "runs": contents.runs,
+            "api_keys": contents.keys,
+            "teams": contents.teams,
+        },
+        "stays": {"runs": contents.team_runs},
+    }
 
 
 @router.delete("/account/deletion", status_code=204, dependencies=[needs("account:update")])

@@ -8,6 +8,7 @@ from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.mail import messages
+from runvitals.model.account_names import address_key
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheOwner
@@ -36,8 +37,7 @@ class EmailChanges(BaseModel):
 @router.get("/account/emails", dependencies=[needs("account:read")])
 def emails(access: TheAccess, owner: TheOwner) -> Any:
     """The addresses of the account, the primary one first."""
-    has_password = access.accounts.credentials.password(owner.id) is not None
-    rows = [_as_json(email, has_password) for email in access.accounts.emails.of_user(owner.id)]
+    rows = [_as_json(access.accounts, email) for email in access.accounts.emails.of_user(owner.id)]
     return {"emails": rows, "total": len(rows), "next": None}
 
 
@@ -57,7 +57,7 @@ def add_email(
     except ValueError as error:
         raise InvalidFields({"address": str(error)}) from None
     send_verification(services, owner.name, added, now_ms)
-    return _as_json(added, False)
+    return _as_json(access.accounts, added)
 
 
 @router.post("/account/emails/{email}/verification", status_code=202, dependencies=[needs("account:read")])
@@ -99,7 +99,7 @@ def change_email(
         told = messages.primary_address_changed(owner.name, before.address, row.address)
         for address in (before.address, row.address):
             services.mailer.send(told, address, now_ms)
-    return _as_json(accounts.emails.get(email), accounts.credentials.password(owner.id) is not None)
+    return _as_json(accounts, accounts.emails.get(email))
 
 
 @router.delete("/account/emails/{email}", status_code=204, dependencies=[needs("account:emails")])
@@ -132,13 +132,19 @@ def _own(accounts: AccountStore, owner: Owner, email_id: int) -> EmailRow:
     return row
 
 
-def _as_json(email: EmailRow, has_password: bool) -> dict[str, Any]:
+def _as_json(accounts: AccountStore, email: EmailRow) -> dict[str, Any]:
+    methods = []
+    if email.verified_ms is not None:
+        has_password = accounts.credentials.password(email.user_id) is not None
+        logins = [row for row in accounts.logins.of_user(email.user_id) if row.address_seen is not None]
+        seen = {row.provider for row in logins if address_key(row.address_seen or "") == email.address_key}
+        methods = [*(["password"] if has_password else []), *sorted(seen)]
     return {
         "id": email.id,
         "address": email.address,
         "verified_ms": email.verified_ms,
         "primary": email.is_primary,
         "failing": email.failing_since_ms is not None,
-        "login_methods": ["password"] if has_password and email.verified_ms is not None else [],
+        "login_methods": methods,
         "created_ms": email.created_ms,
     }

@@ -68,8 +68,13 @@ def _send(services: AccountServices, access: AccessControl, requester: Requester
     if user is None or user.state != "active":
         return
     email = next(email for email in accounts.emails.of_user(user.id) if email.address_key == key)
-    token = accounts.one_time_tokens.create("reset_password", now_ms, user_id=user.id, email_id=None)
-    services.mailer.send(messages.reset_password(user.name, token), email.address, now_ms)
+    providers = sorted({login.provider for login in accounts.logins.of_user(user.id)})
+    if providers and accounts.credentials.password(user.id) is None:
+        message = messages.reset_by_provider(user.name, providers)
+    else:
+        token = accounts.one_time_tokens.create("reset_password", now_ms, user_id=user.id)
+        message = messages.reset_password(user.name, token)
+    services.mailer.send(message, email.address, now_ms)
 
 
 @router.post("/auth/reset/confirm", dependencies=[needs(PUBLIC)])

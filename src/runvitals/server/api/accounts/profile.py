@@ -73,7 +73,7 @@ class ProfileChanges(BaseModel):
 @router.get("/account/profile", dependencies=[needs("account:read")])
 def own_profile(access: TheAccess, owner: TheOwner) -> Any:
     """The profile as its owner edits it."""
-    return _as_json(access, access.accounts.profiles.get(owner.id))
+    return profile_json(access, access.accounts.profiles.get(owner.id))
 
 
 @router.patch("/account/profile", dependencies=[needs("account:update")])
@@ -89,10 +89,10 @@ def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> 
         raise InvalidFields(problems)
     profiles = access.accounts.profiles
     if not changes:
-        return _as_json(access, profiles.get(owner.id))
+        return profile_json(access, profiles.get(owner.id))
     changed = profiles.put(owner.id, changes, owner.actor, access.clock())
     access.rights_changed()
-    return _as_json(access, changed)
+    return profile_json(access, changed)
 
 
 def shown_fields(profile: ProfileRow) -> dict[str, Any]:
@@ -103,7 +103,8 @@ def shown_fields(profile: ProfileRow) -> dict[str, Any]:
     }
 
 
-def _as_json(access: AccessControl, profile: ProfileRow) -> dict[str, Any]:
+def profile_json(access: AccessControl, profile: ProfileRow) -> dict[str, Any]:
+    """A profile with all its fields, as its owner sees it."""
     fields = {name: profile.fields.get(name, default) for name, default in DEFAULTS.items()}
     user = access.directory.user(profile.user_id) or User(profile.user_id, state="deleted")
     return {

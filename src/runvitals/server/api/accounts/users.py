@@ -13,9 +13,14 @@ from runvitals.server.access.permission import FILTERED, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.profile import shown_fields
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.entities.readable import project_json, readable_projects
 from runvitals.store.metadata.accounts.profiles import ProfileRow
+from runvitals.user_content.image_links import PURPOSE, ImageLinks
+from runvitals.user_content.markdown import html_of, mentioned
 
 MAX_FOUND = 10
+_MAX_MENTIONS = 100
 
 router = APIRouter()
 
@@ -35,19 +40,25 @@ def search(
 
 
 @router.get("/users/{user}", dependencies=[needs("user:read")])
-def profile(user: str, requester: TheRequester, access: TheAccess) -> Any:
+def profile(user: str, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
     """The profile of a user."""
     row = access.accounts.users.by_name(user)
     if row.state == "unverified":
         access.hide(requester, f"user {user!r}")
     found = access.accounts.profiles.get(row.id)
+    projects = readable_projects(access, requester, row.entity_id)
+    intro = found.fields.get("intro", "")
+    links = ImageLinks(services.box.derived_key(PURPOSE), services.settings().get("outside_images") != "off")
     return {
         "kind": "user",
         "name": row.name,
         **shown_fields(found),
+        "intro_html": html_of(intro, links, _readable_names(access, requester, intro)),
+        "picture": access.accounts.pictures.digests([row.entity_id]).get(row.entity_id),
         "state": row.state,
         "created_ms": row.created_ms,
         "teams": _teams(access, requester, found),
+        "projects": [project_json(row.name, project) for project in projects],
         "may": ["account:update"] if requester.user_id == row.id else [],
     }
 
@@ -65,3 +76,17 @@ def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> 
         for team in theirs
         if access.may(requester, Action.TEAM_PROFILE, access.directory.entity(team.id))
     ]
+
+
+def _readable_names(access: AccessControl, requester: Requester, markdown: str) -> set[str]:
+    """The names of users and teams in a text that the requester may know of."""
+    names = set()
+    for name in sorted(mentioned(markdown))[:_MAX_MENTIONS]:
+        entity = access.directory.entity_named(name)
+        if entity is None or entity.deleted:
+            continue
+        resource = entity if entity.owner_id is None else Account(entity.owner_id)
+        action = Action.TEAM_PROFILE if entity.owner_id is None else Action.USER_READ
+        if access.may(requester, action, resource):
+            names.add(name)
+    return names

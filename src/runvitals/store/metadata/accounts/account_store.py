@@ -38,6 +38,12 @@ from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTab
 from runvitals.store.metadata.accounts.sessions import SessionTable
 from runvitals.store.metadata.accounts.settings import SettingTable
 from runvitals.store.metadata.accounts.teams import TeamTable
+from runvitals.store.metadata.accounts.user_runs import (
+    AccountContents,
+    UserRun,
+    account_contents,
+    runs_of_user,
+)
 from runvitals.store.metadata.accounts.users import UserTable
 from runvitals.store.metadata.database import Database
 
@@ -76,6 +82,14 @@ class AccountStore:
         self.logins = LoginTable(database)
         self.group_memberships = GroupMembershipTable(database)
         self.jwt_issuers = JwtIssuerTable(database)
+
+    def runs_of_user(self, user_id: int, limit: int) -> list[UserRun]:
+        """The newest runs of a user, wherever they are."""
+        return runs_of_user(self._database, user_id, limit)
+
+    def contents_of(self, user_id: int) -> AccountContents:
+        """What a deletion of an account would remove."""
+        return account_contents(self._database, user_id)
 
     def generation(self) -> int:
         """A number that every change of rights raises."""

@@ -467,11 +467,28 @@ def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
     connection.execute(living.values(revoked_ms=now_ms))
 
 
+def _delete_lone_teams(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
+    """Move the teams that only this user is in to the trash."""
+    others = membership.alias()
+    shared = select(others.c.id).where(
+        others.c.team_id == membership.c.team_id, others.c.user_id != membership.c.user_id
+    )
+    alone = (
+        select(entity.c.id, entity.c.name)
+        .join(membership, membership.c.team_id == entity.c.id)
+        .where(membership.c.user_id == user_id, ~shared.exists(), entity.c.deleted_ms.is_(None))
+    )
+    for team_id, name in connection.execute(alone.order_by(entity.c.id)).all():
+        connection.execute(update(entity).where(entity.c.id == team_id).values(deleted_ms=now_ms))
+        record(connection, now_ms, by, "team.delete", entity=(team_id, name))
+
+
 def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int, leave_teams: bool = False) -> None:
     _administrators(connection)
     user = _user(connection, user_account.c.id == user_id, lock=True)
     _check_deletion(connection, user, leave_teams)
     _trash_own_teams(connection, user_id, by, now_ms)
+    _delete_lone_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
     remove_picture(connection, user.entity_id)

@@ -1,0 +1,85 @@
+"""`POST /account/export`: a copy of what the server keeps about a user, as JSON files in a ZIP.
+
+The specification has a mail with a link to the finished file. The file is small (no samples), so it is the
+response itself: nothing is kept, and no link can leak.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from dataclasses import asdict
+from typing import Any, Final
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.account_json import account_json
+from runvitals.server.api.accounts.api_keys import key_json
+from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
+from runvitals.server.api.accounts.profile import profile_json
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.store.metadata.accounts.audit import MAX_ROWS, AuditFilter
+
+MAX_EVENTS: Final = 100_000
+MAX_RUNS: Final = 100_000
+_EVENT_FIELDS: Final = ("time_ms", "action", "outcome", "via", "ip", "entity", "target")
+
+router = APIRouter()
+
+
+@router.post("/account/export", dependencies=[needs("account:delete")])
+def export(access: TheAccess, services: TheServices, owner: SignedInOwner) -> Response:
+    """A ZIP of the user's data: account, profile, addresses, sessions, names of keys, events, runs."""
+    services.limit("export", str(owner.id))
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in _contents(access, owner).items():
+            archive.writestr(f"{name}.json", json.dumps(content, indent=1))
+    access.accounts.audit.record(access.clock(), owner.actor, "user.export", target=owner.name)
+    disposition = f'attachment; filename="runvitals-{owner.name}.zip"'
+    headers = {"content-disposition": disposition, "cache-control": "no-store"}
+    return Response(body.getvalue(), media_type="application/zip", headers=headers)
+
+
+def _contents(access: AccessControl, owner: Owner) -> dict[str, Any]:
+    accounts, now_ms = access.accounts, access.clock()
+    emails = accounts.emails.of_user(owner.id)
+    sessions = accounts.sessions.of_user(owner.id, now_ms)
+    return {
+        "account": account_json(access, owner.id),
+        "profile": profile_json(access, accounts.profiles.get(owner.id)),
+        "emails": [
+            {
+                "address": email.address,
+                "verified_ms": email.verified_ms,
+                "primary": email.is_primary,
+                "created_ms": email.created_ms,
+            }
+            for email in emails
+        ],
+        "sessions": [
+            {name: getattr(row, name) for name in ("created_ms", "seen_ms", "method", "ip", "agent")}
+            for row in sessions
+        ],
+        "api_keys": [key_json(accounts, key) for key in accounts.keys.all(user_id=owner.id, revoked=True)],
+        "events": _events(access, owner.id),
+        "runs": [asdict(run) for run in accounts.runs_of_user(owner.id, MAX_RUNS)],
+    }
+
+
+def _events(access: AccessControl, user_id: int) -> list[dict[str, Any]]:
+    """What the user did, the newest first."""
+    rows: list[dict[str, Any]] = []
+    before_id = None
+    while len(rows) < MAX_EVENTS:
+        wanted = AuditFilter(actor_id=user_id, before_id=before_id)
+        page = access.accounts.audit.page(wanted, MAX_ROWS)
+        rows += [{name: getattr(event, name) for name in _EVENT_FIELDS} for event in page]
+        if len(page) < MAX_ROWS:
+            break
+        before_id = page[-1].id
+    return rows

@@ -1,0 +1,91 @@
+"""A copy of one's data, and what a deletion of the account takes with it."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+from runvitals.accounts.rate_limits import EXPORTS
+from runvitals.store.metadata import WriterRegistration
+from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.writer_registration import Sender
+from tests.server.api.accounts.people import PASSWORD, People
+
+
+def add_runs(people: People) -> None:
+    """ada has two runs of her own and one in the team vision, where bob has another; lone is hers alone."""
+    ada, bob = people.add("ada"), people.add("bob")
+    vision = people.accounts.teams.create("vision", CLI, people.now_ms, administrator=bob.id)
+    people.accounts.members.add("vision", "ada", "member", CLI, people.now_ms)
+    people.accounts.teams.create("lone", CLI, people.now_ms, administrator=ada.id)
+    for uid, entity_id, author in (
+        ("own-1", ada.entity_id, ada.id),
+        ("own-2", ada.entity_id, ada.id),
+        ("team-1", vision.id, ada.id),
+        ("team-2", vision.id, bob.id),
+    ):
+        sender = Sender(entity_id, author_id=author)
+        registration = WriterRegistration(uid, f"monitor.{uid}", "digits", sender=sender)
+        people.served.metadata_store.writers.join([registration], people.now_ms)
+    people.rights_changed()
+
+
+def test_a_user_gets_a_copy_of_everything_about_them(people: People) -> None:
+    add_runs(people)
+    browser = people.browser("ada")
+    browser.patch("/account/profile", json={"bio": "Counts"})
+    key = browser.post("/account/api-keys", json={"name": "laptop"}).json()
+    response = browser.post("/account/export", json={})
+    assert (response.status_code, response.headers["content-type"]) == (200, "application/zip")
+    assert response.headers["content-disposition"] == 'attachment; filename="runvitals-ada.zip"'
+    with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
+        contents = {name: json.loads(archive.read(name)) for name in archive.namelist()}
+    assert set(contents) == {
+        f"{name}.json" for name in ("account", "profile", "emails", "sessions", "api_keys", "events", "runs")
+    }
+    assert contents["profile.json"]["bio"] == "Counts"
+    assert [email["address"] for email in contents["emails.json"]] == ["ada@lab.example"]
+    assert {run["run"] for run in contents["runs.json"]} == {"own-1", "own-2", "team-1"}
+    assert {event["action"] for event in contents["events.json"]} >= {"user.login", "key.create"}
+    text = str(contents)
+    assert key["name"] in text
+    assert key["key"] not in text
+    assert "team-2" not in text
+    assert people.actions()[-1] == "user.export"
+
+
+def test_a_copy_needs_a_confirmed_password_and_is_limited(people: People) -> None:
+    people.add("ada")
+    browser = people.browser("ada")
+    people.pass_s(3600)
+    assert browser.post("/account/export", json={}).status_code == 428
+    browser.post("/auth/sudo", json={"password": PASSWORD})
+    statuses = [browser.post("/account/export", json={}).status_code for _ in range(EXPORTS.count + 1)]
+    assert statuses == [200] * EXPORTS.count + [429]
+
+
+def test_it_is_said_before_what_a_deletion_takes_along(people: People) -> None:
+    add_runs(people)
+    browser = people.browser("ada")
+    browser.post("/account/api-keys", json={"name": "laptop"})
+    assert browser.get("/account/deletion").json() == {
+        "delete_after_ms": None,
+        "goes": {"projects": 1, "runs": 2, "api_keys": 1, "teams": ["lone"]},
+        "stays": {"runs": 1},
+    }
+    assert browser.request("DELETE", "/account", json={"confirm": "ada"}).status_code == 204
+    assert people.accounts.teams.by_name("lone").deleted_ms == people.now_ms
+    assert people.accounts.teams.by_name("vision").deleted_ms is None
+
+
+def test_the_profile_page_shows_readable_projects_and_a_rendered_intro(people: People) -> None:
+    add_runs(people)
+    own, bob = people.browser("ada"), people.browser("bob")
+    own.patch("/account/profile", json={"intro": "# Hi @bob and @nobody\n<script>alert(1)</script>"})
+    assert [project["name"] for project in own.get("/users/ada").json()["projects"]] == ["digits"]
+    seen = bob.get("/users/ada").json()
+    assert seen["projects"] == []
+    assert '<a href="/bob"' in seen["intro_html"]
+    assert 'href="/nobody"' not in seen["intro_html"]
+    assert "<script" not in seen["intro_html"]
