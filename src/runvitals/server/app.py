@@ -22,6 +22,7 @@ from runvitals.server import api, page
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.api.component_names import use_plain_names
+from runvitals.server.api.responses import SHARED_ERRORS
 from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.live.feed import RunFeeds
@@ -84,8 +85,9 @@ def application(
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
-    for router in (api.router, *routers):
-        app.include_router(router)
+    app.include_router(api.router)
+    for router in routers:
+        app.include_router(router, responses=SHARED_ERRORS)
     app.add_api_route(
         f"{api.router.prefix}/openapi.json",
         _openapi,

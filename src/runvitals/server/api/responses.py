@@ -30,6 +30,24 @@ EDIT_ERRORS: ErrorResponses = {
     405: {"model": models.ErrorAnswer, "description": "Not on this machine's own journals."},
     409: {"model": models.ErrorAnswer, "description": "The run has ended; the name is taken."},
 }
+SHARED_ERRORS: ErrorResponses = {
+    status: {"model": models.ErrorAnswer, "description": description}
+    for status, description in {
+        400: "The body is not valid JSON.",
+        401: "No session and no valid key.",
+        403: "The requester may not do this.",
+        404: "It does not exist, or the requester may not know of it.",
+        409: "It conflicts with what there is, such as a name that is taken.",
+        410: "The link was used, or has expired.",
+        413: "The body is too large.",
+        415: "The body has another type than expected.",
+        422: "A value is wrong; `fields` says which.",
+        428: "The password must be confirmed first.",
+        429: "Too many requests; `Retry-After` says when to try again.",
+        503: "Something that the server needs cannot be reached.",
+    }.items()
+}
+"""Of the routes that only a shared server has."""
 _COMPRESS_FROM_BYTES = 2000
 _MAX_HEADER_PROBLEMS = 10
 
