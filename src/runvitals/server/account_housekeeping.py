@@ -15,6 +15,7 @@ UNCONFIRMED_MS: Final = 48 * _HOUR_MS
 """How long a sign-up holds its name without a confirmed address."""
 UNCONFIRMED_ADDRESS_MS: Final = 30 * _DAY_MS
 ENDED_SESSION_MS: Final = 30 * _DAY_MS
+ENDED_INVITATION_MS: Final = 400 * _DAY_MS
 
 
 def remove_expired(accounts: AccountStore, now_ms: int) -> None:
@@ -24,6 +25,8 @@ def remove_expired(accounts: AccountStore, now_ms: int) -> None:
     accounts.emails.purge_unverified(now_ms - UNCONFIRMED_ADDRESS_MS)
     accounts.members.remove_expired(SYSTEM, now_ms)
     accounts.invitations.expire(now_ms)
+    accounts.invitations.purge(now_ms - ENDED_INVITATION_MS)
+    accounts.logins.purge(now_ms)
     accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
     accounts.one_time_tokens.purge(now_ms)
     accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from runvitals.server.account_housekeeping import remove_expired
+from runvitals.server.account_trash import AccountTrash
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
@@ -80,6 +81,7 @@ class Housekeeping:
         self._metadata_store = metadata_store
         self._policy = policy
         self._forget = forget
+        self._account_trash = AccountTrash(metadata_store, self._remove_runs)
         self._clock = clock
         self.totals = HousekeepingTotals()
         self._age_check_due_ms = self._statistics_due_ms = 0
@@ -114,6 +116,7 @@ class Housekeeping:
         if now_ms >= self._age_check_due_ms:
             self._empty_trash(now_ms)
             remove_expired(self._metadata_store.accounts, now_ms)
+            self._account_trash.empty(now_ms)
             if self._policy.samples_ms is not None:
                 oldest_ms = now_ms - self._policy.samples_ms
                 self._drop("samples beyond the maximum age", lambda: self._store.drop_before(oldest_ms))
@@ -142,12 +145,16 @@ class Housekeeping:
         if self._policy.trash_ms is None:
             return
         expired = self._metadata_store.runs.trashed_before(now_ms - self._policy.trash_ms)
+        self._remove_runs(expired)
+        if expired:
+            log.info("removed runs from the trash", extra={"fields": {"runs": len(expired)}})
+
+    def _remove_runs(self, expired: list[int]) -> None:
+        """Remove runs that are in the trash for good, with their samples."""
         for first in range(0, len(expired), _RUNS_PER_BATCH):
             runs = expired[first : first + _RUNS_PER_BATCH]
             writers = self._metadata_store.writers.of_runs(runs).values()
             self._store.delete(sorted({writer.lane_id for of_run in writers for writer in of_run}))
-            self._metadata_store.runs.purge(runs, now_ms)
+            self._metadata_store.runs.purge(runs, self._clock())
             self._forget(runs)
             self.totals.runs += len(runs)
-        if expired:
-            log.info("removed runs from the trash", extra={"fields": {"runs": len(expired)}})

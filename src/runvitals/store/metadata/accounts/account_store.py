@@ -8,7 +8,7 @@ from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.cursor_key import cursor_key
 from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
-from runvitals.store.metadata.accounts.entities import release_name
+from runvitals.store.metadata.accounts.entities import deleted_spaces, purge_space, release_name
 from runvitals.store.metadata.accounts.generation import current_generation
 from runvitals.store.metadata.accounts.grants import (
     EntityFacts,
@@ -102,6 +102,15 @@ class AccountStore:
     def service_grants(self, account_id: int) -> ServiceGrants | None:
         """The rights of a service account; None if it is disabled or deleted."""
         return service_grants(self._database, account_id)
+
+    def deleted_spaces(self) -> list[int]:
+        """The ids of the spaces of deleted users whose projects are still there."""
+        with self._database.read() as connection:
+            return deleted_spaces(connection)
+
+    def purge_space(self, entity_id: int, by: Actor, now_ms: int) -> None:
+        """Leave only the name of a deleted user's space. Remove its projects first."""
+        self._database.write(lambda connection: purge_space(connection, entity_id, by, now_ms))
 
     def release_name(self, name: str, by: Actor, now_ms: int) -> None:
         """Let the name of a user or team that was deleted for good be given again.

@@ -43,6 +43,21 @@ def release_name(connection: Connection, text: str, by: Actor, now_ms: int) -> N
     record(connection, now_ms, by, "name.release", entity=(row.id, row.name), target=row.name)
 
 
+def deleted_spaces(connection: Connection) -> list[int]:
+    """The ids of the spaces of deleted users that are not purged."""
+    spaces = select(entity.c.id).where(
+        entity.c.kind == "user", entity.c.deleted_ms.is_not(None), entity.c.purged_ms.is_(None)
+    )
+    return list(connection.execute(spaces.order_by(entity.c.id)).scalars())
+
+
+def purge_space(connection: Connection, entity_id: int, by: Actor, now_ms: int) -> None:
+    """Leave only the name of a deleted user's space, which stays taken."""
+    mine = update(entity).where(entity.c.id == entity_id, entity.c.deleted_ms.is_not(None))
+    connection.execute(mine.values(purged_ms=now_ms))
+    record(connection, now_ms, by, "user.purge", entity=name_of(connection, entity_id))
+
+
 def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
     """Id and name of an entity.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, func, insert, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import UnknownProject, UnknownRun
@@ -161,21 +161,34 @@ class OwnedProjectTable:
 
         return self._database.write(work)
 
-    def purge_trash(self, before_ms: int, by: Actor, now_ms: int) -> int:
-        """Remove the projects for good that went to the trash before a time and have no runs left."""
-        empty = ~exists(select(run.c.id).where(run.c.project_id == project.c.id))
-        old = _PROJECTS.where(project.c.deleted_ms < before_ms, empty)
+    def trashed_before(self, before_ms: int) -> list[int]:
+        """The ids of the projects that went to the trash before a time."""
+        old = select(project.c.id).where(project.c.deleted_ms < before_ms).order_by(project.c.id)
+        with self._database.read() as connection:
+            return list(connection.execute(old).scalars())
 
-        def work(connection: Connection) -> int:
-            rows = [ProjectDetail(**row._asdict()) for row in connection.execute(old)]
-            for row in rows:
-                connection.execute(delete(project).where(project.c.id == row.id))
-                _record(connection, now_ms, by, "project.purge", row)
-            if rows:
-                rights_changed(connection)
-            return len(rows)
+    def ids_of(self, entity_id: int) -> list[int]:
+        """The ids of all projects of a team or user, those in the trash too."""
+        theirs = select(project.c.id).where(project.c.entity_id == entity_id).order_by(project.c.id)
+        with self._database.read() as connection:
+            return list(connection.execute(theirs).scalars())
 
-        return self._database.write(work)
+    def run_ids(self, project_id: int) -> list[int]:
+        """The ids of all runs of a project, those in the trash too."""
+        theirs = select(run.c.id).where(run.c.project_id == project_id).order_by(run.c.id)
+        with self._database.read() as connection:
+            return list(connection.execute(theirs).scalars())
+
+    def purge(self, project_id: int, by: Actor, now_ms: int) -> None:
+        """Remove a project for good. Remove its runs first."""
+
+        def work(connection: Connection) -> None:
+            row = _detail(connection, project_id)
+            connection.execute(delete(project).where(project.c.id == project_id))
+            _record(connection, now_ms, by, "project.purge", row)
+            rights_changed(connection)
+
+        self._database.write(work)
 
     def members(self, project_id: int) -> list[ProjectMember]:
         """Who was added to a project, users by name first."""

@@ -15,6 +15,7 @@ from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.pictures import remove_picture
 from runvitals.store.metadata.accounts.project_transfer import adopt_projects
 from runvitals.store.metadata.accounts.tables import (
     custom_role,
@@ -267,6 +268,7 @@ class TeamTable:
             ).first()
             if owner is None:
                 raise UnknownAccount(f"there is no team with id {team_id} in the trash")
+            remove_picture(connection, team_id)
             connection.execute(delete(team).where(team.c.entity_id == team_id))
             connection.execute(update(entity).where(entity.c.id == team_id).values(purged_ms=now_ms))
             record(connection, now_ms, by, "team.purge", entity=(owner.id, owner.name))
