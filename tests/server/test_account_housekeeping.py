@@ -1,0 +1,41 @@
+"""What expires of accounts is removed, and deletions that are due are carried out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runvitals.server.account_housekeeping import ENDED_SESSION_MS, UNCONFIRMED_MS, remove_expired
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata import open_metadata_store
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from runvitals.store.metadata.accounts.sessions import SessionLife
+
+T0 = 1_800_000_000_000
+DAY_MS = 86_400_000
+
+
+def test_what_has_expired_goes_and_the_rest_stays(tmp_path: Path) -> None:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+        accounts = metadata_store.accounts
+        rita = accounts.users.create("rita", CLI, T0, org_role="admin")
+        ada = accounts.users.create("ada", CLI, T0)
+        accounts.users.create("never", CLI, T0, address="never@lab.example")
+        accounts.users.create("later", CLI, T0 + 2, address="later@lab.example")
+        accounts.sessions.create(rita.id, T0, SessionLife(total_ms=1), method="password")
+        accounts.users.request_deletion(ada.id, CLI, T0, after_ms=DAY_MS)
+
+        now_ms = T0 + UNCONFIRMED_MS + 1
+        remove_expired(accounts, now_ms)
+        for name in ("ada", "never"):
+            with pytest.raises(UnknownAccount):
+                accounts.users.by_name(name)
+        assert accounts.users.by_name("later").state == "unverified"
+        assert accounts.users.create("never", CLI, now_ms).state == "active"  # the name is free again
+        assert accounts.sessions.purge(now_ms) == 1
+
+        remove_expired(accounts, now_ms + 500 * DAY_MS)
+        assert accounts.sessions.purge(now_ms + ENDED_SESSION_MS) == 0
+        oldest_ms = min(event.time_ms for event in accounts.audit.page(AuditFilter()))
+        assert oldest_ms > now_ms + 99 * DAY_MS
