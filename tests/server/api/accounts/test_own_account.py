@@ -162,7 +162,9 @@ def test_addresses_are_added_confirmed_made_primary_and_removed(mailing: People)
     assert browser.post("/auth/verify", json={"token": token}).status_code == 200
     assert browser.post(f"{path}/verification", json={}).status_code == 409
 
+    before = browser.secret
     made = browser.patch(path, json={"primary": True})
+    assert browser.secret != before
     assert (made.status_code, made.json()["primary"]) == (200, True)
     mailing.mail.wait_for(3)
     assert {mail["to"] for mail in mailing.mail.received[1:]} == {"ada@lab.example", "Ada@home.example"}

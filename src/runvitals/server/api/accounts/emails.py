@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.mail import messages
@@ -13,6 +14,7 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.verification import send_verification
 from runvitals.server.errors import InvalidFields, too_many
 from runvitals.store.errors import NameTaken, UnknownAccount
@@ -81,11 +83,13 @@ def send_again(
 def change_email(
     email: int,
     body: EmailChanges,
+    request: Request,
+    response: Response,
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
 ) -> Any:
-    """Make an address the primary one."""
+    """Make an address the primary one. The session gets a new secret."""
     accounts, now_ms = access.accounts, access.clock()
     row = _own(accounts, owner, email)
     if not body.primary:
@@ -99,6 +103,7 @@ def change_email(
         told = messages.primary_address_changed(owner.name, before.address, row.address)
         for address in (before.address, row.address):
             services.mailer.send(told, address, now_ms)
+        renew_session(request, response, access, owner.session.id)
     return _as_json(accounts, accounts.emails.get(email))
 
 

@@ -5,38 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, case, delete, func, insert, or_, select, update
+from sqlalchemy import Connection, case, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.store.errors import LastAdministrator, UnknownAccount
-from runvitals.store.metadata.accounts import sign_on_tables, tables
+from runvitals.store.metadata.accounts import tables
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
-from runvitals.store.metadata.accounts.entities import claim_name, name_of
+from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
-from runvitals.store.metadata.accounts.pictures import remove_picture
 from runvitals.store.metadata.accounts.tables import entity, membership, user_account
-from runvitals.store.metadata.accounts.team_administrators import check_team_administrators, lock_members
+from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
+from runvitals.store.metadata.accounts.user_deletion import remove_user, team_ids
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.tables import project
 
 MAX_PAGE = 200
-DELETED_NAME = "deleted user"
-_PERSONAL = (
-    tables.session,
-    tables.password,
-    tables.second_factor,
-    tables.recovery_code,
-    tables.one_time_token,
-    tables.device_login,
-    tables.email,
-    tables.api_key,
-    sign_on_tables.login,
-    sign_on_tables.login_offer,
-    sign_on_tables.sign_in_attempt,
-    tables.membership,
-    tables.project_member,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,23 +409,8 @@ def _check_deletion(connection: Connection, user: UserRow, leave_teams: bool = F
         raise LastAdministrator(f"{user.name} is the last administrator; make another user one first")
     if user.billing_role == "admin" and not any(row.billing_role == "admin" for row in others):
         raise LastAdministrator(f"{user.name} is the last billing administrator; make another user one first")
-    for team_id in [] if leave_teams else _team_ids(connection, user.id):
+    for team_id in [] if leave_teams else team_ids(connection, user.id):
         check_team_administrators(connection, team_id, user.id)
-
-
-def _team_ids(connection: Connection, user_id: int) -> list[int]:
-    return sorted(
-        connection.execute(select(membership.c.team_id).where(membership.c.user_id == user_id)).scalars()
-    )
-
-
-def _trash_own_teams(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
-    """Move the teams to the trash of which the user is the only member."""
-    for team_id in _team_ids(connection, user_id):
-        if len(lock_members(connection, team_id)) == 1:
-            living = update(entity).where(entity.c.id == team_id, entity.c.deleted_ms.is_(None))
-            if connection.execute(living.values(deleted_ms=now_ms)).rowcount:
-                record(connection, now_ms, by, "team.delete", entity=name_of(connection, team_id))
 
 
 def _record_changes(
@@ -467,47 +435,8 @@ def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
     connection.execute(living.values(revoked_ms=now_ms))
 
 
-def _delete_lone_teams(connection: Connection, user_id: int, by: Actor, now_ms: int) -> None:
-    """Move the teams that only this user is in to the trash."""
-    others = membership.alias()
-    shared = select(others.c.id).where(
-        others.c.team_id == membership.c.team_id, others.c.user_id != membership.c.user_id
-    )
-    alone = (
-        select(entity.c.id, entity.c.name)
-        .join(membership, membership.c.team_id == entity.c.id)
-        .where(membership.c.user_id == user_id, ~shared.exists(), entity.c.deleted_ms.is_(None))
-    )
-    for team_id, name in connection.execute(alone.order_by(entity.c.id)).all():
-        connection.execute(update(entity).where(entity.c.id == team_id).values(deleted_ms=now_ms))
-        record(connection, now_ms, by, "team.delete", entity=(team_id, name))
-
-
 def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int, leave_teams: bool = False) -> None:
     _administrators(connection)
     user = _user(connection, user_account.c.id == user_id, lock=True)
     _check_deletion(connection, user, leave_teams)
-    _trash_own_teams(connection, user_id, by, now_ms)
-    _delete_lone_teams(connection, user_id, by, now_ms)
-    for table in _PERSONAL:
-        connection.execute(delete(table).where(table.c.user_id == user_id))
-    remove_picture(connection, user.entity_id)
-    connection.execute(update(project).where(project.c.owner_id == user_id).values(owner_id=None))
-    by_or_to = (tables.invitation.c.invited_by == user_id) | (tables.invitation.c.user_id == user_id)
-    pending = update(tables.invitation).where(by_or_to, tables.invitation.c.state == "pending")
-    connection.execute(pending.values(state="revoked", ended_ms=now_ms))
-    wiped = {
-        "display_name": DELETED_NAME,
-        "profile": "{}",
-        "state": "deleted",
-        "org_role": "member",
-        "access": "none",
-        "billing_role": "none",
-        "default_entity_id": None,
-        "delete_after_ms": None,
-        "deleted_ms": now_ms,
-    }
-    connection.execute(update(user_account).where(user_account.c.id == user_id).values(wiped))
-    connection.execute(update(entity).where(entity.c.id == user.entity_id).values(deleted_ms=now_ms))
-    record(connection, now_ms, by, "user.delete", entity=(user.entity_id, user.name))
-    rights_changed(connection)
+    remove_user(connection, user_id, (user.entity_id, user.name), by, now_ms)
