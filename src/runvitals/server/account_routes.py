@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
-from runvitals.server.api import accounts, entities, organisation, teams
+from runvitals.server.api import accounts, entities, organisation, single_sign_on, teams
 from runvitals.server.api.models import ErrorAnswer
 
 _TEXTS: Final = {
@@ -21,6 +21,7 @@ _TEXTS: Final = {
     422: "A value is wrong; `fields` says which, and what is allowed.",
     428: "The password must be confirmed first.",
     429: "Too many requests; `Retry-After` says how long to wait.",
+    502: "A provider cannot be used at the moment.",
     503: "The server cannot do this at the moment.",
 }
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
@@ -28,6 +29,6 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 _router = APIRouter(responses=_RESPONSES)
-for part in (accounts, teams, organisation, entities):
+for part in (accounts, single_sign_on, teams, organisation, entities):
     _router.include_router(part.router)
-ACCOUNT_ROUTERS: Final = (_router,)
+ACCOUNT_ROUTERS: Final = (_router, accounts.shown_images)

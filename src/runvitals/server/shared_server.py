@@ -19,6 +19,7 @@ from runvitals.accounts.directory import Directory
 from runvitals.accounts.passwords import Passwords
 from runvitals.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.mail.mailer import Mailer
+from runvitals.outbound.fetcher import Fetcher
 from runvitals.server import page
 from runvitals.server.access.authentication import Authentication
 from runvitals.server.access.authenticator import Authenticator
@@ -37,6 +38,7 @@ from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.outside_services import OutsideServices
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.stored.run_library import StoredLibrary
@@ -78,6 +80,7 @@ class SharedServer:
         passwords: hashes passwords; None: as `Passwords()`.
         is_stolen: whether a password is in a list of stolen ones, which are not accepted.
         monotonic: seconds that only grow, for limits on guessing and the cache of rights.
+        fetcher: sends requests to providers and for images; None: to public addresses only.
 
     Attributes:
         api: the application behind the authentication.
@@ -109,6 +112,7 @@ class SharedServer:
         passwords: Passwords | None = None,
         is_stolen: Callable[[str], bool] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
+        fetcher: Fetcher | None = None,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = SelfMetrics()
@@ -148,6 +152,10 @@ class SharedServer:
             secret_box or temporary_secret_box(), passwords or Passwords(), is_stolen, monotonic
         )
         self._first_team = first_team
+        self._outside = OutsideServices(
+            metadata_store, self.api.state.account_services.box, clock, monotonic, fetcher
+        )
+        self.api.state.outside_services = self._outside
         self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
         self._rights.start()
         self.threads.append(self._rights)
@@ -185,6 +193,7 @@ class SharedServer:
         self._metadata_check.close()
         self._rights.close()
         self._mailer.thread.close()
+        self._outside.close()
         self._recorder.close()
 
     def _add_accounts(

@@ -7,6 +7,7 @@ served with a policy that runs and loads nothing; `<img>` ignores scripts anyway
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
 import re
 import secrets
@@ -17,7 +18,6 @@ from typing import Final
 
 from runvitals.outbound.fetcher import Fetcher, FetchFailed, FetchLimits
 from runvitals.outbound.policy import Blocked
-from runvitals.user_content.image_links import ImageLinks
 
 LIMITS: Final = FetchLimits(total_s=5.0, body_bytes=1024 * 1024, redirects=2)
 KEPT_S: Final = 24 * 3600.0
@@ -25,13 +25,13 @@ FAILURE_KEPT_S: Final = 600.0
 MAX_CACHE_BYTES: Final = 500 * 1024 * 1024
 MAX_AT_A_TIME: Final = 8
 SVG: Final = "image/svg+xml"
-SVG_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 _SUFFIX: Final = ".image"
 _HEADERS: Final = {"Accept": "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8"}
 _SVG: Final = re.compile(
     rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL
 )
 _HEAD_BYTES: Final = 1024
+_FETCHES_PER_TRIM: Final = 50
 
 
 class NoImage(Exception):
@@ -44,18 +44,14 @@ class TooManyFetches(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as it is served. `policy`: the `Content-Security-Policy` that it needs; None: that of all."""
+    """An image as it is served. One of the type `SVG` needs a policy under which nothing in it runs."""
 
     media_type: str
     body: bytes
 
-    @property
-    def policy(self) -> str | None:
-        return SVG_POLICY if self.media_type == SVG else None
-
 
 class OutsideImages:
-    """Fetches images by the addresses that `ImageLinks` made. Thread-safe; blocks while it fetches.
+    """Fetches images whose addresses `ImageLinks` made. Thread-safe; blocks while it fetches.
 
     Args:
         folder: for the cache; created if missing.
@@ -65,40 +61,39 @@ class OutsideImages:
     def __init__(
         self,
         folder: str,
-        links: ImageLinks,
         fetcher: Fetcher,
         clock: Callable[[], float],
         max_cache_bytes: int = MAX_CACHE_BYTES,
     ) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._folder = folder
-        self._links = links
         self._fetcher = fetcher
         self._clock = clock
         self._max_cache_bytes = max_cache_bytes
         self._places = threading.BoundedSemaphore(MAX_AT_A_TIME)
+        self._fetches = itertools.count()
 
-    def image(self, signature: str, name: str) -> Image:
-        """The image at a path of `ImageLinks`, by the two parts of the path.
+    def image(self, url: str) -> Image:
+        """The image at a URL, which `ImageLinks.url` has found to be in a text.
 
         Raises:
-            Blocked: this server did not make the path, or its URL leads into the network.
-            NoImage: there is none at that URL, or it is too large, too slow or of another type.
+            NoImage: there is none at that URL, it is too large, too slow or of another type, or its URL
+                leads into the network.
             TooManyFetches: try again later.
         """
-        url = self._links.url(signature, name)
         path = os.path.join(self._folder, hashlib.sha256(url.encode()).hexdigest() + _SUFFIX)
         kept = self._kept(path)
         if kept is None:
             kept = self._fetched(url)
             self._keep(path, kept)
+            if next(self._fetches) % _FETCHES_PER_TRIM == 0:
+                self.trim()
         if not kept.body:
             raise NoImage("there is no image at this address, or it is too large")
         return kept
 
     def trim(self) -> int:
-        """Remove old files, and the oldest beyond the size of the cache; returns how many. Call it from time
-        to time."""
+        """Remove old files, and the oldest beyond the size of the cache; returns how many."""
         files = []
         for entry in os.scandir(self._folder):
             status = entry.stat()

@@ -21,6 +21,10 @@ _HEADERS = {
     b"cross-origin-resource-policy": b"same-origin",
 }
 
+INERT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
+"""The policy of a response that may hold scripts of others, such as an SVG image: nothing runs or loads."""
+_INERT = (b"content-security-policy", INERT_POLICY.encode("ascii"))
+
 
 class SecurityHeaders:
     """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it."""
@@ -31,8 +35,11 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                others = [pair for pair in message.get("headers", ()) if pair[0] not in _HEADERS]
-                message["headers"] = [*others, *_HEADERS.items()]
+                own = [
+                    pair for pair in message.get("headers", ()) if pair[0] not in _HEADERS or pair == _INERT
+                ]
+                headers = {**_HEADERS, _INERT[0]: _INERT[1]} if _INERT in own else _HEADERS
+                message["headers"] = [*(pair for pair in own if pair != _INERT), *headers.items()]
             await send(message)
 
         await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)

@@ -12,7 +12,8 @@ from runvitals.server.ingest.limits import MIB, Limits
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 
 BODY_BYTES = MIB
-"""The longest body that any route except ingest accepts; the notes of a run are the longest field."""
+"""The longest body that routes accept, except ingest and pictures; the longest field is a run's notes."""
+PICTURE_BYTES = 5_000_000
 _MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
@@ -29,6 +30,7 @@ class BufferedBodies:
     def __init__(self, app: ASGIApp, most_bytes: int = BODY_BYTES, most_s: float = _LIMITS.body_s) -> None:
         self._app = app
         self._body_reader = BodyReader(most_bytes, most_s)
+        self._picture_reader = BodyReader(max(most_bytes, PICTURE_BYTES), most_s)
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -39,10 +41,11 @@ class BufferedBodies:
         try:
             in_flight = self._admission.admit()
             try:
+                reader = self._picture_reader if _is_picture(scope) else self._body_reader
                 if length is not None:
-                    self._body_reader.check_length(length)
+                    reader.check_length(length)
                     in_flight.reserve(length)
-                body = await self._body_reader.read(receive, in_flight.reserve)
+                body = await reader.read(receive, in_flight.reserve)
                 await self._app(scope, _replayed(body, receive), send)
             finally:
                 in_flight.release()
@@ -50,6 +53,11 @@ class BufferedBodies:
             await error_response(error)(scope, receive, send)
         except ClientDisconnected:
             pass
+
+
+def _is_picture(scope: Scope) -> bool:
+    path: str = scope["path"]
+    return scope["method"] == "PUT" and path.startswith("/api/v1/") and path.endswith("/picture")
 
 
 def _declared_length(scope: Scope) -> int | None:

@@ -14,8 +14,10 @@ from runvitals.server.api.accounts import (
     device_login,
     emails,
     export,
+    outside_images,
     password,
     password_reset,
+    pictures,
     profile,
     second_factor,
     sessions,
@@ -35,6 +37,7 @@ for resource in (
     account,
     profile,
     export,
+    pictures,
     password,
     sessions,
     emails,
@@ -44,3 +47,8 @@ for resource in (
     users,
 ):
     router.include_router(resource.router)
+
+shown_images = APIRouter()
+"""Images within pages, which are not part of the API."""
+for images in (pictures.shown, outside_images.router):
+    shown_images.include_router(images)

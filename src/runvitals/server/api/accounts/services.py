@@ -134,6 +134,7 @@ _RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
     "verification": rate_limits.VERIFICATION_MAILS,
     "device": (rate_limits.DEVICE_LOGINS,),
     "export": (rate_limits.EXPORTS,),
+    "provider": (rate_limits.PROVIDER_STARTS,),
 }
 
 

@@ -27,6 +27,7 @@ from runvitals.server.api.accounts.session_cookies import (
 )
 from runvitals.server.api.accounts.verification import send_verification
 from runvitals.server.errors import DetailedError, too_many
+from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.metadata.accounts.users import UserRow
 
 MAX_PASSWORD: Final = 1024
@@ -52,12 +53,12 @@ class Confirmation(BaseModel):
 
 
 @router.get("/auth/methods", dependencies=[needs(PUBLIC)])
-def methods(services: TheServices) -> Any:
+def methods(services: TheServices, outside: TheOutsideServices) -> Any:
     """How to sign in here."""
     settings = services.settings()
     return {
         "password": settings["password_login"],
-        "providers": [],
+        "providers": [{"id": entry.id, "label": entry.label} for entry in outside.sign_on.providers()],
         "signup": settings["signup"],
         "support_contact": services.support_contact(),
         "mail": services.mailer.configured,
@@ -98,7 +99,7 @@ async def login(
     try:
         account = await services.hashing(check_and_start)
     except sign_in.SignInRefused as error:
-        raise _refusal(error) from None
+        raise refusal(error) from None
     return {"account": account, "next": login_page.redirect_target(body.next)}
 
 
@@ -151,7 +152,8 @@ def confirm(owner: Owner, password: str, access: AccessControl, services: Accoun
     raise HTTPException(401, "the password is wrong")
 
 
-def _refusal(error: sign_in.SignInRefused) -> HTTPException:
+def refusal(error: sign_in.SignInRefused) -> HTTPException:
+    """The response to a sign-in that was refused."""
     if isinstance(error, sign_in.TooManyAttempts):
         return too_many(str(error), error.wait_s)
     if isinstance(error, sign_in.NotAllowed):

@@ -1,0 +1,32 @@
+"""Images from elsewhere, as this server shows them in users' texts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, HTTPException
+from fastapi.responses import Response
+
+from runvitals.outbound.policy import Blocked
+from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.same_origin import INERT_POLICY
+from runvitals.server.errors import too_many
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.user_content.outside_images import SVG, NoImage, TooManyFetches
+
+_A_DAY = "private, max-age=86400"
+
+router = APIRouter()
+
+
+@router.get("/-/image/{signature}/{name}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+def outside_image(signature: str, name: str, services: TheOutsideServices) -> Response:
+    """The image at a URL that this server has signed because it is in a text."""
+    try:
+        image = services.images.image(services.image_links().url(signature, name))
+    except (Blocked, NoImage) as error:
+        raise HTTPException(404, str(error)) from None
+    except TooManyFetches as error:
+        raise too_many(str(error), 5) from None
+    headers = {"cache-control": _A_DAY}
+    if image.media_type == SVG:
+        headers["content-security-policy"] = INERT_POLICY
+    return Response(image.body, media_type=image.media_type, headers=headers)

@@ -1,0 +1,106 @@
+"""Pictures of users and teams: uploaded as they are, shown as squares."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.own_account import TheOwner
+from runvitals.server.errors import InvalidFields, too_many
+from runvitals.user_content.pictures import (
+    MEDIA_TYPES,
+    PictureTooLarge,
+    TooManyPictures,
+    UnreadablePicture,
+    square_picture,
+)
+
+_CROP: Final = re.compile(r"(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})")
+_FOREVER: Final = "private, max-age=31536000, immutable"
+
+router = APIRouter()
+shown = APIRouter()
+
+Crop = Annotated[
+    str | None,
+    Query(description="x,y,width,height in pixels; default: the largest square around the centre."),
+]
+
+
+@router.put("/account/picture", dependencies=[needs("account:update")])
+async def put_own_picture(request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None) -> Any:
+    """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
+    entity_id = access.accounts.users.get(owner.id).entity_id
+    return await _put(request, access, owner.requester, entity_id, crop)
+
+
+@router.delete("/account/picture", status_code=204, dependencies=[needs("account:update")])
+def remove_own_picture(access: TheAccess, owner: TheOwner) -> None:
+    """Remove the picture of the account."""
+    entity_id = access.accounts.users.get(owner.id).entity_id
+    access.accounts.pictures.remove(entity_id, owner.actor, access.clock())
+
+
+@router.put("/teams/{team}/picture", dependencies=[needs("team:update")])
+async def put_team_picture(
+    team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
+) -> Any:
+    """Set the picture of a team; see the picture of an account."""
+    return await _put(request, access, requester, access.accounts.teams.by_name(team).id, crop)
+
+
+@router.delete("/teams/{team}/picture", status_code=204, dependencies=[needs("team:update")])
+def remove_team_picture(team: str, access: TheAccess, requester: TheRequester) -> None:
+    """Remove the picture of a team."""
+    team_id = access.accounts.teams.by_name(team).id
+    access.accounts.pictures.remove(team_id, requester.actor, access.clock())
+
+
+@shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> Response:
+    """A picture as WebP. Its digest is known only to those who see whose picture it is."""
+    body = access.accounts.pictures.body(digest[:64], 64 if s == "64" else 512)
+    if body is None:
+        raise HTTPException(404, "there is no such picture")
+    return Response(body, media_type="image/webp", headers={"cache-control": _FOREVER})
+
+
+async def _put(
+    request: Request, access: AccessControl, requester: Requester, entity_id: int, crop: str | None
+) -> dict[str, str]:
+    media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media_type not in MEDIA_TYPES:
+        raise HTTPException(415, f"expected one of {', '.join(sorted(MEDIA_TYPES))}, not {media_type[:60]!r}")
+    upload, box = await request.body(), _box(crop)
+
+    def store() -> str:
+        made = square_picture(upload, box)
+        return access.accounts.pictures.put(
+            entity_id, made.large, made.small, requester.actor, access.clock()
+        )
+
+    try:
+        return {"picture": await run_in_threadpool(store)}
+    except PictureTooLarge as error:
+        raise HTTPException(413, str(error)) from None
+    except UnreadablePicture as error:
+        raise HTTPException(422, str(error)) from None
+    except TooManyPictures as error:
+        raise too_many(str(error), 5) from None
+
+
+def _box(crop: str | None) -> tuple[int, int, int, int] | None:
+    if crop is None:
+        return None
+    found = _CROP.fullmatch(crop)
+    if found is None:
+        raise InvalidFields({"crop": "expected x,y,width,height in pixels"})
+    left, top, width, height = map(int, found.groups())
+    return left, top, width, height

@@ -1,0 +1,96 @@
+"""`/organisation/issuers`: services whose tokens programs may show instead of keys."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.outbound.policy import Blocked
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.errors import InvalidFields
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.single_sign_on.discovery import ProviderFailed
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
+
+router = APIRouter()
+
+
+class NewIssuer(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(min_length=1, max_length=64)
+    url: str = Field(min_length=1, max_length=500)
+    audience: str = Field(min_length=1, max_length=500)
+
+
+class IssuerChanges(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool
+
+
+@router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
+def issuers(access: TheAccess) -> Any:
+    """The issuers."""
+    rows = [_as_json(issuer) for issuer in access.accounts.jwt_issuers.all()]
+    return {"issuers": rows, "total": len(rows), "next": None}
+
+
+@router.post("/organisation/issuers", status_code=201, dependencies=[needs("org:service_account")])
+async def add_issuer(
+    body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+) -> Any:
+    """Accept the tokens of an issuer, which is asked for its keys first."""
+
+    def add() -> JwtIssuerRow:
+        outside.fetcher.check(body.url)
+        outside.discovery.metadata(body.url)
+        issuers = access.accounts.jwt_issuers
+        return issuers.create(body.name, body.url, body.audience, requester.actor, access.clock())
+
+    try:
+        return _as_json(await outside.workers.run(add))
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except (Blocked, ProviderFailed) as error:
+        raise InvalidFields({"url": str(error)}) from None
+    except ValueError as error:
+        raise InvalidFields({"name": str(error)}) from None
+
+
+@router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
+def change_issuer(issuer: int, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
+    """Enable or disable an issuer."""
+    try:
+        access.accounts.jwt_issuers.set_enabled(issuer, body.enabled, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    access.rights_changed()
+    return next(_as_json(row) for row in access.accounts.jwt_issuers.all() if row.id == issuer)
+
+
+@router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
+def remove_issuer(issuer: int, access: TheAccess, requester: TheRequester) -> None:
+    """Remove an issuer that no service account uses."""
+    try:
+        access.accounts.jwt_issuers.delete(issuer, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+
+
+def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:
+    return {
+        "id": issuer.id,
+        "name": issuer.name,
+        "url": issuer.url,
+        "audience": issuer.audience,
+        "enabled": issuer.enabled,
+        "created_ms": issuer.created_ms,
+    }

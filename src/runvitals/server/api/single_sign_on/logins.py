@@ -1,0 +1,70 @@
+"""`/account/logins`: how the user signs in besides the password."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.mail import messages
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
+from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.single_sign_on.redirects import begin
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.store.errors import UnknownAccount
+
+router = APIRouter()
+
+
+class LinkStart(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    provider: str = Field(max_length=40)
+    next: str = Field("/-/settings/emails", max_length=2000)
+
+
+@router.get("/account/logins", dependencies=[needs("account:read")])
+def logins(access: TheAccess, owner: TheOwner) -> Any:
+    """The logins at providers that are linked to the account."""
+    rows = [
+        {
+            "id": login.id,
+            "provider": login.provider,
+            "label": login.label,
+            "address": login.address_seen,
+            "created_ms": login.created_ms,
+            "last_used_ms": login.last_used_ms,
+        }
+        for login in access.accounts.logins.of_user(owner.id)
+    ]
+    return {"logins": rows, "total": len(rows), "next": None}
+
+
+@router.post("/account/logins", dependencies=[needs("account:security")])
+async def link(
+    body: LinkStart, request: Request, outside: TheOutsideServices, owner: SignedInOwner
+) -> Response:
+    """Begin to link a login; the answer is the address of the provider."""
+    return await begin(
+        request, outside, body.provider, next_path=body.next, invitation=None, link_user_id=owner.id
+    )
+
+
+@router.delete("/account/logins/{login}", status_code=204, dependencies=[needs("account:security")])
+def unlink(login: int, access: TheAccess, services: TheServices, owner: SignedInOwner) -> None:
+    """Unlink a login, unless it is the last way to sign in."""
+    accounts, now_ms = access.accounts, access.clock()
+    label = next((row.provider for row in accounts.logins.of_user(owner.id) if row.id == login), "")
+    try:
+        accounts.logins.unlink(owner.id, login, owner.actor, now_ms)
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
+    for email in accounts.emails.of_user(owner.id):
+        if email.is_primary and email.verified_ms is not None:
+            services.mailer.send(messages.login_unlinked(owner.name, label), email.address, now_ms)

@@ -1,0 +1,60 @@
+"""`/organisation/providers`: where users may sign in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.outbound.policy import Blocked
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.errors import InvalidFields
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.single_sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
+
+SETTING = "providers"
+
+router = APIRouter()
+
+
+class Providers(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    providers: list[dict[str, Any]] = Field(
+        max_length=MAX_PROVIDERS,
+        description="Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, "
+        "client_secret; optional: scopes, trust_email, auto_create, group_claim, group_map.",
+    )
+
+
+@router.get("/organisation/providers", dependencies=[needs("org:member_read")])
+def providers(outside: TheOutsideServices) -> Any:
+    """The providers, without their secrets."""
+    rows = shown_providers(outside.settings().get(SETTING, []))
+    return {"providers": rows, "total": len(rows), "next": None}
+
+
+@router.put("/organisation/providers", dependencies=[needs("org:settings")])
+def put_providers(
+    body: Providers, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+) -> Any:
+    """Set the providers. A provider whose secret is left out keeps the one that it has."""
+    before = outside.settings().get(SETTING, [])
+    given = [
+        {name: value for name, value in entry.items() if name != "has_secret"} for entry in body.providers
+    ]
+    try:
+        stored = stored_providers(given, before, outside.box)
+        for entry in stored:
+            outside.fetcher.check(entry.get("issuer", "https://github.com"))
+    except (ValueError, Blocked) as error:
+        raise InvalidFields({SETTING: str(error)}) from None
+    access.accounts.settings.put(
+        {SETTING: stored}, requester.actor, access.clock(), secret=frozenset((SETTING,))
+    )
+    access.rights_changed()
+    rows = shown_providers(stored)
+    return {"providers": rows, "total": len(rows), "next": None}

@@ -1,0 +1,239 @@
+"""`/auth/{provider}`: the way to a provider and back."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi.responses import JSONResponse, RedirectResponse, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.sign_in import Attempt, SignInRefused
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.account_json import account_json
+from runvitals.server.api.accounts.services import AccountServices, TheServices
+from runvitals.server.api.accounts.session_cookies import (
+    browser_of,
+    is_secure,
+    remember_browser,
+    start_session,
+)
+from runvitals.server.api.accounts.sign_in import refusal
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.single_sign_on.discovery import ProviderFailed
+from runvitals.single_sign_on.sign_on import (
+    COOKIE,
+    COOKIE_S,
+    Linked,
+    LinkNeeded,
+    Outcome,
+    Refused,
+    SignedIn,
+    SignOnStart,
+    UnknownProvider,
+)
+from runvitals.store.errors import NameTaken, NoLongerValid
+
+PAGE: Final = "/-/login"
+_STARTS: Final = "provider"
+
+router = APIRouter()
+
+
+class Start(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    next: str = Field("/", max_length=2000)
+    invitation: str | None = Field(None, max_length=200)
+
+
+class Confirmation(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    secret: str = Field(max_length=200)
+    password: str = Field(min_length=1, max_length=1024)
+    code: str | None = Field(None, max_length=64, description="Of the second factor, or a recovery code.")
+
+
+@router.get("/auth/{provider}/start", status_code=302, dependencies=[needs(PUBLIC)])
+async def start(
+    provider: str,
+    request: Request,
+    requester: TheRequester,
+    services: TheServices,
+    outside: TheOutsideServices,
+    next: Annotated[str, Query(max_length=2000)] = "/",
+) -> Response:
+    """Send the browser to a provider to sign in."""
+    services.limit(_STARTS, requester.ip)
+    try:
+        begun = await outside.workers.run(lambda: outside.sign_on.start(provider, next_path=next))
+    except UnknownProvider as error:
+        raise HTTPException(404, str(error)) from None
+    except (ProviderFailed, ValueError):
+        return _to_page(Refused("provider", next))
+    return with_cookie(request, RedirectResponse(begun.url, 302), begun)
+
+
+@router.post("/auth/{provider}/start", dependencies=[needs(PUBLIC)])
+async def start_with_invitation(
+    provider: str,
+    body: Start,
+    request: Request,
+    requester: TheRequester,
+    services: TheServices,
+    outside: TheOutsideServices,
+) -> Response:
+    """The address of a provider to sign in, for a page that has an invitation in its fragment."""
+    services.limit(_STARTS, requester.ip)
+    return await begin(
+        request, outside, provider, next_path=body.next, invitation=body.invitation, link_user_id=None
+    )
+
+
+@router.get("/auth/{provider}/callback", status_code=302, dependencies=[needs(PUBLIC)])
+async def callback(
+    provider: str,
+    request: Request,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+) -> Response:
+    """Where a provider sends the browser back to."""
+    parameters = dict(request.query_params)
+    cookie = request.cookies.get(_cookie(request))
+
+    def finish() -> Response:
+        outcome = outside.sign_on.finish(
+            provider,
+            parameters,
+            cookie,
+            signed_in=requester.user_id if requester.via == "session" else None,
+            ip=requester.ip,
+            agent=requester.agent,
+        )
+        return _answer(request, outcome, access, services, requester)
+
+    try:
+        response = await outside.workers.run(finish)
+    except UnknownProvider as error:
+        raise HTTPException(404, str(error)) from None
+    response.delete_cookie(_cookie(request), path="/", secure=is_secure(request), httponly=True)
+    return response
+
+
+@router.post("/auth/link", dependencies=[needs(PUBLIC)])
+async def confirm_link(
+    body: Confirmation,
+    request: Request,
+    response: Response,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+) -> Any:
+    """Link a login to the account that has its address, by the password of that account; signs in."""
+
+    def check_and_link() -> dict[str, Any]:
+        user_id = services.of_link(requester.ip, lambda: outside.sign_on.confirming_user(body.secret))
+        user = access.accounts.users.get(user_id)
+        services.sign_in.check(
+            Attempt(
+                user.name,
+                body.password,
+                body.code,
+                requester.ip,
+                browser_of(request, services.box),
+                requester.actor,
+            )
+        )
+        linked = outside.sign_on.confirm(body.secret, ip=requester.ip, agent=requester.agent)
+        start_session(request, response, access, requester, user, linked.login.provider)
+        remember_browser(request, response, services.box, user.id)
+        return account_json(access, user.id)
+
+    try:
+        return {"account": await services.hashing(check_and_link), "next": "/"}
+    except NoLongerValid as error:
+        raise HTTPException(410, str(error)) from None
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except SignInRefused as error:
+        raise refusal(error) from None
+
+
+async def begin(
+    request: Request,
+    outside: OutsideServices,
+    provider: str,
+    *,
+    next_path: str,
+    invitation: str | None,
+    link_user_id: int | None,
+) -> Response:
+    """The address of a provider as JSON, with the cookie of the sign-in that begins.
+
+    Raises:
+        HTTPException: 404 for an unknown provider, 502 if it cannot be used.
+    """
+    try:
+        begun = await outside.workers.run(
+            lambda: outside.sign_on.start(
+                provider, next_path=next_path, invitation=invitation, link_user_id=link_user_id
+            )
+        )
+    except UnknownProvider as error:
+        raise HTTPException(404, str(error)) from None
+    except (ProviderFailed, ValueError):
+        raise HTTPException(502, f"{provider} cannot be used at the moment; see the server's log") from None
+    return with_cookie(request, JSONResponse({"url": begun.url}), begun)
+
+
+def with_cookie(request: Request, response: Response, begun: SignOnStart) -> Response:
+    """A response that remembers in the browser which sign-in it began."""
+    response.set_cookie(
+        _cookie(request),
+        begun.cookie,
+        max_age=COOKIE_S,
+        path="/",
+        secure=is_secure(request),
+        httponly=True,
+        samesite="lax",  # the provider's redirect is a navigation from another site
+    )
+    return response
+
+
+def _answer(
+    request: Request,
+    outcome: Outcome,
+    access: AccessControl,
+    services: AccountServices,
+    requester: Requester,
+) -> Response:
+    if isinstance(outcome, SignedIn):
+        access.rights_changed()
+        response = RedirectResponse(outcome.next_path, 302)
+        user = access.accounts.users.get(outcome.user_id)
+        start_session(request, response, access, requester, user, outcome.provider)
+        remember_browser(request, response, services.box, user.id)
+        return response
+    if isinstance(outcome, Linked):
+        access.rights_changed()
+        return RedirectResponse(outcome.next_path, 302)
+    return _to_page(outcome)
+
+
+def _to_page(outcome: LinkNeeded | Refused) -> RedirectResponse:
+    """The sign-in page with what to say there; a secret is in the fragment, which no log sees."""
+    query = f"?next={quote(outcome.next_path, safe='')}"
+    if isinstance(outcome, LinkNeeded):
+        return RedirectResponse(f"{PAGE}{query}&provider={outcome.provider}#link={outcome.secret}", 302)
+    return RedirectResponse(f"{PAGE}{query}&error={outcome.code}", 302)
+
+
+def _cookie(request: Request) -> str:
+    return f"__Host-{COOKIE}" if is_secure(request) else COOKIE

@@ -1,0 +1,96 @@
+"""What the routes that reach other servers work with: `app.state.outside_services`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+
+from runvitals.accounts.secret_box import SecretBox
+from runvitals.mail.settings import URL_ENVIRONMENT, server_url
+from runvitals.outbound.fetcher import Fetcher
+from runvitals.outbound.policy import OutboundPolicy
+from runvitals.server.workers import Workers
+from runvitals.single_sign_on.discovery import Discovery
+from runvitals.single_sign_on.service_tokens import ServiceTokens
+from runvitals.single_sign_on.sign_on import SingleSignOn
+from runvitals.store.metadata import MetadataStore
+from runvitals.user_content.image_links import PURPOSE, ImageLinks
+from runvitals.user_content.outside_images import OutsideImages
+
+_THREADS = 8
+_DEADLINE_S = 60.0
+"""A sign-in asks its provider up to five times, each for ten seconds."""
+
+
+class OutsideServices:
+    """Single sign-on and images from elsewhere.
+
+    Args:
+        clock: the time now, ms UTC.
+        monotonic: seconds that only grow.
+        fetcher: sends the requests; None: to public addresses only.
+
+    Attributes:
+        images: fetches and keeps images, until the server ends.
+        sign_on: signs users in by providers.
+        service_tokens: finds the service account of another service's token.
+        workers: threads for what waits for other servers.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        box: SecretBox,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float],
+        fetcher: Fetcher | None = None,
+    ) -> None:
+        fetcher = fetcher or Fetcher(OutboundPolicy())
+        self.box = box
+        self.fetcher = fetcher
+        self.workers = Workers(_THREADS, _DEADLINE_S)
+        self._settings = metadata_store.accounts.settings
+        self._image_key = box.derived_key(PURPOSE)
+        self._folder = tempfile.TemporaryDirectory(prefix="runvitals-images-", ignore_cleanup_errors=True)
+        self.images = OutsideImages(self._folder.name, fetcher, time.time)
+        self.sign_on = SingleSignOn(metadata_store, box, fetcher, clock, monotonic, self.server_url)
+        discovery = Discovery(fetcher, monotonic)
+        self.discovery = discovery
+        self.service_tokens = ServiceTokens(metadata_store, discovery, clock)
+
+    def settings(self) -> dict[str, Any]:
+        """The settings that differ from their defaults."""
+        return self._settings.all()
+
+    def image_links(self) -> ImageLinks:
+        """Makes the addresses of images in texts."""
+        return ImageLinks(self._image_key, enabled=self.settings().get("outside_images") != "off")
+
+    def server_url(self) -> str:
+        """The address of this server as users know it.
+
+        Raises:
+            ValueError: the setting `url` is missing or invalid.
+        """
+        url = os.environ.get(URL_ENVIRONMENT) or self.settings().get("url")
+        if not url:
+            raise ValueError("the setting url is missing: providers send browsers back to it")
+        return server_url(url)
+
+    def close(self) -> None:
+        """Remove the images."""
+        self._folder.cleanup()
+
+
+def outside_services_of(request: Request) -> OutsideServices:
+    """Those of the application."""
+    services: OutsideServices = request.app.state.outside_services
+    return services
+
+
+TheOutsideServices = Annotated[OutsideServices, Depends(outside_services_of)]

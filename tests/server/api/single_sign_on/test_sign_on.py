@@ -1,0 +1,213 @@
+"""Signing in by a provider, over HTTP: the server of runvitals, a provider and a browser."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from tests.outbound.site import Site
+from tests.outbound.site import serving as serving_site
+from tests.server.api.accounts.people import COOKIE, PASSWORD, Browser, People, serving_people
+from tests.single_sign_on.provider import CLIENT, SECRET, Idp
+
+LAB: dict[str, Any] = {
+    "id": "lab",
+    "label": "Lab",
+    "kind": "oidc",
+    "issuer": "https://idp.example",
+    "client_id": CLIENT,
+    "client_secret": SECRET,
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    with serving_site(tmp_path, "idp.example") as running:
+        yield running
+
+
+@pytest.fixture
+def people(tmp_path: Path, site: Site, monkeypatch: pytest.MonkeyPatch) -> Iterator[People]:
+    monkeypatch.setenv("RUNVITALS_URL", "https://runs.lab.example")
+    with serving_people(tmp_path, fetcher=site.fetcher()) as people:
+        yield people
+
+
+@pytest.fixture
+def idp(site: Site, people: People) -> Idp:
+    return Idp(
+        site,
+        "idp.example",
+        people.now_ms / 1000,
+        {"email": "ada@lab.example", "email_verified": True, "preferred_username": "ada"},
+    )
+
+
+def _configure(people: People, **values: Any) -> None:
+    rita = people.browser("rita")
+    put = rita.put("/organisation/providers", json={"providers": [LAB | values]})
+    assert put.status_code == 200, put.text
+
+
+def _return(browser: Browser, idp: Idp, url: str) -> httpx.Response:
+    """The person agrees at the provider, which sends the browser back."""
+    return browser.get("/auth/lab/callback", params=idp.authorize(url))
+
+
+def _delete(browser: Browser, path: str) -> httpx.Response:
+    return browser.delete(path, headers={"content-type": "application/json"})
+
+
+def test_a_new_user_signs_in(people: People, idp: Idp) -> None:
+    _configure(people, auto_create=True)
+    browser = people.browser()
+    methods = browser.get("/auth/methods").json()
+    assert methods["providers"] == [{"id": "lab", "label": "Lab"}]
+    begun = browser.get("/auth/lab/start", params={"next": "/ada/digits"})
+    assert begun.status_code == 302
+    assert "httponly" in begun.headers["set-cookie"].lower()
+    assert "samesite=lax" in begun.headers["set-cookie"].lower()
+    back = _return(browser, idp, begun.headers["location"])
+    assert (back.status_code, back.headers["location"]) == (302, "/ada/digits")
+    assert browser.cookies.get("rv-oauth") is None
+    account = browser.get("/account").json()
+    assert (account["name"], account["password"]) == ("ada", False)
+    assert browser.get("/account/logins").json()["logins"][0]["address"] == "ada@lab.example"
+    assert "user.login_link" in people.actions()
+
+
+def test_another_browser_does_not_finish_a_sign_in(people: People, idp: Idp) -> None:
+    _configure(people, auto_create=True)
+    begun = people.browser().get("/auth/lab/start")
+    victim = people.browser()
+    back = _return(victim, idp, begun.headers["location"])
+    assert back.headers["location"] == "/-/login?next=%2F&error=state"
+    assert victim.cookies.get(COOKIE) is None
+    assert idp.token_requests == []
+
+
+def test_next_leads_nowhere_else(people: People, idp: Idp) -> None:
+    _configure(people, auto_create=True)
+    for wanted in ("//evil.example", "https://evil.example", "/\\evil.example"):
+        browser = people.browser()
+        begun = browser.get("/auth/lab/start", params={"next": wanted})
+        assert _return(browser, idp, begun.headers["location"]).headers["location"] == "/"
+
+
+def test_the_password_confirms_that_an_account_is_the_same(people: People, idp: Idp) -> None:
+    ada = people.add("ada")
+    _configure(people, auto_create=True)
+    browser = people.browser()
+    begun = browser.get("/auth/lab/start", params={"next": "/ada"})
+    location = urllib.parse.urlsplit(_return(browser, idp, begun.headers["location"]).headers["location"])
+    assert (location.path, location.query) == ("/-/login", "next=%2Fada&provider=lab")
+    secret = location.fragment.removeprefix("link=")
+    assert browser.cookies.get(COOKIE) is None
+    wrong = browser.post("/auth/link", json={"secret": secret, "password": "not the right one"})
+    assert wrong.status_code == 401
+    assert browser.post("/auth/link", json={"secret": "x", "password": PASSWORD}).status_code == 410
+    done = browser.post("/auth/link", json={"secret": secret, "password": PASSWORD})
+    assert (done.status_code, done.json()["account"]["name"]) == (200, "ada")
+    assert browser.post("/auth/link", json={"secret": secret, "password": PASSWORD}).status_code == 410
+    assert [login.user_id for login in people.accounts.logins.of_user(ada.id)] == [ada.id]
+
+
+def test_logins_are_linked_and_unlinked(people: People, idp: Idp) -> None:
+    people.add("grace")
+    _configure(people)
+    grace = people.browser("grace")
+    assert grace.post("/account/logins", json={"provider": "nonsense"}).status_code == 404
+    begun = grace.post("/account/logins", json={"provider": "lab"})
+    back = _return(grace, idp, begun.json()["url"])
+    assert back.headers["location"] == "/-/settings/emails"
+    (login,) = grace.get("/account/logins").json()["logins"]
+    assert {email["address"] for email in grace.get("/account/emails").json()["emails"]} == {
+        "grace@lab.example",
+        "ada@lab.example",
+    }
+    assert _delete(grace, "/account/logins/999").status_code == 404
+    assert _delete(grace, f"/account/logins/{login['id']}").status_code == 204
+    assert grace.get("/account/logins").json()["logins"] == []
+
+
+def test_an_invitation_is_in_the_body_not_in_the_address(people: People, idp: Idp) -> None:
+    _configure(people)
+    people.accounts.teams.create("vision", CLI, people.now_ms)
+    secret, _ = people.accounts.invitations.create("vision", "ada@lab.example", "member", CLI, people.now_ms)
+    browser = people.browser()
+    begun = browser.post("/auth/lab/start", json={"invitation": secret, "next": "/vision"})
+    assert secret not in begun.json()["url"]
+    assert _return(browser, idp, begun.json()["url"]).headers["location"] == "/vision"
+    assert [team["name"] for team in browser.get("/account").json()["teams"]] == ["vision"]
+
+
+def test_a_provider_that_cannot_be_reached(people: People, idp: Idp, site: Site) -> None:
+    _configure(people)
+    site.answers.clear()
+    browser = people.browser()
+    assert browser.get("/auth/lab/start").headers["location"] == "/-/login?next=%2F&error=provider"
+    assert browser.post("/auth/lab/start", json={}).status_code == 502
+    for path in ("/auth/nonsense/start", "/auth/nonsense/callback"):
+        assert browser.get(path).status_code == 404
+
+
+def test_providers_are_set_by_administrators_and_secrets_never_shown(people: People) -> None:
+    people.add("ada")
+    _configure(people)
+    ada, rita = people.browser("ada"), people.browser("rita")
+    assert ada.get("/organisation/providers").status_code in (403, 404)
+    assert ada.put("/organisation/providers", json={"providers": []}).status_code in (403, 404)
+    shown = rita.get("/organisation/providers")
+    assert SECRET not in shown.text
+    (row,) = shown.json()["providers"]
+    assert row["has_secret"] is True
+    kept = rita.put("/organisation/providers", json={"providers": [row | {"label": "New"}]})
+    assert kept.json()["providers"] == [row | {"label": "New"}]
+    for wrong in (
+        {"issuer": "https://idp.example:22"},
+        {"issuer": "http://idp.example"},
+        {"id": "A"},
+        {"x": 1},
+    ):
+        refused = rita.put("/organisation/providers", json={"providers": [LAB | wrong]})
+        assert refused.status_code == 422, wrong
+        assert "providers" in refused.json()["fields"]
+        assert SECRET not in refused.text
+    assert SECRET not in repr(people.accounts.audit.page(AuditFilter(action="org.settings")))
+
+
+def test_issuers_are_set_by_administrators(people: People, idp: Idp) -> None:
+    people.add("ada")
+    ada, rita = people.browser("ada"), people.browser("rita")
+    issuer = {"name": "CI", "url": "https://idp.example", "audience": "runs"}
+    assert ada.post("/organisation/issuers", json=issuer).status_code in (403, 404)
+    made = rita.post("/organisation/issuers", json=issuer)
+    assert made.status_code == 201, made.text
+    assert rita.post("/organisation/issuers", json=issuer).status_code == 409
+    for url in ("https://127.0.0.1", "https://idp.example/other", "nonsense"):
+        assert rita.post("/organisation/issuers", json=issuer | {"url": url}).status_code == 422
+    path = f"/organisation/issuers/{made.json()['id']}"
+    assert rita.patch(path, json={"enabled": False}).json()["enabled"] is False
+    assert [row["enabled"] for row in rita.get("/organisation/issuers").json()["issuers"]] == [False]
+    assert _delete(rita, path).status_code == 204
+    assert _delete(rita, path).status_code == 404
+    assert rita.patch(path, json={"enabled": True}).status_code == 404
+
+
+def test_what_changes_how_one_signs_in_needs_the_password(people: People) -> None:
+    rita = people.browser("rita")
+    people.pass_s(16 * 60)
+    issuer = {"name": "CI", "url": "https://idp.example", "audience": "runs"}
+    for response in (
+        rita.put("/organisation/providers", json={"providers": []}),
+        rita.post("/organisation/issuers", json=issuer),
+        rita.post("/account/logins", json={"provider": "lab"}),
+        _delete(rita, "/account/logins/1"),
+    ):
+        assert response.status_code == 428
