@@ -39,6 +39,8 @@ def test_the_picture_of_an_account(people: People) -> None:
     done = _put(ada, "/account/picture?crop=0,0,30,30", _png())
     assert done.status_code == 200, done.text
     digest = done.json()["picture"]
+    assert ada.get("/account").json()["picture"] == digest
+    assert ada.get("/users/ada").json()["picture"] == digest
     visitor = httpx.Client(base_url=people.url)
     people.clients.append(visitor)
     for size in (64, 512):
@@ -84,6 +86,9 @@ def test_pictures_need_a_session_and_a_team_its_administrator(people: People) ->
     assert done.status_code == 200
     team = people.accounts.teams.by_name("vision").id
     assert people.accounts.pictures.digests([team]) == {team: done.json()["picture"]}
+    assert ada.get("/teams/vision").json()["picture"] == done.json()["picture"]
+    face = _put(ada, "/account/picture", _png(30, 30)).json()["picture"]
+    assert [row["picture"] for row in ada.get("/teams/vision/members").json()["members"]] == [face]
     assert _delete(ada, "/teams/vision/picture").status_code == 204
     assert people.accounts.pictures.digests([team]) == {}
 
@@ -93,6 +98,17 @@ def test_another_site_cannot_set_a_picture(people: People) -> None:
     ada = people.browser("ada")
     ada.headers["sec-fetch-site"] = "cross-site"
     assert _put(ada, "/account/picture", _png()).status_code == 403
+
+
+def test_the_intro_is_shown_as_html(people: People) -> None:
+    people.add("ada")
+    ada = people.browser("ada")
+    intro = "# Hi <script>x</script>\n\n![a](https://site.example/a.png)"
+    assert ada.patch("/account/profile", json={"intro": intro}).status_code == 200
+    shown = ada.get("/users/ada").json()["intro_html"]
+    assert shown.startswith('<h2>Hi &lt;script&gt;x&lt;/script&gt;</h2>\n<p><img src="/-/image/')
+    people.set(outside_images="off")
+    assert "<img" not in ada.get("/users/ada").json()["intro_html"]
 
 
 @pytest.fixture

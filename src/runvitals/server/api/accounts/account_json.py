@@ -30,6 +30,7 @@ def account_json(access: AccessControl, user_id: int) -> dict[str, Any]:
         "kind": "user",
         "name": row.name,
         "display_name": row.display_name,
+        "picture": accounts.pictures.digests([row.entity_id]).get(row.entity_id),
         "state": row.state,
         "email": next((email.address for email in emails if email.is_primary), None),
         "org_role": row.org_role,

@@ -13,10 +13,9 @@ from runvitals.server.access.permission import FILTERED, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.profile import shown_fields
-from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.metadata.accounts.profiles import ProfileRow
-from runvitals.user_content.image_links import PURPOSE, ImageLinks
 from runvitals.user_content.markdown import html_of, mentioned
 
 MAX_FOUND = 10
@@ -40,7 +39,7 @@ def search(
 
 
 @router.get("/users/{user}", dependencies=[needs("user:read")])
-def profile(user: str, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
+def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheOutsideServices) -> Any:
     """The profile of a user."""
     row = access.accounts.users.by_name(user)
     if row.state == "unverified":
@@ -48,12 +47,11 @@ def profile(user: str, requester: TheRequester, access: TheAccess, services: The
     found = access.accounts.profiles.get(row.id)
     projects = readable_projects(access, requester, row.entity_id)
     intro = found.fields.get("intro", "")
-    links = ImageLinks(services.box.derived_key(PURPOSE), services.settings().get("outside_images") != "off")
     return {
         "kind": "user",
         "name": row.name,
         **shown_fields(found),
-        "intro_html": html_of(intro, links, _readable_names(access, requester, intro)),
+        "intro_html": html_of(intro, outside.image_links(), _readable_names(access, requester, intro)),
         "picture": access.accounts.pictures.digests([row.entity_id]).get(row.entity_id),
         "state": row.state,
         "created_ms": row.created_ms,

@@ -73,7 +73,12 @@ def team_members(
     if format == "csv":
         access.require(requester, Action.MEMBER_READ_EMAIL, entity_of(access, team), f"team {team.name!r}")
         return csv_response(_CSV_COLUMNS, [_member_json(row, emails) for row in rows])
-    listed = page_of("members", rows, lambda row: row.name, page, lambda row: _member_json(row, emails))
+    pictures = access.accounts.pictures.digests_of_users(row.user_id for row in rows)
+
+    def shown(row: MemberRow) -> dict[str, Any]:
+        return _member_json(row, emails) | {"picture": pictures.get(row.user_id)}
+
+    listed = page_of("members", rows, lambda row: row.name, page, shown)
     return {**listed, "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS)}
 
 

@@ -50,6 +50,7 @@ def team_json(access: AccessControl, requester: Requester, team: TeamRow) -> dic
         "kind": "team",
         "name": team.name,
         "display_name": team.display_name,
+        "picture": access.accounts.pictures.digests([team.id]).get(team.id),
         "description": team.description,
         "type": team.kind,
         "company": team.company,

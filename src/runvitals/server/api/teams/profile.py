@@ -14,7 +14,9 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.entities.readable import project_json, readable_projects
 from runvitals.server.api.teams.parameters import TheTeam, entity_of, team_json
 from runvitals.server.errors import InvalidFields
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.store.metadata.accounts.teams import TeamRow
+from runvitals.user_content.markdown import MAX_CHARACTERS, html_of
 
 _MAX_LINKS = 10
 _SCHEMES = ("https://", "http://", "mailto:")
@@ -30,7 +32,7 @@ class TeamLink(BaseModel):
 class TeamProfileChanges(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    intro: str | None = Field(None, max_length=50_000, description="Markdown.")
+    intro: str | None = Field(None, max_length=MAX_CHARACTERS, description="Markdown.")
     links: list[TeamLink] | None = Field(None, max_length=_MAX_LINKS)
     pinned_projects: list[Annotated[str, Field(max_length=256)]] | None = Field(None, max_length=20)
 
@@ -39,20 +41,26 @@ router = APIRouter()
 
 
 @router.get("/teams/{team}/profile", dependencies=[needs("team:profile")])
-def team_profile(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def team_profile(
+    team: TheTeam, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+) -> dict[str, Any]:
     """What a team shows about itself, with the projects that the requester may read."""
-    return _profile(access, requester, team)
+    return _profile(access, requester, team, outside)
 
 
 @router.patch("/teams/{team}/profile", dependencies=[needs("team:update")])
 def change_profile(
-    team: TheTeam, changes: TeamProfileChanges, access: TheAccess, requester: TheRequester
+    team: TheTeam,
+    changes: TeamProfileChanges,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
 ) -> dict[str, Any]:
     """Change intro, links or pins. What is left out does not change."""
     _check_links(changes.links or [])
     wanted = changes.model_dump(exclude_none=True)
     access.accounts.teams.set_profile(team.name, requester.actor, access.clock(), wanted)
-    return _profile(access, requester, team)
+    return _profile(access, requester, team, outside)
 
 
 def _check_links(links: list[TeamLink]) -> None:
@@ -65,19 +73,29 @@ def _check_links(links: list[TeamLink]) -> None:
         raise InvalidFields(wrong)
 
 
-def _profile(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+def _profile(
+    access: AccessControl, requester: Requester, team: TeamRow, outside: OutsideServices
+) -> dict[str, Any]:
     stored = access.accounts.teams.profile(team.id)
     projects = {project.name: project for project in readable_projects(access, requester, team.id)}
     shown: dict[str, Any] = {
         **team_json(access, requester, team),
         "intro": stored.get("intro", ""),
+        "intro_html": html_of(stored.get("intro", ""), outside.image_links()),
         "links": stored.get("links", []),
         "pinned_projects": [name for name in stored.get("pinned_projects", []) if name in projects],
         "projects": [project_json(team.name, project) for project in projects.values()],
     }
     if access.may(requester, Action.TEAM_READ, entity_of(access, team)):
+        members = access.accounts.members.of_team(team.name)
+        pictures = access.accounts.pictures.digests_of_users(row.user_id for row in members)
         shown["members"] = [
-            {"name": row.name, "display_name": row.display_name, "role": row.custom_role or row.role}
-            for row in access.accounts.members.of_team(team.name)
+            {
+                "name": row.name,
+                "display_name": row.display_name,
+                "role": row.custom_role or row.role,
+                "picture": pictures.get(row.user_id),
+            }
+            for row in members
         ]
     return shown

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, exists, select
 
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.content_tables import entity_picture, picture
-from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import Database, add_rows, among, put_rows
 
 
@@ -53,6 +53,17 @@ class PictureTable:
             mine = among(connection, entity_picture.c.entity_id, entity_ids)
             shown = select(entity_picture.c.entity_id, picture.c.digest).join_from(entity_picture, picture)
             return {row.entity_id: row.digest for row in connection.execute(shown.where(mine))}
+
+    def digests_of_users(self, user_ids: Iterable[int]) -> dict[int, str]:
+        """The digests of the pictures of those users that have one, by their ids."""
+        with self._database.read() as connection:
+            shown = (
+                select(user_account.c.id, picture.c.digest)
+                .join(entity_picture, entity_picture.c.entity_id == user_account.c.entity_id)
+                .join(picture, picture.c.id == entity_picture.c.picture_id)
+            )
+            rows = connection.execute(shown.where(among(connection, user_account.c.id, user_ids)))
+            return {row.id: row.digest for row in rows}
 
     def body(self, digest: str, size: Literal[64, 512]) -> bytes | None:
         """A picture as WebP; None if there is none with this digest."""
