@@ -24,6 +24,7 @@ from runvitals.single_sign_on.tokens import InvalidToken
 from runvitals.store.errors import NameTaken, NoLongerValid
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import Actor
+from runvitals.store.metadata.accounts.invitations import InvitationRow
 from runvitals.store.metadata.accounts.logins import ATTEMPT_MS, AttemptRow, LoginRow
 from runvitals.store.metadata.accounts.users import UserRow
 
@@ -293,15 +294,15 @@ class SingleSignOn:
         if owner is not None and not provider.trust_email:
             secret = self._accounts.logins.offer(owner.id, person.identity, now_ms)
             return LinkNeeded(secret, provider.id, next_path)
-        invited = owner is None and self._is_invited(remembered["invitation"], address, now_ms)
-        if owner is None and not invited and not provider.creates_account_for(address):
+        offered = None if owner is not None else self._invitation(remembered["invitation"], address, now_ms)
+        if owner is None and offered is None and not provider.creates_account_for(address):
             return Refused("no_account", next_path)
         user = owner or self._create(provider, person, by, now_ms)
         if user is None:
             return Refused("no_account", next_path)
         self._accounts.logins.link(user.id, person.identity, by, now_ms)
-        if invited:
-            self._accounts.invitations.accept(remembered["invitation"], user.id, by, now_ms)
+        if offered is not None and user.access != "none":  # else an administrator must grant access first
+            self._accounts.invitations.accept(offered, user.id, by, now_ms)
         return self._sign_in(user.id, provider, person, next_path, by, now_ms, created=owner is None)
 
     def _link(self, user_id: int, person: Person, next_path: str, by: Actor, now_ms: int) -> Outcome:
@@ -346,14 +347,16 @@ class SingleSignOn:
                 log.warning("a membership does not follow the groups of %s: %s", provider.id, problem)
         return SignedIn(user_id, provider.id, created, next_path)
 
-    def _is_invited(self, invitation: str | None, address: str | None, now_ms: int) -> bool:
-        if not invitation or address is None:
-            return False
+    def _invitation(self, secret: str | None, address: str | None, now_ms: int) -> InvitationRow | None:
+        """The invitation of a link, if it is for this address."""
+        if not secret or address is None:
+            return None
         try:
-            offered = self._accounts.invitations.by_secret(invitation, now_ms).address
+            offered = self._accounts.invitations.by_secret(secret, now_ms)
         except NoLongerValid:
-            return False
-        return offered is not None and address_key(offered) == address_key(address)
+            return None
+        mine = offered.address is not None and address_key(offered.address) == address_key(address)
+        return offered if mine else None
 
     def _create(self, provider: Provider, person: Person, by: Actor, now_ms: int) -> UserRow | None:
         """A new account; None if no name is free."""
