@@ -32,6 +32,7 @@ WANTED = {
     "dcgm_exporter": '"http://evil.example"',
     "neuron_monitor_config": '"/etc/hostname"',
     "run_id": '"production"',
+    "entity": '"evil"',
     "mode": '"online"',
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-# Settings that an untrusted project file may change: they name no server, path, command or regular
+# Settings that an untrusted project file may change: they name no server, team, path, command or regular
 # expression, and cause nothing to be sent that would not be sent anyway.
 _HARMLESS = frozenset((
     "project", "name", "group", "job_type", "tags", "notes", "resume", "mode", "sampling_interval",
