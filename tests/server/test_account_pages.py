@@ -378,7 +378,7 @@ PAGES = (
     *[f"/-/settings/{tab}" for tab in ("profile", "emails", "security", "keys", "teams", "account")],
     *[
         f"/-/organisation/{tab}"
-        for tab in ("members", "teams", "roles", "service-accounts", "keys", "settings", "audit")
+        for tab in ("members", "teams", "roles", "service-accounts", "keys", "sign-in", "settings", "audit")
     ],
     *[
         f"/vision/-/settings/{tab}"

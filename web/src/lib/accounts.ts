@@ -101,6 +101,32 @@ export interface Session {
   seen_ms: number;
 }
 
+/** A login at a provider that is linked to the account. */
+export interface Login {
+  id: number;
+  provider: string;
+  label: string;
+  address: string | null;
+  created_ms: number;
+  last_used_ms: number | null;
+}
+
+/** Where users may sign in. `auto_create`: who gets an account, all, none, or those of some domains. */
+export interface Provider {
+  id: string;
+  label: string;
+  kind: 'oidc' | 'github';
+  issuer?: string;
+  client_id: string;
+  client_secret?: string;
+  has_secret?: boolean;
+  scopes?: string[];
+  trust_email?: boolean;
+  auto_create?: boolean | string[];
+  group_claim?: string | null;
+  group_map?: Record<string, Json>;
+}
+
 export interface SecondFactor {
   enabled: boolean;
   recovery_codes_left: number;
