@@ -1,0 +1,237 @@
+// An editor for Markdown that shows the text as it will look. Loaded only when someone edits.
+
+import { defaultValueCtx, Editor, editorViewCtx, editorViewOptionsCtx, rootCtx } from '@milkdown/kit/core';
+import { clipboard } from '@milkdown/kit/plugin/clipboard';
+import { history } from '@milkdown/kit/plugin/history';
+import { listener, listenerCtx } from '@milkdown/kit/plugin/listener';
+import { commonmark } from '@milkdown/kit/preset/commonmark';
+import { createTable, gfm } from '@milkdown/kit/preset/gfm';
+import { setBlockType, wrapIn } from '@milkdown/kit/prose/commands';
+import type { Node, NodeType } from '@milkdown/kit/prose/model';
+import { wrapInList } from '@milkdown/kit/prose/schema-list';
+import { NodeSelection, Plugin, TextSelection, type Command } from '@milkdown/kit/prose/state';
+import type { EditorView } from '@milkdown/kit/prose/view';
+import { $prose } from '@milkdown/kit/utils';
+
+/** What `/` inserts. */
+export interface BlockChoice {
+  title: string;
+  insert: (editor: MarkdownEditor) => void;
+}
+
+/** The list of elements under the cursor; `words` are what follows the `/`. Coordinates are of the window. */
+export interface SlashMenu {
+  words: string;
+  left: number;
+  top: number;
+}
+
+/** The block that the handle belongs to. `top` is relative to the editor. */
+export interface BlockPlace {
+  index: number;
+  top: number;
+}
+
+interface Events {
+  text: (markdown: string) => void;
+  menu: (menu: SlashMenu | null) => void;
+  block: (place: BlockPlace) => void;
+  /** A key while the list is open; returns whether it was used. */
+  menuKey: (key: string) => boolean;
+}
+
+const AFTER_SLASH = /(?:^|\s)\/([\p{L}\d ]{0,20})$/u;
+
+export class MarkdownEditor {
+  readonly view: EditorView;
+  #milkdown: Editor;
+  #on: Events;
+
+  private constructor(milkdown: Editor, on: Events) {
+    this.#milkdown = milkdown;
+    this.#on = on;
+    this.view = milkdown.ctx.get(editorViewCtx);
+  }
+
+  static async create(root: HTMLElement, markdown: string, label: string, on: Events): Promise<MarkdownEditor> {
+    let editor: MarkdownEditor | null = null;
+    const watching = $prose(
+      () =>
+        new Plugin({
+          props: { handleKeyDown: (view, event) => editor?.keydown(view, event) ?? false },
+          view: () => ({ update: () => editor?.changed() }),
+        }),
+    );
+    const milkdown = await Editor.make()
+      .config((ctx) => {
+        ctx.set(rootCtx, root);
+        ctx.set(defaultValueCtx, markdown);
+        ctx.set(editorViewOptionsCtx, { attributes: { role: 'textbox', 'aria-multiline': 'true', 'aria-label': label, class: 'markdown' } });
+        ctx.get(listenerCtx).markdownUpdated((_, text) => on.text(text));
+      })
+      .use(commonmark)
+      .use(gfm)
+      .use(history)
+      .use(clipboard)
+      .use(listener)
+      .use(watching)
+      .create();
+    editor = new MarkdownEditor(milkdown, on);
+    return editor;
+  }
+
+  destroy(): void {
+    void this.#milkdown.destroy();
+  }
+
+  changed(): void {
+    const { selection } = this.view.state;
+    const place = this.placeOf(selection.$from.index(0));
+    if (place) this.#on.block(place);
+    this.#on.menu(this.#menu());
+  }
+
+  keydown(view: EditorView, event: KeyboardEvent): boolean {
+    if (this.#menu() && this.#on.menuKey(event.key)) return true;
+    if (!event.altKey || (event.key !== 'ArrowUp' && event.key !== 'ArrowDown')) return false;
+    return this.move(view.state.selection.$from.index(0), event.key === 'ArrowUp' ? -1 : 1);
+  }
+
+  #menu(): SlashMenu | null {
+    const { $from, empty } = this.view.state.selection;
+    if (!empty || $from.parent.type.name !== 'paragraph') return null;
+    const found = AFTER_SLASH.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
+    if (!found) return null;
+    const { left, bottom } = this.view.coordsAtPos($from.pos);
+    return { words: found[1] ?? '', left, top: bottom };
+  }
+
+  /** Where a block is; null if there is none. */
+  placeOf(index: number): BlockPlace | null {
+    const { doc } = this.view.state;
+    if (index < 0 || index >= doc.childCount) return null;
+    const dom = this.view.nodeDOM(startOf(doc, index));
+    if (!(dom instanceof HTMLElement)) return null;
+    return { index, top: dom.getBoundingClientRect().top - this.view.dom.getBoundingClientRect().top };
+  }
+
+  /** The block at a height of the window. */
+  blockAt(clientY: number): BlockPlace | null {
+    const { doc } = this.view.state;
+    for (let index = doc.childCount - 1; index >= 0; index--) {
+      const dom = this.view.nodeDOM(startOf(doc, index));
+      if (dom instanceof HTMLElement && dom.getBoundingClientRect().top <= clientY) return this.placeOf(index);
+    }
+    return this.placeOf(0);
+  }
+
+  /** Move a block up (-1) or down (1); returns whether there was room. */
+  move(index: number, by: -1 | 1): boolean {
+    const { doc, selection, tr } = this.view.state;
+    const target = index + by;
+    if (target < 0 || target >= doc.childCount) return false;
+    const from = startOf(doc, index);
+    const node = doc.child(index);
+    tr.delete(from, from + node.nodeSize);
+    const to = startOf(tr.doc, target);
+    tr.insert(to, node);
+    const offset = Math.min(Math.max(1, selection.from - from), node.nodeSize - 1);
+    tr.setSelection(TextSelection.near(tr.doc.resolve(to + offset)));
+    this.view.dispatch(tr.scrollIntoView());
+    return true;
+  }
+
+  /** Remove a block. */
+  remove(index: number): void {
+    const { doc, tr } = this.view.state;
+    const from = startOf(doc, index);
+    this.view.dispatch(tr.delete(from, from + doc.child(index).nodeSize));
+    this.view.focus();
+  }
+
+  /** Begin to drag a block; dropping it moves it. */
+  drag(index: number, event: DragEvent): void {
+    const { doc, tr } = this.view.state;
+    const from = startOf(doc, index);
+    this.view.dispatch(tr.setSelection(NodeSelection.create(doc, from)));
+    const slice = this.view.state.selection.content();
+    const dom = this.view.nodeDOM(from);
+    event.dataTransfer?.clearData();
+    event.dataTransfer?.setData('text/plain', doc.child(index).textContent);
+    if (dom instanceof HTMLElement) event.dataTransfer?.setDragImage(dom, 0, 0);
+    this.view.dragging = { slice, move: true };
+  }
+
+  /** Insert what was chosen from the list, in place of the `/` and what follows. */
+  choose(choice: BlockChoice): void {
+    const { $from } = this.view.state.selection;
+    const found = AFTER_SLASH.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
+    if (found) this.view.dispatch(this.view.state.tr.delete($from.pos - (found[1] ?? '').length - 1, $from.pos));
+    choice.insert(this);
+    this.view.focus();
+  }
+
+  run(command: Command): void {
+    command(this.view.state, this.view.dispatch);
+  }
+
+  type(name: string): NodeType {
+    return this.view.state.schema.nodes[name]!;
+  }
+
+  insert(node: Node): void {
+    this.view.dispatch(this.view.state.tr.replaceSelectionWith(node).scrollIntoView());
+  }
+
+  table(): void {
+    this.insert(createTable(this.#milkdown.ctx, 3, 2));
+  }
+
+  /** Make the item of a list that the cursor is in a task. */
+  task(): void {
+    const { $from } = this.view.state.selection;
+    for (let depth = $from.depth; depth > 0; depth--) {
+      const node = $from.node(depth);
+      if (node.type.name !== 'list_item') continue;
+      this.view.dispatch(this.view.state.tr.setNodeMarkup($from.before(depth), undefined, { ...node.attrs, checked: false }));
+      return;
+    }
+  }
+}
+
+function startOf(doc: Node, index: number): number {
+  let position = 0;
+  for (let i = 0; i < index; i++) position += doc.child(i).nodeSize;
+  return position;
+}
+
+const heading = (level: number): BlockChoice => ({
+  title: `Heading ${level}`,
+  insert: (editor) => editor.run(setBlockType(editor.type('heading'), { level })),
+});
+
+export const BLOCKS: readonly BlockChoice[] = [
+  { title: 'Text', insert: (editor) => editor.run(setBlockType(editor.type('paragraph'))) },
+  heading(1),
+  heading(2),
+  heading(3),
+  { title: 'Bullet list', insert: (editor) => editor.run(wrapInList(editor.type('bullet_list'))) },
+  { title: 'Numbered list', insert: (editor) => editor.run(wrapInList(editor.type('ordered_list'))) },
+  {
+    title: 'Task list',
+    insert: (editor) => {
+      editor.run(wrapInList(editor.type('bullet_list')));
+      editor.task();
+    },
+  },
+  { title: 'Quote', insert: (editor) => editor.run(wrapIn(editor.type('blockquote'))) },
+  { title: 'Code', insert: (editor) => editor.run(setBlockType(editor.type('code_block'))) },
+  { title: 'Table', insert: (editor) => editor.table() },
+  { title: 'Divider', insert: (editor) => editor.insert(editor.type('hr').create()) },
+];
+
+/** The elements whose title contains all words. */
+export function matchingBlocks(words: string): readonly BlockChoice[] {
+  const wanted = words.toLowerCase().split(/\s+/);
+  return BLOCKS.filter(({ title }) => wanted.every((word) => title.toLowerCase().includes(word)));
+}
