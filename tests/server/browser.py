@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 from tests.patience import PATIENCE_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_KEY_CODES = {"Escape": 27}
+_KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40}
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -197,12 +197,12 @@ class Browser:
             buttons=int(clicks > 0),
         )
 
-    def press(self, key: str) -> None:
+    def press(self, key: str, alt: bool = False) -> None:
         """A key, for the element that has the focus."""
         # By its code the browser itself knows a key: Escape closes a dialog.
         code = {"windowsVirtualKeyCode": _KEY_CODES[key]} if key in _KEY_CODES else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, **code)
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=int(alt), **code)
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
         """(left, top, width, height) of an element in the window, scrolled into view."""

@@ -220,6 +220,67 @@ def test_a_form_keeps_what_was_typed_and_says_what_is_wrong_beside_the_field(
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
 
 
+def test_the_introduction_is_edited_as_it_will_look(page: Browser, people: People) -> None:
+    signed_in(page)
+    page.open("/rita")
+    click(page, "main button", "Edit")
+    page.wait("document.activeElement.classList.contains('ProseMirror')")
+    page.call("Input.insertText", text="Hello")
+    page.press("Enter")
+    page.call("Input.insertText", text="/")
+    shown(page, "Bullet list", "[role=listbox]")
+    page.call("Input.insertText", text="head")
+    page.wait("document.querySelectorAll('[role=option]').length === 3")
+    page.press("ArrowDown")
+    shown(page, "Heading 2", "[aria-selected=true]")
+    page.press("Enter")
+    page.wait("document.querySelector('.ProseMirror h2')")
+    page.call("Input.insertText", text="World")
+    page.press("ArrowUp", alt=True)
+    page.wait("document.querySelector('.ProseMirror').firstElementChild.tagName === 'H2'")
+    click(page, "main button", "Save")
+    shown(page, "Saved.")
+    assert intro(people) == "## World\n\nHello\n"
+    shown(page, "World", ".markdown")
+
+    click(page, "main button", "Edit")
+    page.wait("document.querySelector('.ProseMirror h2')")
+    click(page, ".handle button")
+    click(page, ".handle li button", "Delete")
+    page.wait("!document.querySelector('.ProseMirror h2')")
+    click(page, "main button", "Save")
+    page.wait("!document.querySelector('.ProseMirror')")
+    assert intro(people) == "Hello\n"
+
+
+def test_the_source_of_an_introduction_does_not_change_by_looking_at_it(
+    page: Browser, people: People
+) -> None:
+    source = (
+        "Title\n=====\n\n* one\n+ two\n\n1) first\n\n- [x] done\n\n| a | b |\n|:--|--:|\n| 1 | `2` |\n\n"
+        '[<img src="https://img.example/b.svg" width="120">](https://x.example)  \n~~gone~~ <b>bold</b>\n'
+    )
+    assert people.browser("rita").patch("/account/profile", json={"intro": source}).status_code == 200
+    stored = intro(people)
+    signed_in(page)
+    page.open("/rita")
+    click(page, "main button", "Edit")
+    for _ in range(2):
+        page.wait("document.querySelector('.ProseMirror td')")
+        click(page, ".choices button", "Markdown")
+        page.wait("document.querySelector('textarea')")
+        assert field(page, "Text")["value"] == stored
+        click(page, ".choices button", "Editor")
+    click(page, "main button", "Save")
+    page.wait("!document.querySelector('.ProseMirror')")
+    assert intro(people) == stored
+    assert page.evaluate("document.querySelectorAll('.markdown b').length") == 0
+
+
+def intro(people: People) -> str:
+    return str(people.browser("rita").get("/account/profile").json()["intro"])
+
+
 def test_another_session_is_ended(page: Browser, people: People) -> None:
     other = people.browser("rita")
     signed_in(page)

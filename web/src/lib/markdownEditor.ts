@@ -1,9 +1,8 @@
 // An editor for Markdown that shows the text as it will look. Loaded only when someone edits.
 
-import { defaultValueCtx, Editor, editorViewCtx, editorViewOptionsCtx, rootCtx } from '@milkdown/kit/core';
+import { defaultValueCtx, Editor, editorViewCtx, editorViewOptionsCtx, rootCtx, serializerCtx } from '@milkdown/kit/core';
 import { clipboard } from '@milkdown/kit/plugin/clipboard';
 import { history } from '@milkdown/kit/plugin/history';
-import { listener, listenerCtx } from '@milkdown/kit/plugin/listener';
 import { commonmark } from '@milkdown/kit/preset/commonmark';
 import { createTable, gfm } from '@milkdown/kit/preset/gfm';
 import { setBlockType, wrapIn } from '@milkdown/kit/prose/commands';
@@ -46,11 +45,14 @@ export class MarkdownEditor {
   readonly view: EditorView;
   #milkdown: Editor;
   #on: Events;
+  /** The text as the editor writes it: other Markdown with the same meaning is not a change. */
+  #markdown: string;
 
   private constructor(milkdown: Editor, on: Events) {
     this.#milkdown = milkdown;
     this.#on = on;
     this.view = milkdown.ctx.get(editorViewCtx);
+    this.#markdown = this.#written();
   }
 
   static async create(root: HTMLElement, markdown: string, label: string, on: Events): Promise<MarkdownEditor> {
@@ -67,13 +69,11 @@ export class MarkdownEditor {
         ctx.set(rootCtx, root);
         ctx.set(defaultValueCtx, markdown);
         ctx.set(editorViewOptionsCtx, { attributes: { role: 'textbox', 'aria-multiline': 'true', 'aria-label': label, class: 'markdown' } });
-        ctx.get(listenerCtx).markdownUpdated((_, text) => on.text(text));
       })
       .use(commonmark)
       .use(gfm)
       .use(history)
       .use(clipboard)
-      .use(listener)
       .use(watching)
       .create();
     editor = new MarkdownEditor(milkdown, on);
@@ -84,7 +84,16 @@ export class MarkdownEditor {
     void this.#milkdown.destroy();
   }
 
+  #written(): string {
+    return this.#milkdown.ctx.get(serializerCtx)(this.view.state.doc);
+  }
+
   changed(): void {
+    const markdown = this.#written();
+    if (markdown !== this.#markdown) {
+      this.#markdown = markdown;
+      this.#on.text(markdown);
+    }
     const { selection } = this.view.state;
     const place = this.placeOf(selection.$from.index(0));
     if (place) this.#on.block(place);
