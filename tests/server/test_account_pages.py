@@ -240,7 +240,7 @@ def test_the_introduction_is_edited_as_it_will_look(page: Browser, people: Peopl
     page.wait("document.querySelector('.ProseMirror').firstElementChild.tagName === 'H2'")
     click(page, "main button", "Save")
     shown(page, "Saved.")
-    assert intro(people) == "## World\n\nHello\n"
+    assert intro(people) == "## World\n\nHello"
     shown(page, "World", ".markdown")
 
     click(page, "main button", "Edit")
@@ -250,7 +250,7 @@ def test_the_introduction_is_edited_as_it_will_look(page: Browser, people: Peopl
     page.wait("!document.querySelector('.ProseMirror h2')")
     click(page, "main button", "Save")
     page.wait("!document.querySelector('.ProseMirror')")
-    assert intro(people) == "Hello\n"
+    assert intro(people) == "Hello"
 
 
 def test_the_source_of_an_introduction_does_not_change_by_looking_at_it(

@@ -280,6 +280,7 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
   }
   if (response.status === 204) return undefined as T;
   const type = response.headers.get('content-type') ?? '';
+  if (response.ok && type.includes('zip')) return (await response.blob()) as T;
   if (response.ok) return type.includes('json') ? ((await response.json()) as T) : (undefined as T);
   if (response.status === 428 && (await onDemand.confirmPassword())) return ask<T>(url, how);
   if (response.status === 401 && !MAY_BE_SIGNED_OUT.test(url)) onDemand.signIn();
