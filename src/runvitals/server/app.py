@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -22,6 +22,7 @@ from runvitals.server import api, page
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.api.component_names import use_plain_names
+from runvitals.server.api.known_parameters import check_known_parameters
 from runvitals.server.api.responses import SHARED_ERRORS
 from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
@@ -85,9 +86,10 @@ def application(
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
-    app.include_router(api.router)
+    checked = [Depends(check_known_parameters)]
+    app.include_router(api.router, dependencies=checked)
     for router in routers:
-        app.include_router(router, responses=SHARED_ERRORS)
+        app.include_router(router, dependencies=checked, responses=SHARED_ERRORS)
     app.add_api_route(
         f"{api.router.prefix}/openapi.json",
         _openapi,

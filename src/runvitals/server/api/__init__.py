@@ -6,7 +6,7 @@ Each resource is a module with a `router`, listed here. They share `parameters`,
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 
 from runvitals.server.api import (
     about,
@@ -20,8 +20,7 @@ from runvitals.server.api import (
     runs,
     series,
 )
-from runvitals.server.api.known_parameters import check_known_parameters
 
-router = APIRouter(prefix="/api/v1", dependencies=[Depends(check_known_parameters)])
+router = APIRouter(prefix="/api/v1")
 for resource in (about, projects, runs, events, console, metric_definitions, series, history, live, fleet):
     router.include_router(resource.router)

@@ -114,3 +114,9 @@ def test_fifty_administrators_who_demote_each_other_leave_one(vision: AccountsSe
     roles = [row.role for row in vision.accounts.members.of_team("vision")]
     assert roles.count("admin") >= 1
     assert roles.count("viewer") > 1
+
+
+def test_unknown_parameters_are_rejected(vision: AccountsServer) -> None:
+    answer = vision.ask("ada", "GET", f"{MEMBERS}?rol=viewer", 422)
+    assert list(answer["fields"]) == ["rol"]
+    assert "expected one of after, format" in answer["error"]
