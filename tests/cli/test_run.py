@@ -187,7 +187,8 @@ def test_settings_and_labels_are_recorded(command: Command, journals: Journals) 
     options = ("--project", "p", "--name", "n", "--tags", "a,b", "--labels", "team=x", "--group", "g")
     finished(command("true", options=options))
     (info,) = (r.value for r in journals.records() if r.type == frames.INFO and "run" in r.value)
-    assert info["run"] == {"name": "n", "project": "p", "group": "g", "tags": ["a", "b"]}
+    about = {"name": "n", "project": "p", "group": "g", "tags": ["a", "b"], "command": ["true"]}
+    assert info["run"] == about
     assert info["settings"]["sampling_interval"] == 0.1
     starts = [r.value for r in journals.records() if r.type == frames.START]
     assert starts[0]["labels"] == {"team": "x"}
