@@ -38,7 +38,7 @@ _NEEDS = {
 }
 
 
-class ProjectChanges(BaseModel):
+class EntityProjectChanges(BaseModel):
     """What is left out does not change. `owner`: a member of the team; null: nobody."""
 
     model_config = ConfigDict(extra="forbid")
@@ -77,7 +77,7 @@ def read_project(project: TheProject, access: TheAccess, requester: TheRequester
 @router.patch(PATH, dependencies=[needs("project:read")])
 def change_project(
     project: TheProject,
-    changes: ProjectChanges,
+    changes: EntityProjectChanges,
     access: TheAccess,
     requester: TheRequester,
     request: Request,

@@ -24,7 +24,7 @@ class Author(BaseModel):
     author: str | None = Field(max_length=64, description="A member of the team; null: nobody.")
 
 
-class Place(BaseModel):
+class ProjectOfRun(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     entity: str = Field(max_length=64, description="A team or user.")
@@ -52,7 +52,7 @@ def set_author(
 @router.post("/runs/{run}/move", dependencies=[needs("run:move")])
 def move_run(
     run: str,
-    place: Place,
+    place: ProjectOfRun,
     number: RunNumber,
     access: TheAccess,
     requester: TheRequester,
