@@ -38,7 +38,7 @@ BELOW = f"{EVIL}\nrunvitals: all is well"
 TRIED = {
     "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
-    "user", "team", "key", "invite",
+    "user", "team", "key", "invite", "whoami",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -169,7 +169,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["cloudwatch", EVIL],
         ["neuron", "check", EVIL], ["sample"], ["sample", "--json"], ["top"],
         ["run", "--id", EVIL, "--", "true"], ["run", "--project", EVIL, "--", "true"],
-        ["run", "--", EVIL], [EVIL], ["doctor"], ["doctor", "--json"],
+        ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],
     ],
     ids=lambda words: "-".join(word if word.isprintable() else "evil" for word in words),
 )  # fmt: skip
@@ -265,6 +265,7 @@ def test_only_known_modules_write_to_the_terminal() -> None:
         "sdk/messages.py",  # `notify`, which escapes control characters
         "top/live.py",  # what it prints is drawn by `drawing`, of inert text
         "relay/destinations/cloudwatch/pipe.py",  # to stderr, in the command `neuron`
+        "user_content/picture_worker.py",  # bytes of pictures, to the process that started it
         "doctor/examination.py",  # looks which letters stdout can show
         "server/http/logs.py",  # to stderr, in the commands `ui` and `server`
     }
