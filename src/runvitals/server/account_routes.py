@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter
 
+from runvitals.server import scim
 from runvitals.server.api import accounts, entities, organisation, single_sign_on, teams
 from runvitals.server.api.models import ErrorAnswer
 
@@ -31,4 +32,4 @@ _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {
 _router = APIRouter(responses=_RESPONSES)
 for part in (accounts, single_sign_on, teams, organisation, entities):
     _router.include_router(part.router)
-ACCOUNT_ROUTERS: Final = (_router, accounts.shown_images)
+ACCOUNT_ROUTERS: Final = (_router, accounts.shown_images, scim.router)

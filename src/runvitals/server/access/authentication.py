@@ -41,6 +41,8 @@ _CHANGING_TYPES = ("application/json", "image/")
 
 RightsCheck = Callable[[Requester], Awaitable[None]]
 """Raises HTTPException if the requester may not have what the route gives."""
+SCIM_PATHS = "/scim/v2/"
+"""Its routes check the secret of the identity provider, which is no key."""
 
 
 class Authentication:
@@ -72,7 +74,7 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         try:
-            if scope["path"] in OPEN_PATHS:
+            if scope["path"] in OPEN_PATHS or scope["path"].startswith(SCIM_PATHS):
                 scope[SCOPE_KEY] = Requester(Anonymous(), ip=client_of(scope))
                 await self._app(scope, receive, send)
             elif self._authenticator.accounts_exist:

@@ -4,8 +4,18 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.organisation import audit, invitations, keys, members, names, roles, settings, teams
+from runvitals.server.api.organisation import (
+    audit,
+    invitations,
+    keys,
+    members,
+    names,
+    roles,
+    scim_secret,
+    settings,
+    teams,
+)
 
 router = APIRouter(prefix="/api/v1")
-for resource in (settings, members, invitations, teams, roles, keys, names, audit):
+for resource in (settings, members, invitations, teams, roles, keys, names, audit, scim_secret):
     router.include_router(resource.router)

@@ -34,6 +34,7 @@ from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.roles import RoleTable
 from runvitals.store.metadata.accounts.run_authors import set_author
+from runvitals.store.metadata.accounts.scim import ScimTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
 from runvitals.store.metadata.accounts.sessions import SessionTable
 from runvitals.store.metadata.accounts.settings import SettingTable
@@ -75,6 +76,7 @@ class AccountStore:
         self.project_members = ProjectMemberTable(database)
         self.owned_projects = OwnedProjectTable(database)
         self.guest_links = GuestLinkTable(database)
+        self.scim = ScimTable(database)
         self.settings = SettingTable(database)
         self.audit = AuditTable(database)
         self.outgoing_mail = OutgoingMailTable(database)

@@ -403,6 +403,16 @@ guest_link = Table(
     sqlite_autoincrement=True,
 )
 
+# What an identity provider calls a user or team that it provisions.
+scim_resource = Table(
+    "scim_resource",
+    metadata,
+    Column("entity_id", Integer, ForeignKey("entity.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_name", Text),
+    Column("user_name_key", ordered_text(), unique=True),
+    Column("external_id", Text),
+)
+
 # Names are copied and there are no foreign keys: a row stays as it was written.
 audit_event = Table(
     "audit_event",

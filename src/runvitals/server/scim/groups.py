@@ -1,0 +1,163 @@
+"""SCIM groups: teams, with their members."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from runvitals.model.account_names import MAX_ENTITY_NAME
+from runvitals.server.scim.messages import (
+    GROUP,
+    PREFIX,
+    ScimError,
+    equality,
+    member_of_path,
+    operations,
+)
+from runvitals.server.scim.users import SCIM
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.teams import TeamRow
+
+
+class ScimGroups:
+    """Creates, changes and finds teams for an identity provider."""
+
+    def __init__(self, accounts: AccountStore, now_ms: int, url: str) -> None:
+        self._accounts = accounts
+        self._now_ms = now_ms
+        self._url = url
+
+    def find(self, expression: str | None) -> list[TeamRow]:
+        """The teams that fit a filter, or all."""
+        rows = [row for row in self._accounts.teams.all() if row.deleted_ms is None]
+        if expression is None:
+            return rows
+        attribute, value = equality(expression, ["displayName", "externalId", "id"])
+        if attribute == "id":
+            return [row for row in rows if str(row.id) == value]
+        if attribute == "displayName":
+            return [row for row in rows if value.casefold() in (row.display_name.casefold(), row.name)]
+        return [row for row in rows if self._external_id(row) == value]
+
+    def get(self, group_id: str) -> TeamRow:
+        """
+        Raises:
+            ScimError: 404 if there is no such team.
+        """
+        for row in self._accounts.teams.all():
+            if str(row.id) == group_id and row.deleted_ms is None:
+                return row
+        raise ScimError(404, f"there is no group with id {group_id[:40]!r}")
+
+    def create(self, body: Mapping[str, Any]) -> TeamRow:
+        """Create a team with its members.
+
+        Raises:
+            ScimError: 400 for an invalid group; 409 if its name is taken.
+        """
+        shown = body.get("displayName")
+        if not isinstance(shown, str) or not shown.strip():
+            raise ScimError(400, "displayName is missing", "invalidValue")
+        name = re.sub(r"[^a-z0-9]+", "-", shown.lower()).strip("-")[:MAX_ENTITY_NAME]
+        try:
+            team = self._accounts.teams.create(name, SCIM, self._now_ms, display_name=shown)
+        except NameTaken as error:
+            raise ScimError(409, str(error), "uniqueness") from None
+        except ValueError as error:
+            raise ScimError(400, str(error), "invalidValue") from None
+        external_id = body.get("externalId")
+        self._accounts.scim.put(team.id, None, None if external_id is None else str(external_id))
+        self._add(team, _ids(body.get("members", [])))
+        return self.get(str(team.id))
+
+    def replace(self, team: TeamRow, body: Mapping[str, Any]) -> TeamRow:
+        """Give a team the values of a whole SCIM group: others than its members are removed."""
+        self._rename(team, body.get("displayName"))
+        self._set_members(team, _ids(body.get("members", [])))
+        return self.get(str(team.id))
+
+    def patch(self, team: TeamRow, body: dict[str, Any]) -> TeamRow:
+        """Carry out the operations of a PATCH: members, displayName and externalId."""
+        for kind, path, value in operations(body):
+            one = member_of_path(path)
+            attribute = "members" if one is not None else path.casefold()
+            ids = [one] if one is not None else _ids(value if value is not None else [])
+            if attribute == "displayname":
+                self._rename(team, value)
+            elif attribute == "externalid":
+                self._accounts.scim.put(team.id, None, None if value is None else str(value))
+            elif attribute == "members" and kind == "add":
+                self._add(team, ids)
+            elif attribute == "members" and kind == "replace":
+                self._set_members(team, ids)
+            elif attribute == "members":
+                self._remove(team, ids if one is not None or value is not None else self._present(team))
+        return self.get(str(team.id))
+
+    def delete(self, team: TeamRow) -> None:
+        """Move a team to the trash."""
+        self._accounts.teams.delete(team.name, SCIM, self._now_ms)
+        self._accounts.scim.forget(team.id)
+
+    def json(self, team: TeamRow) -> dict[str, Any]:
+        """A team as SCIM has it."""
+        external_id = self._external_id(team)
+        members = self._accounts.members.of_team(team.name)
+        return {
+            "schemas": [GROUP],
+            "id": str(team.id),
+            **({"externalId": external_id} if external_id else {}),
+            "displayName": team.display_name,
+            "members": [{"value": str(row.user_id), "display": row.display_name} for row in members],
+            "meta": {"resourceType": "Group", "location": f"{self._url}{PREFIX}/Groups/{team.id}"},
+        }
+
+    def _external_id(self, team: TeamRow) -> str | None:
+        names = self._accounts.scim.names(team.id)
+        return names.external_id if names else None
+
+    def _present(self, team: TeamRow) -> list[str]:
+        return [str(row.user_id) for row in self._accounts.members.of_team(team.name)]
+
+    def _set_members(self, team: TeamRow, ids: list[str]) -> None:
+        self._add(team, ids)
+        self._remove(team, [one for one in self._present(team) if one not in ids])
+
+    def _add(self, team: TeamRow, ids: Iterable[str]) -> None:
+        """Add users as members. Who is in the team already keeps the role."""
+        present = set(self._present(team))
+        for one in ids:
+            if one not in present:
+                name = self._user_name(one)
+                self._accounts.members.add(team.name, name, "member", SCIM, self._now_ms)
+                present.add(one)
+
+    def _remove(self, team: TeamRow, ids: Iterable[str]) -> None:
+        present = set(self._present(team))
+        for one in ids:
+            if one in present:
+                self._accounts.members.remove(team.name, self._user_name(one), SCIM, self._now_ms)
+
+    def _user_name(self, user_id: str) -> str:
+        try:
+            return self._accounts.users.get(int(user_id)).name
+        except (ValueError, UnknownAccount):
+            raise ScimError(400, f"there is no user with id {user_id[:40]!r}", "invalidValue") from None
+
+    def _rename(self, team: TeamRow, shown: Any) -> None:
+        if shown is None or shown == team.display_name:
+            return
+        try:
+            self._accounts.teams.update(team.name, SCIM, self._now_ms, display_name=str(shown))
+        except ValueError as error:
+            raise ScimError(400, str(error), "invalidValue") from None
+
+
+def _ids(members: Any) -> list[str]:
+    """The user ids of a list of members; one member may come without a list."""
+    rows = [members] if isinstance(members, dict) else members
+    if not isinstance(rows, list) or not all(isinstance(row, dict) and "value" in row for row in rows):
+        return []
+    return [str(row["value"]) for row in rows]

@@ -1,0 +1,124 @@
+"""The JSON of SCIM: errors, lists, filters and patches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from fastapi.responses import JSONResponse
+
+PREFIX: Final = "/scim/v2"
+MEDIA_TYPE: Final = "application/scim+json"
+USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
+GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
+_MESSAGES: Final = "urn:ietf:params:scim:api:messages:2.0:"
+_MAX_COUNT: Final = 200
+_MAX_OPERATIONS: Final = 1000
+_EQUALS: Final = re.compile(r'\s*(\w+)\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
+_MEMBER: Final = re.compile(r'members\[value eq "([^"]+)"\]', re.IGNORECASE)
+
+
+class ScimError(Exception):
+    """A request that is not carried out.
+
+    Args:
+        kind: `scimType`: uniqueness, invalidFilter, invalidValue, invalidPath, mutability; empty for none.
+    """
+
+    def __init__(self, status: int, detail: str, kind: str = "") -> None:
+        super().__init__(detail)
+        self.status = status
+        self.kind = kind
+
+
+def scim_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
+    """A response with SCIM's media type."""
+    return JSONResponse(body, status, {"cache-control": "no-store", **(headers or {})}, MEDIA_TYPE)
+
+
+def error_response(status: int, detail: str, kind: str = "") -> JSONResponse:
+    """An error as RFC 7644, section 3.12, defines it."""
+    body = {"schemas": [f"{_MESSAGES}Error"], "status": str(status), "detail": detail}
+    headers = {"www-authenticate": "Bearer"} if status == 401 else None
+    return scim_response({**body, **({"scimType": kind} if kind else {})}, status, headers)
+
+
+def list_response(rows: Sequence[Any], start: int, count: int, shown: Callable[[Any], Any]) -> Any:
+    """A page of a list: `start` counts from 1."""
+    start, count = max(1, start), min(max(0, count), _MAX_COUNT)
+    page = [shown(row) for row in rows[start - 1 : start - 1 + count]]
+    return {
+        "schemas": [f"{_MESSAGES}ListResponse"],
+        "totalResults": len(rows),
+        "startIndex": start,
+        "itemsPerPage": len(page),
+        "Resources": page,
+    }
+
+
+def equality(expression: str, attributes: Sequence[str]) -> tuple[str, str]:
+    """The attribute and the value of a filter `attribute eq "value"`.
+
+    Raises:
+        ScimError: another filter.
+
+    Example:
+        >>> equality('userName eq "ada@example.org"', ["userName"])
+        ('userName', 'ada@example.org')
+    """
+    match = _EQUALS.fullmatch(expression)
+    names = {name.casefold(): name for name in attributes}
+    if match is None or match[1].casefold() not in names:
+        expected = " or ".join(f'{name} eq "…"' for name in attributes)
+        raise ScimError(400, f"unsupported filter; expected {expected}", "invalidFilter")
+    return names[match[1].casefold()], re.sub(r"\\(.)", r"\1", match[2])
+
+
+def operations(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    """The operations of a PATCH: `add`, `replace` or `remove`, a path, and a value.
+
+    An operation without a path has an object of attributes: each becomes an operation of its own.
+
+    Raises:
+        ScimError: not a valid PATCH.
+    """
+    found: list[tuple[str, str, Any]] = []
+    listed = body.get("Operations")
+    if not isinstance(listed, list) or len(listed) > _MAX_OPERATIONS:
+        raise ScimError(400, f"expected Operations, at most {_MAX_OPERATIONS}", "invalidSyntax")
+    for operation in listed:
+        if not isinstance(operation, dict):
+            raise ScimError(400, "expected objects in Operations", "invalidSyntax")
+        kind, path = str(operation.get("op", "")).lower(), operation.get("path")
+        value = operation.get("value")
+        if kind not in ("add", "replace", "remove"):
+            raise ScimError(
+                400, f"invalid op {kind[:20]!r}; expected add, replace or remove", "invalidSyntax"
+            )
+        if path is not None:
+            found.append((kind, str(path), value))
+        elif isinstance(value, dict):
+            found += [(kind, name, part) for name, part in value.items()]
+        else:
+            raise ScimError(400, "an operation without a path needs an object as value", "noTarget")
+    return found
+
+
+def member_of_path(path: str) -> str | None:
+    """The user id in a path such as `members[value eq "23"]`."""
+    match = _MEMBER.fullmatch(path.strip())
+    return None if match is None else match[1]
+
+
+def as_boolean(value: object) -> bool:
+    """A boolean; Entra sends it as the text `True` or `False`.
+
+    Raises:
+        ScimError: neither.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    raise ScimError(400, "invalid active; expected true or false", "invalidValue")

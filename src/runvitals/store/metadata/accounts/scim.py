@@ -1,0 +1,111 @@
+"""Users and groups that an identity provider provisions: what it calls them, and its secret."""
+
+from __future__ import annotations
+
+import hmac
+import json
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, insert, select
+
+from runvitals.store.errors import NameTaken
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
+from runvitals.store.metadata.accounts.tables import organisation_setting, scim_resource
+from runvitals.store.metadata.database import Database, put_rows
+
+_SECRET = "scim_secret_digest"
+
+
+@dataclass(frozen=True, slots=True)
+class ScimNames:
+    """What the identity provider calls a user or group. `user_name`: of users only."""
+
+    entity_id: int
+    user_name: str | None
+    external_id: str | None
+
+
+_COLUMNS = [scim_resource.c[name] for name in ScimNames.__dataclass_fields__]
+
+
+class ScimTable:
+    """The table of provisioned users and groups."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def new_secret(self, by: Actor, now_ms: int) -> str:
+        """A new secret for the identity provider; the one before stops working. It is shown once."""
+        secret, digest = new_secret()
+        value = json.dumps(digest.hex())
+
+        def work(connection: Connection) -> None:
+            put_rows(connection, organisation_setting, [{"name": _SECRET, "value": value, "set_ms": now_ms}])
+            record(connection, now_ms, by, "scim.secret_create")
+
+        self._database.write(work)
+        return secret
+
+    def remove_secret(self, by: Actor, now_ms: int) -> None:
+        """End provisioning: the secret stops working."""
+
+        def work(connection: Connection) -> None:
+            mine = delete(organisation_setting).where(organisation_setting.c.name == _SECRET)
+            if connection.execute(mine).rowcount:
+                record(connection, now_ms, by, "scim.secret_delete")
+
+        self._database.write(work)
+
+    def enabled(self) -> bool:
+        """Whether there is a secret."""
+        return self._digest() is not None
+
+    def check(self, secret: str) -> bool:
+        """Whether this is the secret."""
+        digest = self._digest()
+        return digest is not None and hmac.compare_digest(digest, digest_of(secret).hex())
+
+    def names(self, entity_id: int) -> ScimNames | None:
+        """What the provider calls a user or group; None if it does not know it."""
+        with self._database.read() as connection:
+            row = connection.execute(select(*_COLUMNS).where(scim_resource.c.entity_id == entity_id)).first()
+        return None if row is None else ScimNames(**row._asdict())
+
+    def by_user_name(self, user_name: str) -> int | None:
+        """The entity id of the user whom the provider calls so; None if there is none."""
+        mine = select(scim_resource.c.entity_id).where(scim_resource.c.user_name_key == user_name.casefold())
+        with self._database.read() as connection:
+            return connection.execute(mine).scalar()
+
+    def put(self, entity_id: int, user_name: str | None, external_id: str | None) -> None:
+        """Note what the provider calls a user or group.
+
+        Raises:
+            NameTaken: it calls another user so.
+        """
+        key = None if user_name is None else user_name.casefold()
+
+        def work(connection: Connection) -> None:
+            if key is not None:
+                other = select(scim_resource.c.entity_id).where(
+                    scim_resource.c.user_name_key == key, scim_resource.c.entity_id != entity_id
+                )
+                if connection.execute(other).first() is not None:
+                    raise NameTaken(f"another user has the userName {user_name!r}")
+            connection.execute(delete(scim_resource).where(scim_resource.c.entity_id == entity_id))
+            values = {"entity_id": entity_id, "user_name": user_name, "user_name_key": key}
+            connection.execute(insert(scim_resource).values(**values, external_id=external_id))
+
+        self._database.write(work)
+
+    def forget(self, entity_id: int) -> None:
+        """Forget what the provider called a user or group that is deleted."""
+        mine = delete(scim_resource).where(scim_resource.c.entity_id == entity_id)
+        self._database.write(lambda connection: connection.execute(mine))
+
+    def _digest(self) -> str | None:
+        mine = select(organisation_setting.c.value).where(organisation_setting.c.name == _SECRET)
+        with self._database.read() as connection:
+            value = connection.execute(mine).scalar()
+        return None if value is None else str(json.loads(value))
