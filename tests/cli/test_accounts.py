@@ -12,6 +12,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
+from runvitals.store.metadata.accounts.audit import CLI
 
 Command = Callable[..., str]
 
@@ -136,3 +137,15 @@ def test_users_and_teams_are_suspended_and_deleted(command: Command) -> None:
     assert as_json(command("team", "list", "--json"))[0]["deleted_ms"] is not None
     command("team", "restore", "vision")
     assert as_json(command("team", "list", "--json"))[0]["deleted_ms"] is None
+
+
+def test_a_lost_second_factor_is_removed(command: Command, where: str) -> None:
+    user_id = as_json(command("user", "create", "ada", "--json"))["id"]
+    assert "ada has no second factor" in command("user", "remove-second-factor", "ada", status=1)
+    with open_metadata_store(where) as metadata_store:
+        metadata_store.accounts.credentials.begin_second_factor(user_id, b"sealed", 1)
+        metadata_store.accounts.credentials.confirm_second_factor(user_id, 1, [b"digest"], CLI, 1)
+    command("user", "remove-second-factor", "ada")
+    with open_metadata_store(where) as metadata_store:
+        assert metadata_store.accounts.credentials.second_factor(user_id) is None
+        assert metadata_store.accounts.credentials.recovery_codes_left(user_id) == 0

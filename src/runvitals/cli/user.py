@@ -34,6 +34,7 @@ def add(subparsers: Any) -> None:
     for name, text in (
         ("password", "set a user's password, read from the terminal or stdin"),
         ("reset-link", "print a link with which a user sets a new password within an hour"),
+        ("remove-second-factor", "let a user who lost phone and recovery codes sign in by password alone"),
         ("suspend", "end a user's sessions and stop their keys, until `resume`"),
         ("resume", "let a suspended user in again"),
     ):
@@ -99,6 +100,16 @@ def _reset_link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor
     return {"path": f"/-/reset#{secret}"}
 
 
+def _remove_second_factor(
+    accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int
+) -> object:
+    user = accounts.users.by_name(arguments.name)
+    if accounts.credentials.second_factor(user.id) is None:
+        raise LookupError(f"{user.name} has no second factor")
+    accounts.credentials.remove_second_factor(user.id, by, now_ms)
+    return None
+
+
 def _set_state(state: str) -> Any:
     def work(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
         user = accounts.users.by_name(arguments.name)
@@ -132,6 +143,7 @@ _ACTIONS = {
     "set": _set,
     "password": _password,
     "reset-link": _reset_link,
+    "remove-second-factor": _remove_second_factor,
     "suspend": _set_state("suspended"),
     "resume": _set_state("active"),
     "delete": _delete,

@@ -18,6 +18,7 @@ from tests.server.api.accounts.people import (
     SAME_ORIGIN,
     CountingHasher,
     People,
+    serving_people,
     token_in,
 )
 from tests.server.serving import serving
@@ -244,3 +245,11 @@ def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
         assert accounts.settings.all()["name"] == "The Lab"
         assert httpx.get(f"{served.url}/api/v1/account").status_code == 401
         assert httpx.post(setup, json=body, headers=SAME_ORIGIN).status_code == 409
+
+
+def test_stolen_passwords_are_not_accepted(tmp_path: Path) -> None:
+    with serving_people(tmp_path, is_stolen=lambda password: password == OTHER_PASSWORD) as people:
+        change = people.browser("rita").put(
+            "/account/password", json={"old": PASSWORD, "new": OTHER_PASSWORD}
+        )
+        assert (change.status_code, "stolen" in change.json()["fields"]["new"]) == (422, True)

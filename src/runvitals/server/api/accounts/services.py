@@ -24,7 +24,7 @@ from runvitals.store.metadata import MetadataStore
 
 T = TypeVar("T")
 _HASHING_THREADS: Final = MAX_HASHING + MAX_WAITING + 10
-"""More than may hash or wait for it, so that who is too many is told at once."""
+"""More than may hash or wait for it, so that further sign-ins are rejected at once."""
 
 
 class AccountServices:

@@ -14,10 +14,12 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.profile import shown_fields
 from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.metadata.accounts.profiles import ProfileRow
 from runvitals.user_content.markdown import html_of, mentioned
 
+MIN_CHARACTERS = 2
 MAX_FOUND = 10
 _MAX_MENTIONS = 100
 
@@ -26,14 +28,17 @@ router = APIRouter()
 
 @router.get("/users", dependencies=[needs(f"{FILTERED}user:read")])
 def search(
-    query: Annotated[str, Query(min_length=2, max_length=64, description="How a name begins.")],
+    query: Annotated[str, Query(min_length=MIN_CHARACTERS, max_length=64, description="How a name begins.")],
     access: TheAccess,
     owner: TheOwner,
 ) -> Any:
     """Users by the beginning of their name or display name, those first with whom the requester shares a
     team. E-mail addresses are neither searched nor shown."""
     access.require(owner.requester, Action.USER_READ, Account(owner.id), "users")
-    found = access.accounts.users.search(query.strip(), owner.id, MAX_FOUND)
+    text = query.strip()
+    if len(text) < MIN_CHARACTERS:
+        raise InvalidFields({"query": f"expected at least {MIN_CHARACTERS} characters"})
+    found = access.accounts.users.search(text, owner.id, MAX_FOUND)
     rows = [{"name": user.name, "display_name": user.display_name} for user in found]
     return {"users": rows, "total": len(rows), "next": None}
 
