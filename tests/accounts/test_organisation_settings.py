@@ -24,6 +24,10 @@ def test_every_default_is_valid() -> None:
         ("session_days", None, "expected an integer"),
         ("signup_domains", "example.org", "expected a list of domains"),
         ("signup_domains", ["no domain"], "invalid domain"),
+        ("outside_images", True, "expected one of proxy, off"),
+        ("outbound_allow", "10.0.0.0/8", "expected a list"),
+        ("outbound_allow", ["127.0.0.0/8"], "invalid outbound_allow"),
+        ("outbound_allow", [10], "expected a list"),
         ("colour", "red", "unknown setting 'colour'; expected one of admin_team_access"),
     ],
 )

@@ -43,7 +43,7 @@ class Site:
         return socket.create_connection(("127.0.0.1", self.port), PATIENCE_S)
 
     def fetcher(self, policy: OutboundPolicy | None = None) -> Fetcher:
-        return Fetcher(policy or OutboundPolicy(), self.resolve, self.connect, self.tls)
+        return Fetcher(lambda: policy or OutboundPolicy(), self.resolve, self.connect, self.tls)
 
 
 class serving:

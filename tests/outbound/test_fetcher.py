@@ -164,9 +164,7 @@ def test_a_resolver_that_hangs_does_not_hold_the_caller(site: Site) -> None:
 
     try:
         with pytest.raises(FetchFailed, match="unknown"):
-            Fetcher(OutboundPolicy(), hang, site.connect).get(
-                "https://site.example/", FetchLimits(total_s=0.2)
-            )
+            Fetcher(OutboundPolicy, hang, site.connect).get("https://site.example/", FetchLimits(total_s=0.2))
     finally:
         released.set()
 
@@ -176,7 +174,7 @@ def test_the_name_is_checked_in_the_certificate(site: Site) -> None:
     with pytest.raises(FetchFailed, match="certificate"):
         site.fetcher().get("https://wrong.example/")
     with pytest.raises(FetchFailed, match="certificate"):
-        Fetcher(OutboundPolicy(), site.resolve, site.connect, ssl.create_default_context()).get(
+        Fetcher(OutboundPolicy, site.resolve, site.connect, ssl.create_default_context()).get(
             "https://site.example/"
         )
 
@@ -184,5 +182,5 @@ def test_the_name_is_checked_in_the_certificate(site: Site) -> None:
 def test_an_endpoint_that_is_allowed_is_reached_by_its_address(site: Site) -> None:
     site.answers["/"] = (200, {}, b"own")
     policy = outbound_policy([f"127.0.0.1:{site.port}"])
-    fetcher = Fetcher(policy, tls=site.tls)  # with the real resolver and connector
+    fetcher = Fetcher(lambda: policy, tls=site.tls)  # with the real resolver and connector
     assert fetcher.get(f"https://127.0.0.1:{site.port}/").body == b"own"

@@ -75,6 +75,7 @@ class Directory:
         self._now_ms = now_ms
         self._monotonic = monotonic
         self.accounts_exist = False
+        self._account_of: Callable[[str], int | None] | None = None
         self._cache = DecisionCache(self._accounts.generation, monotonic)
 
     def rights_changed(self) -> None:
@@ -111,6 +112,10 @@ class Directory:
         """The same from the cache, without reading the database: `Missing.MISSING` if it is not there."""
         found: Identity | Missing | None = self._cache.known(self._key_of(credential))
         return found
+
+    def accept_tokens(self, account_of: Callable[[str], int | None]) -> None:
+        """Accept tokens of other services as keys. `account_of`: the service account that shows a token."""
+        self._account_of = account_of
 
     def session_life(self) -> SessionLife:
         """How long sessions last, by the organisation's settings."""
@@ -245,7 +250,7 @@ class Directory:
         now_ms = self._now_ms()
         key = self._accounts.keys.check(secret, now_ms)
         if key is None:
-            return self._of_token(secret, now_ms)
+            return self._of_token(secret, now_ms) or self._of_other_service(secret)
         limits = _limits(key)
         if key.user_id is not None:
             return self._of_user(key.user_id, limits, key.public_id)
@@ -270,6 +275,10 @@ class Directory:
         if legacy is None or self._metadata_store.tokens.check(secret, now_ms) is None:
             return None
         return self._of_service(legacy.id, KeyLimits(KeyScope.WRITE), None)
+
+    def _of_other_service(self, token: str) -> Identity | None:
+        account_id = None if self._account_of is None else self._account_of(token)
+        return None if account_id is None else self._of_service(account_id, KeyLimits(KeyScope.WRITE), None)
 
     def _of_user(
         self,

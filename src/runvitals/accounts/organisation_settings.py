@@ -8,17 +8,21 @@ from typing import Any, Final
 
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.model.account_names import address_key, domain_key
+from runvitals.outbound.policy import outbound_policy
+
+_MAX_NETWORKS: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRule:
-    """A setting: one of `choices`, an integer within `limits`, a text up to `longest`, or else a list of
-    domains."""
+    """A setting: one of `choices`, an integer within `limits`, a text up to `longest`, a list of networks, or
+    else a list of domains."""
 
     default: Any
     choices: tuple[Any, ...] = ()
     limits: tuple[int, int] | None = None
     longest: int | None = None
+    networks: bool = False
     optional: bool = False
 
 
@@ -64,6 +68,8 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "invitation_days": SettingRule(7, limits=(1, 30)),
     "trash_days": SettingRule(30, limits=(1, 365)),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
+    "outside_images": SettingRule("proxy", ("proxy", "off")),
+    "outbound_allow": SettingRule([], networks=True),
 }
 
 
@@ -88,6 +94,8 @@ SECURITY_SETTINGS: Final = frozenset(
         "session_idle_days",
         "sudo_minutes",
         "audit_days",
+        "outbound_allow",
+        "providers",
     )
 )
 """Settings of whose changes all administrators get a mail."""
@@ -163,6 +171,8 @@ def _checked(name: str, value: Any) -> Any:
         return value
     if rule.longest is not None:
         return _text(name, value, rule.longest)
+    if rule.networks:
+        return _networks(name, value)
     return _domains(name, value)
 
 
@@ -172,6 +182,14 @@ def _text(name: str, value: Any, longest: int) -> str:
     if name == "mail_from" and value:
         address_key(value)
     return value.strip()
+
+
+def _networks(name: str, value: Any) -> list[str]:
+    valid = isinstance(value, list) and len(value) <= _MAX_NETWORKS
+    if not valid or not all(isinstance(network, str) for network in value):
+        raise ValueError(f"invalid {name}; expected a list of at most {_MAX_NETWORKS} networks")
+    outbound_policy(value)
+    return list(value)
 
 
 def _domains(name: str, value: Any) -> list[str]:

@@ -4,7 +4,7 @@ A URL that a user gives makes the server send a request. Without a check, it wou
 service or a neighbour's database for whoever asks. `Fetcher` resolves names itself, checks every address, and
 connects to the address that was checked:
 
-    >>> fetcher = Fetcher(OutboundPolicy())
+    >>> fetcher = Fetcher(OutboundPolicy)
     >>> fetcher.get("https://img.shields.io/badge/build-passing-green").status
     200
 """

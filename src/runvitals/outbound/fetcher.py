@@ -78,6 +78,7 @@ class Fetcher:
     """Sends requests. Thread-safe. Proxies of the environment are not used, and no cookies are kept.
 
     Args:
+        policy: what is allowed at the moment.
         resolve: the addresses of a host name.
         connect: a connection to an address.
         tls: checks certificates; by default by the system's authorities.
@@ -85,7 +86,7 @@ class Fetcher:
 
     def __init__(
         self,
-        policy: OutboundPolicy,
+        policy: Callable[[], OutboundPolicy],
         resolve: Resolve = _resolve,
         connect: Connect = _connect,
         tls: ssl.SSLContext | None = None,
@@ -143,8 +144,9 @@ class Fetcher:
             raise Blocked("invalid URL") from None
         if not host or "@" in parts.netloc or "%" in host:
             raise Blocked("invalid URL; expected https://host/path without a user")
+        policy = self._policy()
         if parts.scheme == "http":
-            if host not in self._policy.http_hosts:
+            if host not in policy.http_hosts:
                 raise Blocked("the URL is not encrypted; expected https://")
         elif parts.scheme != "https":
             raise Blocked("invalid URL; expected https://")
@@ -152,7 +154,7 @@ class Fetcher:
         if port is None:
             port = 443 if is_https else 80
         if is_https or port != 80:
-            self._policy.check_port(port)
+            policy.check_port(port)
         path = urllib.parse.urlunsplit(("", "", parts.path or "/", parts.query, ""))
         return _Target(url, is_https, host, port, path)
 
@@ -190,8 +192,9 @@ class Fetcher:
             raise FetchFailed(f"the address of {target.host} is unknown: {error}") from error
         if not addresses:
             raise FetchFailed(f"{target.host} has no address")
+        policy = self._policy()
         for address in addresses:  # one bad address is enough: which one is used is not ours to choose
-            self._policy.check(address, target.port)
+            policy.check(address, target.port)
         return addresses
 
     def _connected(self, target: _Target, addresses: Sequence[str], until_s: float) -> socket.socket:

@@ -10,10 +10,11 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Request
 
+from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.outbound.fetcher import Fetcher
-from runvitals.outbound.policy import OutboundPolicy
+from runvitals.outbound.policy import OutboundPolicy, outbound_policy
 from runvitals.server.workers import Workers
 from runvitals.single_sign_on.discovery import Discovery
 from runvitals.single_sign_on.service_tokens import ServiceTokens
@@ -33,7 +34,7 @@ class OutsideServices:
     Args:
         clock: the time now, ms UTC.
         monotonic: seconds that only grow.
-        fetcher: sends the requests; None: to public addresses only.
+        fetcher: sends the requests; None: to public addresses and those of the setting `outbound_allow`.
 
     Attributes:
         images: fetches and keeps images, until the server ends.
@@ -50,7 +51,7 @@ class OutsideServices:
         monotonic: Callable[[], float],
         fetcher: Fetcher | None = None,
     ) -> None:
-        fetcher = fetcher or Fetcher(OutboundPolicy())
+        fetcher = fetcher or Fetcher(self.policy)
         self.box = box
         self.fetcher = fetcher
         self.workers = Workers(_THREADS, _DEADLINE_S)
@@ -67,9 +68,13 @@ class OutsideServices:
         """The settings that differ from their defaults."""
         return self._settings.all()
 
+    def policy(self) -> OutboundPolicy:
+        """Which private networks requests may go to, by the settings."""
+        return outbound_policy(with_defaults(self.settings())["outbound_allow"])
+
     def image_links(self) -> ImageLinks:
         """Makes the addresses of images in texts."""
-        return ImageLinks(self._image_key, enabled=self.settings().get("outside_images") != "off")
+        return ImageLinks(self._image_key, with_defaults(self.settings())["outside_images"] == "proxy")
 
     def server_url(self) -> str:
         """The address of this server as users know it.

@@ -80,7 +80,8 @@ class SharedServer:
         passwords: hashes passwords; None: as `Passwords()`.
         is_stolen: whether a password is in a list of stolen ones, which are not accepted.
         monotonic: seconds that only grow, for limits on guessing and the cache of rights.
-        fetcher: sends requests to providers and for images; None: to public addresses only.
+        fetcher: sends requests to providers and for images; None: to public addresses, and those of the
+            setting `outbound_allow`.
 
     Attributes:
         api: the application behind the authentication.
@@ -156,6 +157,7 @@ class SharedServer:
             metadata_store, self.api.state.account_services.box, clock, monotonic, fetcher
         )
         self.api.state.outside_services = self._outside
+        directory.accept_tokens(self._outside.service_tokens.account)
         self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
         self._rights.start()
         self.threads.append(self._rights)

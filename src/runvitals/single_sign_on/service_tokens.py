@@ -54,6 +54,8 @@ class ServiceTokens:
 
         A disabled issuer or account is noticed within five seconds, as with keys.
         """
+        if not looks_like_token(token):
+            return None
         digest = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
         now_ms = self._clock()
         with self._lock:

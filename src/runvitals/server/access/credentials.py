@@ -16,8 +16,9 @@ SECURE_COOKIE: Final = "__Host-runvitals"
 """Over TLS: browsers take a cookie of this name only from this host, by TLS and for all paths."""
 PLAIN_COOKIE: Final = "runvitals_session"
 """Over HTTP without TLS, for a server on the same machine or in a trusted network."""
-MAX_SECRET: Final = 256
-"""The longest secret that is looked up; ours have about fifty characters."""
+MAX_SECRET: Final = 16 * 1024
+"""The longest secret that is looked up: keys have about fifty characters, tokens of other services thousands.
+"""
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]], secure: bool) -> Credential | None:

@@ -10,11 +10,13 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.outbound.fetcher import Fetcher
+from runvitals.outbound.policy import Blocked
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.outbound.site import Site
 from tests.outbound.site import serving as serving_site
 from tests.server.api.accounts.people import COOKIE, PASSWORD, Browser, People, serving_people
-from tests.single_sign_on.provider import CLIENT, SECRET, Idp
+from tests.single_sign_on.provider import CLIENT, SECRET, Idp, sign
 
 LAB: dict[str, Any] = {
     "id": "lab",
@@ -211,3 +213,29 @@ def test_what_changes_how_one_signs_in_needs_the_password(people: People) -> Non
         _delete(rita, "/account/logins/1"),
     ):
         assert response.status_code == 428
+
+
+def test_a_program_shows_the_token_of_another_service_instead_of_a_key(people: People, idp: Idp) -> None:
+    accounts = people.accounts
+    team = accounts.teams.create("vision", CLI, people.now_ms)
+    robot = accounts.service_accounts.create("ci", team.id, CLI, people.now_ms)
+    issuer = accounts.jwt_issuers.create("CI", idp.issuer, "runs", CLI, people.now_ms)
+    accounts.jwt_issuers.assign(robot.id, issuer.id, "repo:lab/vision", CLI, people.now_ms)
+    now_s = people.now_ms / 1000
+    claims = {"iss": idp.issuer, "aud": "runs", "sub": "repo:lab/vision", "iat": now_s, "exp": now_s + 600}
+    program = people.program(sign(claims | {"padding": "x" * 2000}, idp.header))
+    assert program.get("/teams/vision").json()["name"] == "vision"
+    assert program.patch("/teams/vision", json={"description": "x"}).status_code == 403
+    for wrong in ({"aud": "others"}, {"sub": "repo:lab/speech"}, {"exp": now_s - 100}):
+        stranger = people.program(sign(claims | wrong, idp.header))
+        assert stranger.get("/teams/vision").status_code == 401
+    assert people.program(sign(claims, {"alg": "none"})).get("/teams/vision").status_code == 401
+
+
+def test_a_provider_in_a_private_network_must_be_allowed(people: People) -> None:
+    services = people.served.app.api.state.outside_services
+    fetcher = Fetcher(services.policy)
+    with pytest.raises(Blocked):
+        fetcher.check("https://idp.example:8081")
+    people.set(outbound_allow=["10.1.2.3:8081"])
+    fetcher.check("https://idp.example:8081")
