@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated, Protocol
 
 from fastapi import Depends, HTTPException, Path, Query, Request
@@ -155,9 +156,20 @@ def readable_runs(request: Request) -> ReadableRuns | None:
 TheReadableRuns = Annotated[ReadableRuns | None, Depends(readable_runs)]
 
 
-def requested_filter(
+def requested_place(
     readable: TheReadableRuns,
     project: Annotated[str | None, Query(description="Only of this project.")] = None,
+    entity: Annotated[
+        str | None, Query(description="Only of projects of this team or user.", max_length=64)
+    ] = None,
+    author: Annotated[str | None, Query(description="Only runs of this user.", max_length=64)] = None,
+) -> Filter:
+    """The runs that the requester may read of a project, entity or author."""
+    return Filter(project, readable=readable, entity=entity, author=author)
+
+
+def requested_filter(
+    place: Annotated[Filter, Depends(requested_place)],
     state: Annotated[list[State] | None, Query(description="Only in these states.")] = None,
     tag: Annotated[
         list[str] | None, Query(description="Only with all of these tags.", max_length=100)
@@ -184,10 +196,6 @@ def requested_filter(
             max_length=600,
         ),
     ] = None,
-    entity: Annotated[
-        str | None, Query(description="Only of projects of this team or user.", max_length=64)
-    ] = None,
-    author: Annotated[str | None, Query(description="Only runs of this user.", max_length=64)] = None,
     deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
 ) -> Filter:
     """Which runs are requested.
@@ -199,17 +207,14 @@ def requested_filter(
         predicates = tuple(Predicate.parse(expression) for expression in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
-    return Filter(
-        project,
-        tuple(state or ()),
-        tuple(tag or ()),
-        text,
-        predicates,
-        deleted,
-        device,
-        readable,
-        entity,
-        author,
+    return replace(
+        place,
+        states=tuple(state or ()),
+        tags=tuple(tag or ()),
+        text=text,
+        where=predicates,
+        device=device,
+        deleted=deleted,
     )
 
 
