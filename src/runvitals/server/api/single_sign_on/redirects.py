@@ -50,7 +50,7 @@ class Start(BaseModel):
     invitation: str | None = Field(None, max_length=200)
 
 
-class Confirmation(BaseModel):
+class SignOnConfirmation(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     secret: str = Field(max_length=200)
@@ -128,7 +128,7 @@ async def callback(
 
 @router.post("/auth/link", dependencies=[needs(PUBLIC)])
 async def confirm_link(
-    body: Confirmation,
+    body: SignOnConfirmation,
     request: Request,
     response: Response,
     requester: TheRequester,
