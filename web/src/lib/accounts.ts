@@ -77,7 +77,7 @@ export interface EntityPage {
   intro: string;
   intro_html?: string;
   teams?: { name: string; display_name: string }[];
-  members?: { name: string; display_name: string; role: string }[];
+  members?: { name: string; display_name: string; role: string; picture?: string | null }[];
   projects: ProjectLink[];
   may: string[];
 }

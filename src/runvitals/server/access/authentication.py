@@ -30,7 +30,14 @@ from runvitals.server.ingest.errors import HttpRejection
 
 CHECKS_KEY: Final = "runvitals.checks"
 """Where the ASGI scope has the checks of rights that the route made: they are made again while it lasts."""
-SETUP_PATHS: Final = ("/-/setup", "/api/v1/auth/setup", "/api/v1/auth/methods", "/api/v1/about", "/assets/")
+SETUP_PATHS: Final = (
+    "/-/setup",
+    "/api/v1/auth/setup",
+    "/api/v1/auth/methods",
+    "/api/v1/about",
+    "/assets/",
+    "/favicon.svg",
+)
 """What a server that has printed a link for the first administrator answers to whoever has none: the page of
 that link, and the call that checks its token."""
 SIGN_IN_PATH: Final = "/-/login"
