@@ -78,11 +78,14 @@ class AccessControl:
         """Those of some actions that the requester may do on a resource: the `may` of a response."""
         return sorted(action.value for action in actions if self.may(requester, action, resource))
 
-    def require(self, requester: Requester, action: Action, resource: Resource, what: str) -> None:
+    def require(
+        self, requester: Requester, action: Action, resource: Resource, what: str, *, changes: bool = True
+    ) -> None:
         """Raise unless the requester may do an action on a resource.
 
         Args:
             what: the resource as the request named it: `run 'abc'`.
+            changes: whether the request changes something, for which some actions need the password.
 
         Raises:
             HTTPException: 401 if signing in may help; 404 if the requester may not know of the resource; 403
@@ -95,7 +98,7 @@ class AccessControl:
             if isinstance(requester.principal, Anonymous):
                 raise unauthenticated()
             raise HTTPException(403, f"you may not {action.value} on {what}")
-        if action in NEEDS_SUDO and isinstance(requester.principal, User):
+        if changes and action in NEEDS_SUDO and isinstance(requester.principal, User):
             self._require_sudo(requester)
 
     def hide(self, requester: Requester, what: str) -> NoReturn:
@@ -239,7 +242,7 @@ class AccessControl:
         resource, what = self._resources.find(principal, action, request.path_params, request.query_params)
         if resource is None:
             self.hide(requester, what)
-        self.require(requester, action, resource, what)
+        self.require(requester, action, resource, what, changes=request.method != "GET")
         # The route works on the very run that was decided on: names are unique within an entity only.
         if isinstance(resource, ProjectItem):
             request.state.run_number = resource.id

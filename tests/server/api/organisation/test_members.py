@@ -165,6 +165,7 @@ def test_settings(vision: AccountsServer) -> None:
     assert sorted(wrong["fields"]) == ["fly", "signup", "trash_days"]
     vision.ask("ada", "PUT", "organisation/settings", 403, json={"trash_days": 7})
     with vision.client("olga", sudo=False) as olga:
+        assert olga.get("organisation/settings").status_code == 200
         assert olga.put("organisation/settings", json={"trash_days": 8}).status_code == 428
     assert vision.actions()[-1] == "org.settings"
 
