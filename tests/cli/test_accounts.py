@@ -149,3 +149,28 @@ def test_a_lost_second_factor_is_removed(command: Command, where: str) -> None:
     with open_metadata_store(where) as metadata_store:
         assert metadata_store.accounts.credentials.second_factor(user_id) is None
         assert metadata_store.accounts.credentials.recovery_codes_left(user_id) == 0
+
+
+def test_custom_roles(command: Command) -> None:
+    command("role", "create", "Labeller", "--base", "viewer", "--add", "run:update")
+    changed = as_json(command("role", "set", "labeller", "--add", "report:create", "--json"))
+    assert (changed["name"], changed["actions"]) == ("Labeller", ["report:create"])
+    assert "Labeller" in command("role", "list")
+    assert "cannot add 'fly'" in command("role", "create", "x", "--base", "member", "--add", "fly", status=1)
+    assert as_json(command("role", "delete", "Labeller", "--json")) == {"users": 0}
+
+
+def test_settings_and_the_audit_log(command: Command) -> None:
+    command("organisation", "set", "signup=open", "trash_days=7", "allow_public_links=false")
+    settings = as_json(command("organisation", "settings", "--json"))
+    assert (settings["signup"], settings["trash_days"], settings["allow_public_links"]) == ("open", 7, False)
+    for words, message in (
+        (("organisation", "set", "trash_days=0"), "expected an integer from 1 to 365"),
+        (("organisation", "set", "trash_days"), "expected NAME=VALUE"),
+        (("organisation", "release-name", "nobody"), "nobody has, or had, the name"),
+    ):
+        assert message in command(*words, status=1)
+    command("user", "create", "ada", "--admin")
+    events = as_json(command("organisation", "audit", "--what", "user.*", "--json"))
+    assert [(event["action"], event["actor_name"]) for event in events] == [("user.create", "cli")]
+    assert "org.settings" in command("organisation", "audit", "--actor", "cli")

@@ -44,6 +44,8 @@ COMMANDS = (
     "team",
     "key",
     "invite",
+    "role",
+    "organisation",
     "store",
 )
 

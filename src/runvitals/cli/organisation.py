@@ -1,0 +1,78 @@
+"""`runvitals organisation`: settings, names and the audit log of a server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+
+if TYPE_CHECKING:
+    from runvitals.store.metadata.accounts.account_store import AccountStore
+    from runvitals.store.metadata.accounts.audit import Actor
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "organisation",
+        help="show and change the settings of a server, and read its audit log",
+        description=DESCRIPTION,
+    )
+    actions = add_actions(parser)
+    actions.add_parser("settings", help="list the settings")
+    change = actions.add_parser("set", help="change settings")
+    change.add_argument(
+        "settings", metavar="NAME=VALUE", nargs="+", help="such as signup=open or trash_days=7; JSON values"
+    )
+    audit = actions.add_parser("audit", help="list the newest events of the audit log")
+    audit.add_argument("--what", metavar="ACTION", help="team.invite, or team.* for all of teams")
+    audit.add_argument("--actor", metavar="NAME", help="only what this user or service account did")
+    audit.add_argument("--entity", metavar="NAME", help="only of this team or user")
+    audit.add_argument("--limit", type=int, default=50, help="at most 1000; default: 50")
+    release = actions.add_parser("release-name", help="let the name of a removed user or team be given again")
+    release.add_argument("name", metavar="NAME")
+    finish(actions)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+
+
+def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    from runvitals.accounts.organisation_settings import with_defaults
+
+    return with_defaults(accounts.settings.all())
+
+
+def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    from runvitals.accounts.organisation_settings import checked_settings
+
+    changes = dict(_change(text) for text in arguments.settings)
+    accounts.settings.put(checked_settings(changes), by, now_ms)
+    return None
+
+
+def _change(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise ValueError(f"invalid setting {text!r}; expected NAME=VALUE")
+    try:
+        return name, json.loads(value)
+    except ValueError:
+        return name, value
+
+
+def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    from runvitals.store.metadata.accounts.audit import AuditFilter
+
+    wanted = AuditFilter(action=arguments.what, actor=arguments.actor, entity=arguments.entity)
+    return accounts.audit.page(wanted, arguments.limit)
+
+
+def _release_name(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    accounts.release_name(arguments.name, by, now_ms)
+    return None
+
+
+_ACTIONS = {"settings": _settings, "set": _set, "audit": _audit, "release-name": _release_name}
