@@ -108,6 +108,11 @@ def application(
     app.add_middleware(BoundedResponses, memory=app.state.response_memory)
     app.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=4)
     app.add_middleware(BufferedBodies)
+    _add_error_handlers(app)
+    return app
+
+
+def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(UnknownRun, _unknown)
@@ -120,7 +125,6 @@ def application(
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _io_error)
     app.add_exception_handler(MetadataStoreUnavailable, _metadata_store_unavailable)
-    return app
 
 
 _MAX_ECHOED_CHARACTERS = 200

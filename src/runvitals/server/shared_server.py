@@ -5,29 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+from starlette.types import Receive, Scope, Send
 
-from runvitals.accounts.decision_cache import CHECK_S
-from runvitals.accounts.directory import Directory
 from runvitals.accounts.passwords import Passwords
 from runvitals.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.mail.mailer import Mailer
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.server import page
-from runvitals.server.access.authentication import Authentication
-from runvitals.server.access.authenticator import Authenticator
-from runvitals.server.access.control import AccessControl
-from runvitals.server.access.ingest_access import AccountIngestAccess
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
-from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
-from runvitals.server.access.token_required import TokenRequired
+from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
@@ -129,14 +120,17 @@ class SharedServer:
         )
         self.threads: list[SupervisedThread] = [*self._recorder.threads, self._metadata_check]
         self._metadata_check.start()
-        directory = Directory(metadata_store, clock, monotonic)
-        self.access = AccessControl(metadata_store, directory, clock, token_required)
-        self.access.rights_changed()
-        authenticator = Authenticator(directory)
-        ingest_access = AccountIngestAccess(
-            metadata_store, directory, authenticator.known_key, lambda: directory.accounts_exist, clock
+        access = ServerAccess(
+            metadata_store,
+            clock,
+            monotonic,
+            token_required=token_required,
+            first_team=first_team,
+            offers_setup=offers_setup,
+            trusted_proxies=trusted_proxies,
         )
-        self._ingest = IngestEndpoint(self._recorder, limits, self.tally, ingest_access)
+        self.access = access.control
+        self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)
         self.api = self._with_health(
             application(
                 StoredLibrary(store, metadata_store, clock, self._recorder.version),
@@ -149,34 +143,17 @@ class SharedServer:
         self.response_memory: ResponseMemory = self.api.state.response_memory
         self.closing = self.api.state.closing
         self.api.state.access = self.access
-        self._mailer = self._add_accounts(
-            secret_box or temporary_secret_box(), passwords or Passwords(), is_stolen, monotonic
-        )
-        self._first_team = first_team
-        self._outside = OutsideServices(
-            metadata_store, self.api.state.account_services.box, clock, monotonic, fetcher
-        )
+        box = secret_box or temporary_secret_box()
+        self._mailer = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
+        self._outside = OutsideServices(metadata_store, box, clock, monotonic, fetcher)
         self.api.state.outside_services = self._outside
-        directory.accept_tokens(self._outside.service_tokens.account)
-        self._rights = SupervisedThread("rights", self._check_rights, every_s=CHECK_S, longest_pause_s=5.0)
+        self.access.directory.accept_tokens(self._outside.service_tokens.account)
+        self._rights = access.thread
         self._rights.start()
         self.threads.append(self._rights)
-
-        def authenticated(app: ASGIApp, browsers: bool) -> Authentication:
-            tokens = TokenRequired(app, metadata_store.tokens, clock) if token_required else None
-            return Authentication(app, authenticator, tokens, browsers, offers_setup)
-
-        ingest = authenticated(self._ingest, browsers=False)
-
-        def admits(headers: Headers) -> bool:
-            if directory.accounts_exist:
-                return ingest_access.known(headers) is not None  # quicker than looking up the key twice
-            return ingest.admits(headers)
-
+        self._ingest_entry, admits = access.for_ingest(self._ingest)
         self.fast_path = IngestFastPath(self._ingest, admits)
-        self._ingest_entry = _behind_proxies(ingest, trusted_proxies)
-        page_and_api = SecurityHeaders(SameOrigin(authenticated(self.api, browsers=True)))
-        self._api_entry = _behind_proxies(page_and_api, trusted_proxies)
+        self._api_entry = access.for_browsers(self.api)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Ingest bypasses the framework and the headers for browsers: they would cost more than the work
@@ -221,15 +198,6 @@ class SharedServer:
         self.threads.append(mailer.thread)
         return mailer
 
-    def _check_rights(self) -> bool:
-        """Notice what other processes changed, so that requests need not read the database for it."""
-        existed = self.access.directory.accounts_exist
-        self.access.rights_changed()
-        # Not in the turn that notices the first administrator: the setup page names a team of its own.
-        if existed and self.access.accounts.adopt_earlier_projects(self._first_team, self.access.clock()):
-            self.access.rights_changed()
-        return not self._rights.closing.is_set()
-
     def _check_metadata_store(self) -> bool:
         """Have the supervised thread log that the database file was deleted, even without requests."""
         problem = self._metadata_store.problem()
@@ -267,13 +235,6 @@ class SharedServer:
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
         text = self.tally.exposition(stats, self.housekeeping, threads)
         return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
-
-
-def _behind_proxies(app: ASGIApp, trusted: Sequence[str]) -> ASGIApp:
-    """Middleware that takes scheme and client from the headers of trusted proxies."""
-    behind: Any = ProxyHeadersMiddleware(app, list(trusted))  # type: ignore[arg-type] # uvicorn's own types
-    checked: ASGIApp = behind
-    return checked
 
 
 async def _healthy(request: Request) -> Response:

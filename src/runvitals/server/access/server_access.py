@@ -1,0 +1,107 @@
+"""Everything about access of a shared server: who makes a request, what it may do, and what changes that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
+
+from runvitals.accounts.decision_cache import CHECK_S
+from runvitals.accounts.directory import Directory
+from runvitals.server.access.authentication import Authentication
+from runvitals.server.access.authenticator import Authenticator
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.ingest_access import AccountIngestAccess
+from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
+from runvitals.server.access.token_required import TokenRequired
+from runvitals.server.http.connection import Headers
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.supervised_thread import SupervisedThread
+
+_LONGEST_PAUSE_S = 5.0
+
+
+class ServerAccess:
+    """Access to a server, from what it requires of requests to the thread that notices changes of rights.
+
+    Args:
+        monotonic: seconds that only grow.
+        token_required, first_team, offers_setup, trusted_proxies: as those of `SharedServer`.
+
+    Attributes:
+        control: decides for the routes: `app.state.access`.
+        ingest: decides for envelopes.
+        thread: notices what other processes changed; the caller starts and closes it.
+    """
+
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        clock: Callable[[], int],
+        monotonic: Callable[[], float],
+        *,
+        token_required: bool,
+        first_team: str,
+        offers_setup: bool,
+        trusted_proxies: Sequence[str],
+    ) -> None:
+        self._metadata_store = metadata_store
+        self._clock = clock
+        self._token_required = token_required
+        self._first_team = first_team
+        self._offers_setup = offers_setup
+        self._trusted_proxies = trusted_proxies
+        self._directory = Directory(metadata_store, clock, monotonic)
+        self._authenticator = Authenticator(self._directory, monotonic)
+        self.control = AccessControl(metadata_store, self._directory, clock, token_required)
+        self.control.rights_changed()
+        self.ingest = AccountIngestAccess(
+            metadata_store,
+            self._directory,
+            self._authenticator.known_key,
+            lambda: self._directory.accounts_exist,
+            clock,
+        )
+        self.thread = SupervisedThread(
+            "rights", self._check, every_s=CHECK_S, longest_pause_s=_LONGEST_PAUSE_S
+        )
+
+    def for_ingest(self, app: ASGIApp) -> tuple[ASGIApp, Callable[[Headers], bool]]:
+        """Ingest with authentication, and whether a request is known to pass it without a look-up."""
+        guarded = self._authenticated(app, browsers=False)
+
+        def admits(headers: Headers) -> bool:
+            if self._directory.accounts_exist:
+                return self.ingest.known(headers) is not None  # quicker than looking up the key twice
+            return guarded.admits(headers)
+
+        return self._behind_proxies(guarded), admits
+
+    def for_browsers(self, app: ASGIApp) -> ASGIApp:
+        """The page and the API with authentication."""
+        return self._behind_proxies(SecurityHeaders(SameOrigin(self._authenticated(app, browsers=True))))
+
+    def _authenticated(self, app: ASGIApp, browsers: bool) -> Authentication:
+        tokens = (
+            TokenRequired(app, self._metadata_store.tokens, self._clock) if self._token_required else None
+        )
+        return Authentication(app, self._authenticator, tokens, browsers, self._offers_setup)
+
+    def _behind_proxies(self, app: Any) -> ASGIApp:
+        """Take scheme and client from the headers of trusted proxies."""
+        behind: Any = ProxyHeadersMiddleware(
+            app, list(self._trusted_proxies)
+        )  # uvicorn has ASGI types of its own
+        checked: ASGIApp = behind
+        return checked
+
+    def _check(self) -> bool:
+        """Notice what other processes changed, so that requests need not read the database for it."""
+        existed = self._directory.accounts_exist
+        self.control.rights_changed()
+        # Not in the turn that notices the first administrator: the setup page names a team of its own.
+        if existed and self.control.accounts.adopt_earlier_projects(self._first_team, self._clock()):
+            self.control.rights_changed()
+        return not self.thread.closing.is_set()
