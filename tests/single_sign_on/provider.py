@@ -74,7 +74,7 @@ class Idp:
         assert asked["code_challenge_method"] == "S256"
         code = secrets.token_hex(8)
         self.codes[code] = asked
-        return {"code": code, "state": asked["state"], "iss": self.issuer} | changes
+        return {"code": code, "state": asked["state"], "iss": self.issuer, "session_state": "x"} | changes
 
     def id_token(self, nonce: str) -> str:
         claims = {

@@ -134,7 +134,7 @@ def test_a_subject_belongs_to_one_account(accounts: AccountStore, robot: int) ->
         accounts.jwt_issuers.delete(issuer.id, CLI, T0)
     accounts.jwt_issuers.assign(robot, issuer.id, "another", CLI, T0)
     accounts.jwt_issuers.assign(other.id, issuer.id, SUBJECT, CLI, T0)
-    assert {row.service_account_id: row.subject for row in accounts.jwt_issuers.identities()} == {
+    assert {row.service_account_id: row.subject for row in accounts.jwt_issuers.identities(issuer.id)} == {
         robot: "another",
         other.id: SUBJECT,
     }

@@ -95,7 +95,6 @@ SECURITY_SETTINGS: Final = frozenset(
         "sudo_minutes",
         "audit_days",
         "outbound_allow",
-        "providers",
     )
 )
 """Settings of whose changes all administrators get a mail."""

@@ -184,10 +184,6 @@ class Mailer:
                 sent += self._attempt(connection, settings, mail)
         return sent
 
-    def purge(self, now_ms: int) -> int:
-        """Forget mails that ended long ago; returns how many."""
-        return self._queue.purge(now_ms - KEPT_MS)
-
     def _turn(self) -> bool:
         self._new.wait(_POLL_S)
         self._new.clear()

@@ -29,7 +29,6 @@ def remove_expired(accounts: AccountStore, now_ms: int) -> None:
     accounts.logins.purge(now_ms)
     accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
     accounts.one_time_tokens.purge(now_ms)
-    accounts.logins.purge(now_ms)
     accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
     audit_days = with_defaults(accounts.settings.all())["audit_days"]
     accounts.audit.purge(now_ms - audit_days * _DAY_MS)

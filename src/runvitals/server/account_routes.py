@@ -22,7 +22,7 @@ _TEXTS: Final = {
     422: "A value is wrong; `fields` says which, and what is allowed.",
     428: "The password must be confirmed first.",
     429: "Too many requests; `Retry-After` says how long to wait.",
-    502: "A provider cannot be used at the moment.",
+    502: "A provider or the mail server cannot be used at the moment.",
     503: "The server cannot do this at the moment.",
 }
 _RESPONSES: Final[dict[int | str, dict[str, Any]]] = {

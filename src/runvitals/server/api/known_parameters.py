@@ -4,6 +4,8 @@ the answer would be about other runs than the client means.
 
 from __future__ import annotations
 
+import re
+
 from fastapi import Request
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
@@ -11,6 +13,8 @@ from fastapi.routing import APIRoute
 from runvitals.server.errors import InvalidFields
 
 _MAX_SHOWN_CHARACTERS = 100
+_CALLBACK = re.compile(r"/api/v1/auth/[^/]+/callback")
+"""Providers of sign-ins add what they like, such as `session_state`, when they send browsers back."""
 
 
 async def check_known_parameters(request: Request) -> None:
@@ -18,8 +22,9 @@ async def check_known_parameters(request: Request) -> None:
     Raises:
         InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
     """
-    if not request.query_params or not request.url.path.startswith("/api/"):
-        return  # other routes have callers with parameters of their own, such as providers of a sign-in
+    path = request.url.path
+    if not request.query_params or not path.startswith("/api/") or _CALLBACK.fullmatch(path):
+        return  # other routes have callers with parameters of their own
     route = request.scope["route"]
     assert isinstance(route, APIRoute)
     known = _query_parameters(route.dependant)

@@ -218,9 +218,14 @@ def test_what_changes_how_one_signs_in_needs_the_password(people: People) -> Non
 def test_a_program_shows_the_token_of_another_service_instead_of_a_key(people: People, idp: Idp) -> None:
     accounts = people.accounts
     team = accounts.teams.create("vision", CLI, people.now_ms)
-    robot = accounts.service_accounts.create("ci", team.id, CLI, people.now_ms)
+    accounts.service_accounts.create("ci", team.id, CLI, people.now_ms)
     issuer = accounts.jwt_issuers.create("CI", idp.issuer, "runs", CLI, people.now_ms)
-    accounts.jwt_issuers.assign(robot.id, issuer.id, "repo:lab/vision", CLI, people.now_ms)
+    rita, path = people.browser("rita"), f"/organisation/issuers/{issuer.id}/subjects"
+    subject = {"subject": "repo:lab/vision", "service_account": "ci", "team": "vision"}
+    assert rita.put(path, json=subject | {"team": None}).status_code == 404
+    assert rita.put(path, json=subject).status_code == 200
+    listed = [{"subject": "repo:lab/vision", "service_account": "ci"}]
+    assert rita.get(path).json()["subjects"] == listed
     now_s = people.now_ms / 1000
     claims = {"iss": idp.issuer, "aud": "runs", "sub": "repo:lab/vision", "iat": now_s, "exp": now_s + 600}
     program = people.program(sign(claims | {"padding": "x" * 2000}, idp.header))
@@ -239,3 +244,26 @@ def test_a_provider_in_a_private_network_must_be_allowed(people: People) -> None
         fetcher.check("https://idp.example:8081")
     people.set(outbound_allow=["10.1.2.3:8081"])
     fetcher.check("https://idp.example:8081")
+
+
+def test_who_links_a_login_gets_a_mail(people: People, idp: Idp, monkeypatch: pytest.MonkeyPatch) -> None:
+    people.add("grace")
+    with people.mail:
+        monkeypatch.setenv("RUNVITALS_SMTP_URL", people.mail.url)
+        monkeypatch.setenv("RUNVITALS_MAIL_FROM", "runs@lab.example")
+        _configure(people)
+        assert people.mail_to("rita@lab.example", 1)["subject"] == "Settings of the organisation were changed"
+        rita, grace = people.browser("rita"), people.browser("grace")
+        begun = grace.post("/account/logins", json={"provider": "lab"})
+        _return(grace, idp, begun.json()["url"])
+        fresh = people.browser()
+        _return(fresh, idp, fresh.get("/auth/lab/start").headers["location"])
+        people.mail.wait_for(4)  # and one to rita, about her second browser
+        told = {mail["subject"] for mail in people.mail.received if mail["to"] == "grace@lab.example"}
+        assert {"You can now sign in with lab", "New sign-in to your account"} <= told
+        already = len(people.mail.received)
+        assert rita.post("/organisation/mail/test", json={"address": "x@lab.example"}).status_code == 200
+        people.mail_to("x@lab.example", already + 1)
+        assert rita.post("/organisation/mail/test", json={"address": "x"}).status_code == 422
+    failed = rita.post("/organisation/mail/test", json={"address": "x@lab.example"})
+    assert (failed.status_code, "cannot be used" in failed.json()["error"]) == (502, True)

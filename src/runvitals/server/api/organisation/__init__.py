@@ -8,6 +8,7 @@ from runvitals.server.api.organisation import (
     audit,
     invitations,
     keys,
+    mail,
     members,
     names,
     roles,
@@ -17,5 +18,5 @@ from runvitals.server.api.organisation import (
 )
 
 router = APIRouter(prefix="/api/v1")
-for resource in (settings, members, invitations, teams, roles, keys, names, audit, scim_secret):
+for resource in (settings, mail, members, invitations, teams, roles, keys, names, audit, scim_secret):
     router.include_router(resource.router)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.outbound.policy import Blocked
@@ -19,6 +19,8 @@ from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
 
 router = APIRouter()
 
+IssuerId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
 
 class NewIssuer(BaseModel):
     model_config = ConfigDict(extra="forbid")
@@ -26,6 +28,14 @@ class NewIssuer(BaseModel):
     name: str = Field(min_length=1, max_length=64)
     url: str = Field(min_length=1, max_length=500)
     audience: str = Field(min_length=1, max_length=500)
+
+
+class IssuerSubject(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    subject: str = Field(min_length=1, max_length=500, description="As the issuer's tokens have it.")
+    service_account: str = Field(max_length=64)
+    team: str | None = Field(None, max_length=64, description="Of the service account; null: none.")
 
 
 class IssuerChanges(BaseModel):
@@ -64,7 +74,7 @@ async def add_issuer(
 
 
 @router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
-def change_issuer(issuer: int, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
+def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
     """Enable or disable an issuer."""
     try:
         access.accounts.jwt_issuers.set_enabled(issuer, body.enabled, requester.actor, access.clock())
@@ -75,7 +85,7 @@ def change_issuer(issuer: int, body: IssuerChanges, access: TheAccess, requester
 
 
 @router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
-def remove_issuer(issuer: int, access: TheAccess, requester: TheRequester) -> None:
+def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) -> None:
     """Remove an issuer that no service account uses."""
     try:
         access.accounts.jwt_issuers.delete(issuer, requester.actor, access.clock())
@@ -83,6 +93,36 @@ def remove_issuer(issuer: int, access: TheAccess, requester: TheRequester) -> No
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
+
+
+@router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
+def subjects(issuer: IssuerId, access: TheAccess) -> Any:
+    """Which subject of an issuer acts as which service account."""
+    accounts = access.accounts
+    rows = [
+        {
+            "subject": identity.subject,
+            "service_account": accounts.service_accounts.get(identity.service_account_id).name,
+        }
+        for identity in accounts.jwt_issuers.identities(issuer)
+    ]
+    return {"subjects": rows, "total": len(rows), "next": None}
+
+
+@router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])
+def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester) -> Any:
+    """Let whoever shows a token with this subject act as a service account, instead of the one before."""
+    accounts = access.accounts
+    try:
+        team_id = None if body.team is None else accounts.teams.by_name(body.team).id
+        account = accounts.service_accounts.by_name(body.service_account, team_id)
+        accounts.jwt_issuers.assign(account.id, issuer, body.subject, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    access.rights_changed()
+    return {"subject": body.subject, "service_account": account.name}
 
 
 def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:

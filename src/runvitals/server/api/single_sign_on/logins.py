@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,12 +12,14 @@ from runvitals.mail import messages
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
-from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.single_sign_on.redirects import begin
+from runvitals.server.api.teams.notices import TheNotices
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.errors import UnknownAccount
 
 router = APIRouter()
+
+LoginId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class LinkStart(BaseModel):
@@ -55,7 +57,7 @@ async def link(
 
 
 @router.delete("/account/logins/{login}", status_code=204, dependencies=[needs("account:security")])
-def unlink(login: int, access: TheAccess, services: TheServices, owner: SignedInOwner) -> None:
+def unlink(login: LoginId, access: TheAccess, notices: TheNotices, owner: SignedInOwner) -> None:
     """Unlink a login, unless it is the last way to sign in."""
     accounts, now_ms = access.accounts, access.clock()
     label = next((row.provider for row in accounts.logins.of_user(owner.id) if row.id == login), "")
@@ -65,6 +67,4 @@ def unlink(login: int, access: TheAccess, services: TheServices, owner: SignedIn
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
-    for email in accounts.emails.of_user(owner.id):
-        if email.is_primary and email.verified_ms is not None:
-            services.mailer.send(messages.login_unlinked(owner.name, label), email.address, now_ms)
+    notices.to_user(owner.id, messages.login_unlinked(owner.name, label))

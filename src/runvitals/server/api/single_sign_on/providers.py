@@ -7,10 +7,12 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.mail import messages
 from runvitals.outbound.policy import Blocked
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.teams.notices import TheNotices
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.single_sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
@@ -39,7 +41,11 @@ def providers(outside: TheOutsideServices) -> Any:
 
 @router.put("/organisation/providers", dependencies=[needs("org:settings")])
 def put_providers(
-    body: Providers, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+    body: Providers,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    notices: TheNotices,
 ) -> Any:
     """Set the providers. A provider whose secret is left out keeps the one that it has."""
     before = outside.settings().get(SETTING, [])
@@ -56,5 +62,6 @@ def put_providers(
         {SETTING: stored}, requester.actor, access.clock(), secret=frozenset((SETTING,))
     )
     access.rights_changed()
+    notices.to_organisation_administrators(messages.settings_changed(requester.name, [SETTING]))
     rows = shown_providers(stored)
     return {"providers": rows, "total": len(rows), "next": None}

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.sign_in import Attempt, SignInRefused
+from runvitals.mail import messages
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -22,6 +23,7 @@ from runvitals.server.api.accounts.session_cookies import (
     start_session,
 )
 from runvitals.server.api.accounts.sign_in import refusal
+from runvitals.server.api.teams.notices import Notices, TheNotices
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
 from runvitals.single_sign_on.sign_on import (
@@ -43,7 +45,7 @@ _STARTS: Final = "provider"
 router = APIRouter()
 
 
-class Start(BaseModel):
+class ProviderStart(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     next: str = Field("/", max_length=2000)
@@ -81,7 +83,7 @@ async def start(
 @router.post("/auth/{provider}/start", dependencies=[needs(PUBLIC)])
 async def start_with_invitation(
     provider: str,
-    body: Start,
+    body: ProviderStart,
     request: Request,
     requester: TheRequester,
     services: TheServices,
@@ -102,6 +104,7 @@ async def callback(
     access: TheAccess,
     services: TheServices,
     outside: TheOutsideServices,
+    notices: TheNotices,
 ) -> Response:
     """Where a provider sends the browser back to."""
     parameters = dict(request.query_params)
@@ -116,7 +119,7 @@ async def callback(
             ip=requester.ip,
             agent=requester.agent,
         )
-        return _answer(request, outcome, access, services, requester)
+        return _answer(request, outcome, access, services, requester, notices)
 
     try:
         response = await outside.workers.run(finish)
@@ -135,6 +138,7 @@ async def confirm_link(
     access: TheAccess,
     services: TheServices,
     outside: TheOutsideServices,
+    notices: TheNotices,
 ) -> Any:
     """Link a login to the account that has its address, by the password of that account; signs in."""
 
@@ -154,6 +158,7 @@ async def confirm_link(
         linked = outside.sign_on.confirm(body.secret, ip=requester.ip, agent=requester.agent)
         start_session(request, response, access, requester, user, linked.login.provider)
         remember_browser(request, response, services.box, user.id)
+        notices.to_user(user.id, messages.login_linked(user.name, linked.login.provider))
         return account_json(access, user.id)
 
     try:
@@ -213,16 +218,23 @@ def _answer(
     access: AccessControl,
     services: AccountServices,
     requester: Requester,
+    notices: Notices,
 ) -> Response:
     if isinstance(outcome, SignedIn):
         access.rights_changed()
         response = RedirectResponse(outcome.next_path, 302)
         user = access.accounts.users.get(outcome.user_id)
         start_session(request, response, access, requester, user, outcome.provider)
-        remember_browser(request, response, services.box, user.id)
+        known = remember_browser(request, response, services.box, user.id)
+        if not known and not outcome.created:
+            now_ms = access.clock()
+            told = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
+            notices.to_user(user.id, told)
         return response
     if isinstance(outcome, Linked):
         access.rights_changed()
+        user = access.accounts.users.get(outcome.login.user_id)
+        notices.to_user(user.id, messages.login_linked(user.name, outcome.login.provider))
         return RedirectResponse(outcome.next_path, 302)
     return _to_page(outcome)
 

@@ -148,11 +148,16 @@ class JwtIssuerTable:
 
         self._database.write(work)
 
-    def identities(self) -> list[ExternalIdentity]:
-        """Who service accounts are at issuers."""
+    def identities(self, issuer_id: int) -> list[ExternalIdentity]:
+        """Who living service accounts are at an issuer."""
         columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
+        living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None))
+        mine = select(*columns).join(
+            service_account, service_account.c.id == external_identity.c.service_account_id
+        )
         with self._database.read() as connection:
-            return [ExternalIdentity(**row._asdict()) for row in connection.execute(select(*columns))]
+            rows = connection.execute(mine.where(*living).order_by(external_identity.c.subject))
+            return [ExternalIdentity(**row._asdict()) for row in rows]
 
     def service_account(self, issuer_id: int, subject: str) -> int | None:
         """The id of the living service account with a subject at an issuer; None if there is none."""
