@@ -104,12 +104,17 @@ def confirm_password(page: Browser) -> None:
     click(page, "dialog button", "Confirm")
 
 
+@pytest.mark.parametrize("token_required", [False, True])
 def test_the_first_administrator_sets_up_the_server(
     browser: Browser,  # noqa: F811
     static: str,  # noqa: F811
     tmp_path: Path,
+    token_required: bool,
 ) -> None:
-    with serving(tmp_path, static=static, offers_setup=True) as served, at(browser, served.url):
+    with (
+        serving(tmp_path, static=static, offers_setup=True, token_required=token_required) as served,
+        at(browser, served.url),
+    ):
         accounts = served.metadata_store.accounts
         secret = accounts.one_time_tokens.create("setup", served.app.access.clock())
         browser.open(f"/-/setup#{secret}")
@@ -461,3 +466,32 @@ def check(page: Browser, path: str, checks: str) -> None:
         "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
     assert (path, found) == (path, [])
+
+
+def test_a_machine_gets_a_key_by_a_code(page: Browser, people: People) -> None:
+    machine = people.browser()
+    asked = machine.post("/auth/device", json={"name": "node7"}).json()
+    page.open(asked["path"])
+    fill(page, "E-mail address or username", "rita")
+    fill(page, "Password", PASSWORD)
+    click(page, "main button", "Sign in")
+    fill(page, "Code that runvitals login shows", "WRONG234")
+    click(page, "main button", "Continue")
+    page.wait("document.querySelector('main [role=alert]')")
+    fill(page, "Code that runvitals login shows", asked["user_code"])
+    click(page, "main button", "Continue")
+    shown(page, "node7 at")
+    click(page, "main button", "Allow")
+    shown(page, "node7 gets a key.")
+    fetched = machine.post("/auth/device/token", json={"device_code": asked["device_code"]})
+    assert (fetched.status_code, fetched.json()["user"]) == (201, "rita")
+
+
+def test_a_user_without_a_verified_address_can_only_verify_it(page: Browser, people: People) -> None:
+    people.add("bob", verified=False)
+    signed_in(page, "bob")
+    for path in ("/", "/-/settings/keys", "/rita"):
+        page.open(path)
+        shown(page, "bob@lab.example (unverified)")
+    click(page, "main button", "Sign out")
+    shown(page, "Forgot your password?")
