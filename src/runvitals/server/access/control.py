@@ -125,7 +125,7 @@ class AccessControl:
         principal = requester.principal
         if isinstance(principal, Operator):
             return
-        run, what = self._resources.find(
+        run, what, _ = self._resources.find(
             principal, Action.RUN_MOVE, request.path_params, request.query_params
         )
         if run is None or not isinstance(run, ProjectItem):
@@ -151,7 +151,7 @@ class AccessControl:
         principal = requester.principal
         if isinstance(principal, Operator):
             raise HTTPException(422, "author: this server has no accounts")
-        run, what = self._resources.find(
+        run, what, _ = self._resources.find(
             principal, Action.RUN_SET_AUTHOR, request.path_params, request.query_params
         )
         if run is None or not isinstance(run, ProjectItem):
@@ -239,12 +239,16 @@ class AccessControl:
         else:
             action = Action(permission)
         principal = requester.principal
-        resource, what = self._resources.find(principal, action, request.path_params, request.query_params)
+        resource, what, run_id = self._resources.find(
+            principal, action, request.path_params, request.query_params
+        )
         if resource is None:
             self.hide(requester, what)
         self.require(requester, action, resource, what, changes=request.method != "GET")
         # The route works on the very run that was decided on: names are unique within an entity only.
-        if isinstance(resource, ProjectItem):
+        if run_id is not None:
+            request.state.run_number = run_id
+        elif isinstance(resource, ProjectItem):
             request.state.run_number = resource.id
         elif isinstance(resource, Project):
             request.state.project_number = resource.id

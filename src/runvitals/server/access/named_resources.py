@@ -12,7 +12,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.matrix import ORGANISATION_MATRIX
 from runvitals.accounts.principals import Principal, User
-from runvitals.accounts.resources import Account, Organisation, Project, Resource
+from runvitals.accounts.resources import Account, Organisation, Project, ProjectItem, Resource
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
@@ -22,10 +22,12 @@ _ACCOUNT_KINDS: Final = ("account", "user")
 
 
 class Named(NamedTuple):
-    """The resource that a request names. `resource` None: there is none. `what`: as the request named it."""
+    """The resource that a request names. `resource` None: there is none. `what`: as the request named it.
+    `run_id`: of the run that the path names, where the resource is its project."""
 
     resource: Resource | None
     what: str
+    run_id: int | None = None
 
 
 class NamedResources:
@@ -49,7 +51,12 @@ class NamedResources:
         if action.kind in _ACCOUNT_KINDS:
             return self._account(principal, action, path)
         if "run" in path:
-            return self._run(principal, path["run"], query.get("entity"))
+            run = self._run(principal, path["run"], query.get("entity"))
+            if action.kind != "project" or not isinstance(run.resource, ProjectItem):
+                return run
+            if not self._directory.may(principal, Action.RUN_READ, run.resource):
+                return Named(None, run.what)
+            return Named(run.resource.project, run.what, run.resource.id)
         if "project" in path:
             return self._project(principal, action, path["project"], path.get("entity"))
         for name in ("team", "entity"):

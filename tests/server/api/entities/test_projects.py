@@ -164,9 +164,8 @@ def test_links_for_visitors(digits: AccountsServer) -> None:
 
 
 def test_whose_a_run_is_and_where(digits: AccountsServer) -> None:
-    digits.ask("bob", "PUT", "runs/run-ada/author", 403, json={"author": "bob"})
-    digits.ask("ada", "PUT", "runs/run-ada/author", 422, json={"author": "mallory"})
-    digits.ask("ada", "PUT", "runs/run-ada/author", json={"author": "bob"})
+    digits.ask("bob", "PATCH", "runs/run-ada", 403, json={"author": "bob"})
+    digits.ask("ada", "PATCH", "runs/run-ada", json={"author": "bob"})
     assert digits.ask("bob", "GET", "runs/run-ada")["author"]["name"] == "bob"
     digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("bob").id)
     add_run(digits, "voice", "words", "bob", team="speech")

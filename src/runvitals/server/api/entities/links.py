@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from runvitals.accounts.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -58,21 +57,21 @@ def revoke_project_link(
     _revoke(access, requester, rows, link)
 
 
-@router.get(f"{RUN_PATH}/links", dependencies=[needs("run:read")])
+@router.get(f"{RUN_PATH}/links", dependencies=[needs("project:share")])
 def run_links(
     run: str, number: RunNumber, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
     """The valid links to a run."""
-    rows = access.accounts.guest_links.all(access.clock(), run_id=_shareable(access, requester, run, number))
+    rows = access.accounts.guest_links.all(access.clock(), run_id=_known(run, number))
     return page_of("links", rows, lambda row: row.id, page, _link_json)
 
 
-@router.post(f"{RUN_PATH}/links", status_code=201, dependencies=[needs("run:read")])
+@router.post(f"{RUN_PATH}/links", status_code=201, dependencies=[needs("project:share")])
 def create_run_link(
     run: str, number: RunNumber, new: NewLink, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Make a link that lets anyone read a run. It is shown once."""
-    run_id = _shareable(access, requester, run, number)
+    run_id = _known(run, number)
     with checking("expires_ms"):
         secret, row = access.accounts.guest_links.create(
             requester.actor, access.clock(), run_id=run_id, expires_ms=new.expires_ms
@@ -80,22 +79,19 @@ def create_run_link(
     return _new(secret, row)
 
 
-@router.delete(f"{RUN_PATH}/links/{{link}}", status_code=204, dependencies=[needs("run:read")])
+@router.delete(f"{RUN_PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
 def revoke_run_link(
     run: str, number: RunNumber, link: LinkId, access: TheAccess, requester: TheRequester
 ) -> None:
     """Revoke a link."""
-    run_id = _shareable(access, requester, run, number)
+    run_id = _known(run, number)
     _revoke(access, requester, access.accounts.guest_links.all(access.clock(), run_id=run_id), link)
 
 
-def _shareable(access: AccessControl, requester: Requester, uid: str, number: int | None) -> int:
-    """The id of a run of a project that the requester may share."""
-    rows = {} if number is None else access.metadata_store.runs.get([number], access.clock())
-    if number is None or number not in rows:
+def _known(uid: str, number: int | None) -> int:
+    """The id of the run of the path; `needs` has looked it up."""
+    if number is None:
         raise HTTPException(404, f"there is no run {uid!r}")
-    project = access.directory.project(rows[number].project_id)
-    access.require(requester, Action.PROJECT_SHARE, project, f"run {uid!r}")
     return number
 
 

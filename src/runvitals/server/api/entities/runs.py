@@ -1,4 +1,4 @@
-"""`/runs/{run}/author` and `/runs/{run}/move`: whose a run is, and where."""
+"""`/runs/{run}/move`: moves runs between teams. `PATCH /runs/{run}` moves them within one."""
 
 from __future__ import annotations
 
@@ -14,14 +14,6 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.entities.parameters import refresh_runs
 from runvitals.server.api.parameters import RunNumber
-from runvitals.server.errors import InvalidFields
-from runvitals.store.errors import UnknownAccount
-
-
-class Author(BaseModel):
-    model_config = ConfigDict(extra="forbid")
-
-    author: str | None = Field(max_length=64, description="A member of the team; null: nobody.")
 
 
 class ProjectOfRun(BaseModel):
@@ -32,21 +24,6 @@ class ProjectOfRun(BaseModel):
 
 
 router = APIRouter()
-
-
-@router.put("/runs/{run}/author", dependencies=[needs("run:set_author")])
-def set_author(
-    run: str, author: Author, number: RunNumber, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
-    """Say whose a run is: for administrators of its team."""
-    if number is None:
-        raise HTTPException(404, f"there is no run {run!r}")
-    try:
-        access.accounts.owned_projects.set_run_author(number, author.author, requester.actor, access.clock())
-    except UnknownAccount as error:
-        raise InvalidFields({"author": str(error)}) from None
-    access.rights_changed()
-    return {"run": run, "author": author.author}
 
 
 @router.post("/runs/{run}/move", dependencies=[needs("run:move")])

@@ -10,14 +10,13 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import UnknownProject, UnknownRun
 from runvitals.model.names import plain_text
-from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.tables import (
     custom_role,
     entity,
-    membership,
     project_member,
     project_star,
     service_account,
@@ -237,34 +236,6 @@ class OwnedProjectTable:
         mine = select(project_star.c.project_id).where(project_star.c.user_id == user_id)
         with self._database.read() as connection:
             return frozenset(connection.execute(mine).scalars())
-
-    def set_run_author(self, run_id: int, user_name: str | None, by: Actor, now_ms: int) -> None:
-        """Say whose run it is: a member of its team, or nobody's (`user_name` None).
-
-        Raises:
-            UnknownRun: there is no such run in a team.
-            UnknownAccount: the user is not in the team.
-        """
-
-        def work(connection: Connection) -> None:
-            row = _run(connection, run_id)
-            author_id = None
-            if user_name is not None:
-                author_id = connection.execute(
-                    select(membership.c.user_id)
-                    .join(user_account, user_account.c.id == membership.c.user_id)
-                    .join(entity, entity.c.id == user_account.c.entity_id)
-                    .where(membership.c.team_id == row.entity_id, entity.c.name == user_name.lower())
-                ).scalar()
-                if author_id is None:
-                    raise UnknownAccount(f"{user_name} is not a member of the team of this run")
-            connection.execute(update(run).where(run.c.id == run_id).values(author_id=author_id))
-            old, new = {"author_id": row.author_id}, {"author_id": author_id, "author": user_name}
-            where = _detail(connection, row.project_id)
-            _record(connection, now_ms, by, "run.update", where, run=row.uid, before=old, after=new)
-            rights_changed(connection)
-
-        self._database.write(work)
 
     def move_run(self, run_id: int, project_id: int, by: Actor, now_ms: int) -> None:
         """Move a run to a project of another team or user. Its author stays.
