@@ -14,6 +14,7 @@ from runvitals.store.metadata import WriterRegistration
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.writer_registration import Sender
+from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
 NOW = int(time.time() * 1000)
@@ -50,7 +51,7 @@ class ServedOrganisation:
     def ask(self, who: str | None, method: str, path: str, **how: Any) -> httpx.Response:
         """Send a request with the key of a user; without one for None."""
         headers: Mapping[str, str] = {**self.headers(who), **how.pop("headers", {})}
-        return httpx.request(method, f"{self.url}{path}", headers=headers, **how)
+        return httpx.request(method, f"{self.url}{path}", headers=headers, timeout=PATIENCE_S, **how)
 
     def sign_in(self, name: str) -> str:
         """The secret of a new session of a user."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -22,6 +23,10 @@ from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, ServedOrganisation
 from tests.server.serving import serving
 
+get = partial(httpx.get, timeout=PATIENCE_S)
+patch = partial(httpx.patch, timeout=PATIENCE_S)
+post = partial(httpx.post, timeout=PATIENCE_S)
+
 RUN = "/api/v1/runs/team-bob"
 
 
@@ -31,21 +36,21 @@ def basic(password: str, user: str = "api") -> dict[str, str]:
 
 def test_a_server_has_accounts_from_its_first_administrator_on(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        assert httpx.get(f"{served.url}/api/v1/runs").json()["runs"] == []
-        assert httpx.get(f"{served.url}/api/v1/about").json()["auth"] == "open"
-        assert httpx.get(f"{served.url}/api/v1/about", headers={"host": "evil.example"}).status_code == 403
+        assert get(f"{served.url}/api/v1/runs").json()["runs"] == []
+        assert get(f"{served.url}/api/v1/about").json()["auth"] == "open"
+        assert get(f"{served.url}/api/v1/about", headers={"host": "evil.example"}).status_code == 403
         served.metadata_store.accounts.users.create("root-1", CLI, NOW, org_role="admin")
         until_s = time.monotonic() + PATIENCE_S
-        while httpx.get(f"{served.url}/api/v1/about").json()["auth"] != "accounts":
+        while get(f"{served.url}/api/v1/about").json()["auth"] != "accounts":
             assert time.monotonic() < until_s
-        assert httpx.get(f"{served.url}/api/v1/runs").status_code == 401
-        assert httpx.get(f"{served.url}/api/v1/about", headers={"host": "runs.example"}).status_code == 200
+        assert get(f"{served.url}/api/v1/runs").status_code == 401
+        assert get(f"{served.url}/api/v1/about", headers={"host": "runs.example"}).status_code == 200
 
 
 def test_a_key_is_its_owner(served: ServedOrganisation) -> None:
     key = served.keys["bob"]
     for headers in ({"authorization": f"bearer  {key}"}, basic(key), basic(key, "anybody")):
-        assert httpx.get(served.url + RUN, headers=headers).status_code == 200, headers
+        assert get(served.url + RUN, headers=headers).status_code == 200, headers
     assert served.ask("otto", "GET", RUN).status_code == 404
     assert served.ask(None, "GET", RUN).status_code == 401
 
@@ -57,19 +62,19 @@ def test_a_key_is_its_owner(served: ServedOrganisation) -> None:
 def test_a_wrong_key_is_rejected_even_where_visitors_may_read(
     served: ServedOrganisation, authorization: str
 ) -> None:
-    answer = httpx.get(f"{served.url}/api/v1/about", headers={"authorization": authorization})
+    answer = get(f"{served.url}/api/v1/about", headers={"authorization": authorization})
     assert answer.status_code == 401
     assert answer.headers["www-authenticate"] == "Bearer"
     assert "rvt" not in answer.text
-    assert httpx.get(f"{served.url}/api/v1/about").status_code == 200
+    assert get(f"{served.url}/api/v1/about").status_code == 200
 
 
 def test_a_header_counts_before_a_cookie(served: ServedOrganisation) -> None:
     cookies = {"runvitals_session": served.sign_in("bob")}
-    assert httpx.get(served.url + RUN, cookies=cookies).status_code == 200
-    assert httpx.get(served.url + RUN, cookies=cookies, headers=served.headers("otto")).status_code == 404
+    assert get(served.url + RUN, cookies=cookies).status_code == 200
+    assert get(served.url + RUN, cookies=cookies, headers=served.headers("otto")).status_code == 404
     wrong = {"authorization": "Bearer rvt-wrong"}
-    assert httpx.get(served.url + RUN, cookies=cookies, headers=wrong).status_code == 401
+    assert get(served.url + RUN, cookies=cookies, headers=wrong).status_code == 401
 
 
 def test_the_cookie_of_tls_counts_only_behind_tls(served: ServedOrganisation) -> None:
@@ -81,17 +86,17 @@ def test_the_cookie_of_tls_counts_only_behind_tls(served: ServedOrganisation) ->
         ("__Host-runvitals", {}, 401),
         ("runvitals_token", {}, 401),
     ):
-        answer = httpx.get(served.url + RUN, headers={"cookie": f"a=b; {name}={secret}", **headers})
+        answer = get(served.url + RUN, headers={"cookie": f"a=b; {name}={secret}", **headers})
         assert answer.status_code == status, (name, headers)
 
 
 def test_an_ended_session_is_a_visitor(served: ServedOrganisation) -> None:
     cookies = {"runvitals_session": served.sign_in("carol")}
-    assert httpx.get(served.url + RUN, cookies=cookies).status_code == 200
+    assert get(served.url + RUN, cookies=cookies).status_code == 200
     served.accounts.sessions.end(served.users["carol"], CLI, NOW)
     served.rights_changed()
-    assert httpx.get(served.url + RUN, cookies=cookies).status_code == 401
-    assert httpx.get(f"{served.url}/api/v1/about", cookies=cookies).status_code == 200
+    assert get(served.url + RUN, cookies=cookies).status_code == 401
+    assert get(f"{served.url}/api/v1/about", cookies=cookies).status_code == 200
 
 
 def test_a_link_reads_its_run_and_nothing_else(served: ServedOrganisation) -> None:
@@ -133,7 +138,7 @@ def test_a_session_changes_something_only_from_our_own_pages(
         "cookie": f"runvitals_session={served.sign_in('bob')}",
         **{name: value.format(url=served.url) for name, value in headers.items()},
     }
-    answer = httpx.patch(served.url + RUN, content='{"notes": "x"}', headers=headers)
+    answer = patch(served.url + RUN, content='{"notes": "x"}', headers=headers)
     assert answer.status_code == status, answer.text
 
 
@@ -165,12 +170,12 @@ def test_a_revoked_key_ends_its_open_stream(served: ServedOrganisation) -> None:
         assert next(lines) == "retry: 1000"
         served.accounts.keys.revoke(key.id, CLI, NOW)
         assert "event: unauthorised" in list(lines)
-    assert httpx.get(served.url + RUN, headers=headers).status_code == 401
+    assert get(served.url + RUN, headers=headers).status_code == 401
 
 
 def test_an_ended_session_ends_a_waiting_request(served: ServedOrganisation) -> None:
     cookies = {"runvitals_session": served.sign_in("carol")}
-    cursor = httpx.get(f"{served.url}{RUN}/metrics", cookies=cookies).json()["cursor"]
+    cursor = get(f"{served.url}{RUN}/metrics", cookies=cookies).json()["cursor"]
     url = f"{served.url}{RUN}/metrics?wait=30&after={cursor}"
 
     async def wait() -> int:
@@ -207,14 +212,14 @@ def test_metrics_of_the_server_are_for_this_machine_and_for_keys(served: ServedO
 def test_ingest_takes_keys_only(served: ServedOrganisation) -> None:
     url = f"{served.url}/api/v1/ingest"
     for headers in ({}, {"cookie": f"runvitals_session={served.sign_in('bob')}"}):
-        answer = httpx.post(url, json={}, headers=headers)
+        answer = post(url, json={}, headers=headers)
         assert answer.status_code == 401
         assert answer.json()["error"] == "send `Authorization: Bearer KEY`"
-    assert httpx.post(url, json={}, headers=served.headers("bob")).status_code == 400
+    assert post(url, json={}, headers=served.headers("bob")).status_code == 400
 
 
 def test_the_old_sign_in_page_leads_to_the_new_one(served: ServedOrganisation) -> None:
-    answer = httpx.get(f"{served.url}/login?next=%2Fruns%2Fx")
+    answer = get(f"{served.url}/login?next=%2Fruns%2Fx")
     assert (answer.status_code, answer.headers["location"]) == (303, "/-/login?next=%2Fruns%2Fx")
 
 
@@ -255,7 +260,7 @@ def test_only_trusted_proxies_say_where_a_request_comes_from(tmp_path: Path) -> 
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         with serving(folder, routers=[router], trusted_proxies=proxies) as served:
-            answer = httpx.get(f"{served.url}/api/v1/where", headers=forwarded)
+            answer = get(f"{served.url}/api/v1/where", headers=forwarded)
             assert answer.json() == {"ip": ip, "scheme": scheme}
 
 

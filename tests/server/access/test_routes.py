@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import httpx
@@ -13,9 +14,12 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.matrix import ORGANISATION_MATRIX
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, PUBLIC
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, ServedOrganisation
 from tests.server.serving import serving
+
+get = partial(httpx.get, timeout=PATIENCE_S)
 
 PUBLIC_ROUTES = ("/healthz", "/readyz", "/api/v1/about", "/api/v1/catalogue", "/api/{rest:path}")
 """What shows nothing of anyone."""
@@ -62,10 +66,10 @@ def test_a_route_without_a_permission_answers_nobody(tmp_path: Path) -> None:
         return "a secret"
 
     with serving(tmp_path, routers=[router]) as served:
-        assert httpx.get(f"{served.url}/api/v1/forgotten").text == '"a secret"'
+        assert get(f"{served.url}/api/v1/forgotten").text == '"a secret"'
         root = served.metadata_store.accounts.users.create("rita", CLI, NOW, org_role="admin")
         key, _ = served.metadata_store.accounts.keys.create("a", CLI, NOW, user_id=root.id)
         served.app.access.rights_changed()
-        answer = httpx.get(f"{served.url}/api/v1/forgotten", headers={"authorization": f"Bearer {key}"})
+        answer = get(f"{served.url}/api/v1/forgotten", headers={"authorization": f"Bearer {key}"})
         assert answer.status_code == 500
         assert "secret" not in answer.text
