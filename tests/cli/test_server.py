@@ -86,7 +86,8 @@ def test_what_is_posted_is_there_and_survives_an_orderly_end(tmp_path: Path) -> 
         assert "<title>" in client.get("/").text
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=PATIENCE_S)
-        assert (process.returncode, err) == (0, "")
+        unexpected = [line for line in err.splitlines() if " slow request " not in line]  # on a busy machine
+        assert (process.returncode, unexpected) == (0, [])
     with serving(tmp_path / "store") as (_, client):
         assert values(client) == [0.0, 1.0, 2.0]
 
@@ -318,6 +319,17 @@ def test_without_a_token_a_link_makes_the_first_administrator(tmp_path: Path) ->
     with open_metadata_store(str(tmp_path / "store" / "catalogue.db")) as metadata_store:
         tokens = metadata_store.accounts.one_time_tokens
         assert tokens.use(secret, "setup", time.time_ns() // 1_000_000).purpose == "setup"
+
+
+def test_on_loopback_the_link_is_offered_and_nothing_needs_it(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (process, client):
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line.startswith(
+            "runvitals: for accounts, create the first administrator within 24 hours: http:"
+        )
+        assert client.get("/api/v1/runs").status_code == 200
+        assert client.get("/api/v1/about").json()["auth"] == "open"
 
 
 def test_an_unattended_server_with_runs_and_tokens_gets_accounts(tmp_path: Path) -> None:

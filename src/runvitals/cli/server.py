@@ -32,8 +32,8 @@ def add(subparsers: Any) -> None:
         help="store and show the runs of many machines",
         description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
         "From the first administrator on, every request needs an account or a key. Before that, unless it "
-        "listens on loopback, every request needs a token (`runvitals token create NAME`); without any token "
-        "the server prints a link to create the first administrator.",
+        "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "
+        "administrator, the server prints a link to create one.",
     )
     parser.add_argument(
         "--listen",
@@ -218,10 +218,9 @@ def _welcome(
     if wanted is not None:
         path = wanted.create(accounts, now_ms)
         return [] if path is None else [(f"{wanted.name} sets a password within an hour", path)]
-    if not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all()):
-        return []
     path = f"{_SETUP}#{accounts.one_time_tokens.create('setup', now_ms)}"
-    return [("create the first administrator within 24 hours", path)]
+    usable = not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all())
+    return [(f"{'for accounts, ' if usable else ''}create the first administrator within 24 hours", path)]
 
 
 def _url(listener: socket.socket) -> str:

@@ -23,7 +23,7 @@ from runvitals.server.access.authenticator import Authenticator, client_of
 from runvitals.server.access.long_request import LongRequest
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, names_own_origin
-from runvitals.server.access.token_required import OPEN_PATHS, TokenRequired
+from runvitals.server.access.token_required import OPEN_PATHS, TokenRequired, token_of
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest.errors import HttpRejection
@@ -69,7 +69,7 @@ class Authentication:
         browsers: bool = True,
         offers_setup: bool = False,
     ) -> None:
-        self._setup_paths = SETUP_PATHS if offers_setup else ()
+        self._setup_paths: tuple[str, ...] = SETUP_PATHS if offers_setup else ()
         self._app = app
         self._authenticator = authenticator
         self._tokens = tokens
@@ -88,7 +88,7 @@ class Authentication:
                 await self._with_accounts(scope, receive, send)
             elif self._tokens is None:
                 await self._open(scope, receive, send)
-            elif self._setup_paths and scope["path"].startswith(self._setup_paths):
+            elif scope["path"].startswith(self._setup_paths) and token_of(dict(scope["headers"])) is None:
                 scope[SCOPE_KEY] = Requester(Anonymous(), ip=client_of(scope))
                 await self._app(scope, receive, send)
             else:
