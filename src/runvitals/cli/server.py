@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import socket
 
     from runvitals.store.metadata import MetadataStore
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
@@ -149,10 +150,6 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.server.http import serve
         from runvitals.server.http.logs import configure
         from runvitals.server.shared_server import SharedServer
-        from runvitals.store import pairing
-        from runvitals.store.errors import MetadataStoreError
-        from runvitals.store.metadata import open_metadata_store
-        from runvitals.store.samples.sqlite_chunks import SqliteChunks
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
@@ -163,13 +160,7 @@ def run(arguments: argparse.Namespace) -> int:
             listener = stack.enter_context(serve.listen(port, host))
         except OSError as error:
             raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
-        store = stack.enter_context(SqliteChunks(folder))
-        pairing.check_metadata_store_exists(store, address)
-        try:
-            metadata_store = stack.enter_context(open_metadata_store(address))
-        except MetadataStoreError as error:
-            raise OSError(str(error)) from error
-        pairing.pair(store, metadata_store)
+        store, metadata_store = _open_stores(stack, folder, address)
         clock = Clock()
         token_required = arguments.require_token or not serve.is_loopback_address(listener)
         url = _url(listener)
@@ -193,10 +184,30 @@ def run(arguments: argparse.Namespace) -> int:
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
         print(f"runvitals: {url} stores runs in {folder}; press Ctrl-C to stop", flush=True)
-        for text, path in welcome:
-            print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
+        _print_links(url, welcome)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _print_links(url: str, welcome: list[tuple[str, str]]) -> None:
+    for text, path in welcome:
+        print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
+
+
+def _open_stores(stack: ExitStack, folder: str, address: str) -> tuple[SqliteChunks, MetadataStore]:
+    from runvitals.store import pairing
+    from runvitals.store.errors import MetadataStoreError
+    from runvitals.store.metadata import open_metadata_store
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks
+
+    store = stack.enter_context(SqliteChunks(folder))
+    pairing.check_metadata_store_exists(store, address)
+    try:
+        metadata_store = stack.enter_context(open_metadata_store(address))
+    except MetadataStoreError as error:
+        raise OSError(str(error)) from error
+    pairing.pair(store, metadata_store)
+    return store, metadata_store
 
 
 def _stolen_passwords(path: str | None) -> Callable[[str], bool] | None:
