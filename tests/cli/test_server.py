@@ -92,6 +92,16 @@ def test_what_is_posted_is_there_and_survives_an_orderly_end(tmp_path: Path) -> 
         assert values(client) == [0.0, 1.0, 2.0]
 
 
+def test_the_audit_log_is_appended_to_a_file(tmp_path: Path) -> None:
+    path, store = tmp_path / "audit.jsonl", tmp_path / "store"
+    with serving(store, "--audit-file", str(path)) as (process, _):
+        assert main(["user", "create", "ada", "--store", str(store)]) == 0
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE_S)
+        assert process.returncode == 0
+    assert [json.loads(line)["action"] for line in path.read_text().splitlines()] == ["user.create"]
+
+
 def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
     acknowledged: list[int] = []
     seq = 0

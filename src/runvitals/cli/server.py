@@ -46,6 +46,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
     add_accounts(parser)
     _add_secrets(parser)
+    _add_audit_file(parser)
     add_keeping(parser)
     parser.add_argument(
         "--keep-deleted",
@@ -104,6 +105,14 @@ def _add_secrets(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_audit_file(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--audit-file",
+        metavar="PATH",
+        help="append the audit log to a file too, as JSON lines; rotate it by renaming it",
+    )
+
+
 def add_keeping(parser: argparse.ArgumentParser) -> None:
     """Options for the retention of samples."""
     parser.add_argument(
@@ -145,6 +154,7 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
 def run(arguments: argparse.Namespace) -> int:
     try:
         from runvitals.accounts.secret_box import open_secret_box
+        from runvitals.server.audit_file import AuditFile
         from runvitals.server.clock import Clock
         from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
         from runvitals.server.http import serve
@@ -183,6 +193,11 @@ def run(arguments: argparse.Namespace) -> int:
         app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
+        if arguments.audit_file is not None:
+            audit_file = stack.enter_context(
+                AuditFile(arguments.audit_file, metadata_store.accounts.audit, clock.earliest)
+            )
+            app.threads.append(audit_file.thread)
         print(f"runvitals: {url} stores runs in {folder}; press Ctrl-C to stop", flush=True)
         _print_links(url, welcome)
         serve.serve(app, listener, arguments.log_format)
