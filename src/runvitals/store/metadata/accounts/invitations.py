@@ -154,9 +154,7 @@ class InvitationTable:
             else:
                 _resend(connection, pending, now_ms, values)
             row = _by_digest(connection, digest)
-            about = {"role": role} if team_name is not None else {"org_role": org_role}
-            action = "team.invite" if team_name is not None else "org.invite"
-            record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row), after=about)
+            _record_creation(connection, row, role, by, now_ms)
             return row
 
         return secret, self._database.write(work)
@@ -346,6 +344,13 @@ def _owner(row: InvitationRow) -> tuple[int, str] | None:
 def _whom(row: InvitationRow) -> str | None:
     """The address or user, for the audit log; None for a link."""
     return row.user or row.address
+
+
+def _record_creation(connection: Connection, row: InvitationRow, role: str, by: Actor, now_ms: int) -> None:
+    to_team = row.team_id is not None
+    action = "team.invite" if to_team else "org.invite"
+    after = {"role": role} if to_team else {"org_role": row.org_role}
+    record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row), after=after)
 
 
 def _pending(

@@ -114,9 +114,7 @@ class TeamTable:
         labels = _checked_labels({"kind": kind, "company": company, "default_visibility": default_visibility})
 
         def work(connection: Connection) -> TeamRow:
-            count = select(func.count()).select_from(team).join(entity, entity.c.id == team.c.entity_id)
-            if connection.execute(count.where(entity.c.purged_ms.is_(None))).scalar_one() >= MAX_TEAMS:
-                raise LimitReached(f"there are {MAX_TEAMS} teams, which is the most that a server has")
+            _check_count(connection)
             owner = claim_name(connection, "team", name, now_ms)
             values = {
                 "entity_id": owner[0],
@@ -133,13 +131,9 @@ class TeamTable:
             }
             connection.execute(insert(team).values(values))
             if administrator is not None:
-                first = {
-                    "team_id": owner[0],
-                    "user_id": administrator,
-                    "role": "admin",
-                    "added_by": by.user_id,
-                }
-                connection.execute(insert(membership).values(**first, created_ms=now_ms))
+                first = {"team_id": owner[0], "user_id": administrator, "role": "admin"}
+                added = {"added_by": by.user_id, "created_ms": now_ms}
+                connection.execute(insert(membership).values(**first, **added))
             record(connection, now_ms, by, "team.create", entity=owner)
             rights_changed(connection)
             return _team(connection, owner[1])
@@ -314,6 +308,12 @@ class TeamTable:
 
 
 _TEXTS = ("display_name", "description", "kind", "company", "default_visibility")
+
+
+def _check_count(connection: Connection) -> None:
+    count = select(func.count()).select_from(team).join(entity, entity.c.id == team.c.entity_id)
+    if connection.execute(count.where(entity.c.purged_ms.is_(None))).scalar_one() >= MAX_TEAMS:
+        raise LimitReached(f"there are {MAX_TEAMS} teams, which is the most that a server has")
 
 
 def _checked_labels(fields: Mapping[str, Any]) -> dict[str, Any]:
