@@ -71,10 +71,9 @@ def test_marked_process_is_found_after_its_parent_ended() -> None:
     with shell.stdin, shell.stdout:
         pid = int(shell.stdout.readline())
         shell.wait()
-        assert processes.marked("the-one") == [pid]
-        while processes.command(pid)[0] == "sh":  # forked, and about to become `cat`
+        while processes.command(pid) != ["cat"]:  # forked, and about to become `cat`
             time.sleep(0.001)
-        assert processes.command(pid) == ["cat"]
+        assert processes.marked("the-one") == [pid]
         assert processes.memory([pid]).pss > 0
 
 

@@ -52,7 +52,7 @@ from runvitals.server import create_app
 async def main(folder):
     transport = httpx.ASGITransport(create_app(folder))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1") as client:
-        for path in ("runs?sort=config.lr&where=summary.loss<1&q=otter", "projects", "runs/brave-otter-1"):
+        for path in ("runs?sort=config.lr&where=summary.loss<1&text=otter", "projects", "runs/brave-otter-1"):
             print((await client.get(f"/api/v1/{path}")).status_code)
 
 asyncio.run(main(sys.argv[1]))

@@ -24,9 +24,9 @@ window.EventSource = class extends EventTarget {{ close() {{}} }};
 window.fetch = ((real) => async (url, how) => {{
     const answer = await real(url, how);
     if (!String(url).includes({path})) return answer;
-    const found = await answer.json();
-    for (const one of found.runs ?? [found]) one[{field}] = {value};
-    return new Response(JSON.stringify(found), {{status: answer.status}});
+    const body = await answer.json();
+    for (const run of body.runs ?? [body]) run[{field}] = {value};
+    return new Response(JSON.stringify(body), {{status: answer.status, headers: answer.headers}});
 }})(window.fetch)
 """
 

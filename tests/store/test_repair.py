@@ -106,9 +106,9 @@ def seal(folder: Path) -> Path:
     return path
 
 
-def truncate(path: Path) -> None:
+def truncate(path: Path, kept: float = 0.5) -> None:
     with open(path, "r+b") as file:
-        file.truncate(os.path.getsize(path) // 2 // 4096 * 4096)
+        file.truncate(int(os.path.getsize(path) * kept) // 4096 * 4096)
 
 
 def garble(path: Path) -> None:
@@ -130,7 +130,7 @@ def test_an_intact_store_has_no_problems_and_is_not_changed_by_repair(store: Pat
 
 
 def test_a_truncated_metadata_store_is_recovered_as_far_as_readable(store: Path) -> None:
-    truncate(store / "catalogue.db")
+    truncate(store / "catalogue.db", kept=0.65)  # its first half is the empty tables
     assert any("catalogue.db: " in problem for problem in problems(store))
     run_repair(store)
     assert problems(store) == []
