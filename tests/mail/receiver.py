@@ -69,8 +69,6 @@ class Receiver:
         self.handler = Handler()
         self.port = port
         self._starttls, self._tls, self._login = starttls, tls, login
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
     @property
     def url(self) -> str:
@@ -86,6 +84,8 @@ class Receiver:
             assert self.handler.arrived.wait_for(lambda: len(self.received) >= number, PATIENCE_S)
 
     def __enter__(self) -> Receiver:
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._server = asyncio.run_coroutine_threadsafe(self._listen(), self._loop).result(PATIENCE_S)
         self.port = self._server.sockets[0].getsockname()[1]
