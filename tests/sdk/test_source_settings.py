@@ -126,3 +126,14 @@ def test_neuron_monitor_config_must_be_an_absolute_path() -> None:
     assert Settings(neuron_monitor_config=sys.executable).given == {
         "neuron_monitor_config": os.path.abspath(sys.executable)
     }
+
+
+@pytest.mark.parametrize("variable", ["RUNVITALS_ENTITY", "WANDB_ENTITY"])
+def test_the_team_of_a_run_is_recorded(variable: str) -> None:
+    reported = monitor_spec(resolve({}, {variable: "vision"}, "/"), "r", "/d", {"pid": 1}, [], RunClock())
+    assert reported["settings"]["entity"] == "vision"
+
+
+def test_without_a_team_none_is_recorded() -> None:
+    reported = monitor_spec(resolve({}, {}, "/"), "r", "/d", {"pid": 1}, [], RunClock())
+    assert "entity" not in reported["settings"]

@@ -83,6 +83,8 @@ def monitor_spec(
         "clock_ms": clock.anchor_ms,
         "settings": {
             **{name: values[name] for name in _RECORDED_SETTINGS},
+            # The relay, also one that delivers the run later, reads the team or user from the journal.
+            **({"entity": values["entity"]} if values["entity"] else {}),
             # Recorded in redacted form; the monitor gets the real values, with secrets, in `options`.
             **{name: SETTINGS[name].shown(value) for name, value in options.items()},
         },
