@@ -174,3 +174,32 @@ def test_settings_and_the_audit_log(command: Command) -> None:
     events = as_json(command("organisation", "audit", "--what", "user.*", "--json"))
     assert [(event["action"], event["actor_name"]) for event in events] == [("user.create", "cli")]
     assert "org.settings" in command("organisation", "audit", "--actor", "cli")
+
+
+def test_a_secret_for_scim(command: Command, where: str) -> None:
+    secret = command("organisation", "scim-secret").strip()
+    with open_metadata_store(where) as metadata_store:
+        assert metadata_store.accounts.scim.check(secret)
+    command("organisation", "scim-secret", "--remove")
+    with open_metadata_store(where) as metadata_store:
+        assert not metadata_store.accounts.scim.enabled()
+
+
+def test_tokens_of_a_service_act_as_a_service_account(command: Command, where: str) -> None:
+    url = "https://token.example.org"
+    command("team", "create", "vision")
+    command("team", "service-account", "vision", "ci")
+    assert "expected https" in command(
+        "organisation", "add-issuer", "GitHub", "http://x", "--audience", "a", status=1
+    )
+    command("organisation", "add-issuer", "GitHub", url, "--audience", "https://runs.example.org")
+    (issuer,) = as_json(command("organisation", "issuers", "--json"))
+    assert (issuer["url"], issuer["enabled"]) == (url, True)
+    unknown = ("organisation", "assign-subject", str(issuer["id"]), "repo:lab/train", "vision/cd")
+    assert "cd" in command(*unknown, status=1)
+    command("organisation", "assign-subject", str(issuer["id"]), "repo:lab/train", "vision/ci")
+    with open_metadata_store(where) as metadata_store:
+        accounts = metadata_store.accounts
+        account = accounts.jwt_issuers.service_account(issuer["id"], "repo:lab/train")
+        assert account is not None
+        assert accounts.service_accounts.get(account).name == "ci"

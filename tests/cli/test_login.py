@@ -81,4 +81,4 @@ def test_a_pasted_key_is_stored_and_says_who_one_is(
     people.accounts.keys.revoke(key.id, CLI, people.now_ms)
     people.rights_changed()
     assert main(["whoami"]) == 1
-    assert "has no valid key" in capsys.readouterr().err
+    assert "does not accept the key" in capsys.readouterr().err

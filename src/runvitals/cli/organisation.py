@@ -32,7 +32,27 @@ def add(subparsers: Any) -> None:
     audit.add_argument("--limit", type=int, default=50, help="at most 1000; default: 50")
     release = actions.add_parser("release-name", help="let the name of a removed user or team be given again")
     release.add_argument("name", metavar="NAME")
+    _add_outside(actions)
     finish(actions)
+
+
+def _add_outside(actions: Any) -> None:
+    """What other services need: identity providers, and those whose tokens count as keys."""
+    scim = actions.add_parser(
+        "scim-secret", help="print a new secret for provisioning by SCIM, once; the old one stops working"
+    )
+    scim.add_argument("--remove", action="store_true", help="end provisioning; users and teams stay")
+    actions.add_parser("issuers", help="list the services whose tokens programs may use as keys")
+    issuer = actions.add_parser("add-issuer", help="accept the tokens of a service, such as GitHub Actions")
+    issuer.add_argument("name", metavar="NAME")
+    issuer.add_argument("url", metavar="URL", help="exactly as the claim `iss` of its tokens")
+    issuer.add_argument("--audience", required=True, help="the claim `aud` that tokens must have")
+    assign = actions.add_parser(
+        "assign-subject", help="let tokens with a subject act as a service account of a team"
+    )
+    assign.add_argument("id", metavar="ID", type=int, help="the ID column of `issuers`")
+    assign.add_argument("subject", metavar="SUBJECT", help="the claim `sub` of the tokens")
+    assign.add_argument("service_account", metavar="TEAM/NAME")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -75,4 +95,37 @@ def _release_name(accounts: AccountStore, arguments: argparse.Namespace, by: Act
     return None
 
 
-_ACTIONS = {"settings": _settings, "set": _set, "audit": _audit, "release-name": _release_name}
+def _scim_secret(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    if arguments.remove:
+        accounts.scim.remove_secret(by, now_ms)
+        return None
+    return accounts.scim.new_secret(by, now_ms)
+
+
+def _issuers(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    return accounts.jwt_issuers.all()
+
+
+def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    if not arguments.url.startswith("https://"):
+        raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
+    return accounts.jwt_issuers.create(arguments.name, arguments.url, arguments.audience, by, now_ms)
+
+
+def _assign_subject(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+    team, _, name = arguments.service_account.partition("/")
+    account = accounts.service_accounts.by_name(name, accounts.teams.by_name(team).id)
+    accounts.jwt_issuers.assign(account.id, arguments.id, arguments.subject, by, now_ms)
+    return None
+
+
+_ACTIONS = {
+    "settings": _settings,
+    "set": _set,
+    "audit": _audit,
+    "release-name": _release_name,
+    "scim-secret": _scim_secret,
+    "issuers": _issuers,
+    "add-issuer": _add_issuer,
+    "assign-subject": _assign_subject,
+}

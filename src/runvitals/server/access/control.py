@@ -97,7 +97,9 @@ class AccessControl:
         if decision is Decision.DENIED:
             if isinstance(requester.principal, Anonymous):
                 raise unauthenticated()
-            raise HTTPException(403, f"you may not {action.value} on {what}")
+            raise HTTPException(
+                403, f"you may not do this: it needs the permission {action.value} for {what}"
+            )
         if changes and action in NEEDS_SUDO and isinstance(requester.principal, User):
             self._require_sudo(requester)
 

@@ -139,7 +139,9 @@ def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
     finally:
         client.close()
     if response.status == 401:
-        problem = "has no valid key" if secret is not None else "needs a key, and none is stored"
+        if secret is None and not environ.get(VARIABLE):
+            raise ValueError(f"{url} needs a key, and none is stored; `runvitals login {url}` stores one")
+        problem = "does not accept the key" if secret is not None else "needs a key, and none is stored"
         raise ValueError(f"{url} {problem}; {remedy(url, environ)}")
     answer = loads(response.body) if response.status == 200 else None
     if not isinstance(answer, dict):
