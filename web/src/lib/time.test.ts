@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   elapsedTicks,
   formatAgo,
+  formatDaysAgo,
   formatDuration,
   formatElapsed,
   formatElapsedTicks,
@@ -72,3 +73,9 @@ describe('ticks of a time axis', () => {
     expect(formatStepTicks(ticks)).toEqual(['0', '20k', '40k', '60k', '80k', '100k']);
   });
 });
+
+it.each([
+  [0, 'today'],
+  [14 * H, 'today'],
+  [24 * H, '1 d ago'],
+])('a day that began %s ms ago is %s', (ms, text) => expect(formatDaysAgo(ms)).toBe(text));

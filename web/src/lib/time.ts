@@ -28,6 +28,9 @@ export function formatAgo(ms: number): string {
   return `${Math.floor(ms / size)} ${unit} ago`;
 }
 
+/** The same for a day, given by the time since it began in UTC: `today`, `3 d ago`. */
+export const formatDaysAgo = (ms: number): string => (ms < D ? 'today' : formatAgo(ms));
+
 /** Local date and time, to the second: `2026-11-21 09:33:20`. */
 export function formatMoment(ms: number): string {
   const d = new Date(ms);
