@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.server.accounts_server import accounts_server
 from tests.server.client import Client
 
 
@@ -34,3 +35,18 @@ def test_every_response_has_the_security_headers(tmp_path: Path, path: str) -> N
     assert headers["x-content-type-options"] == "nosniff"
     assert headers["cross-origin-resource-policy"] == "same-origin"
     assert not [name for name in headers if name.startswith("access-control-")]
+
+
+def test_nothing_keeps_what_the_api_responds(tmp_path: Path) -> None:
+    with accounts_server(tmp_path) as server:
+        server.user("ada")
+        with server.client("ada") as ada:
+            for method, path in (
+                ("GET", "account"),
+                ("GET", "users?query=ada"),
+                ("POST", "account/second-factor"),  # shows a secret
+                ("POST", "auth/setup"),
+            ):
+                response = ada.request(method, path, content="{}" if method == "POST" else None)
+                assert response.headers.get_list("cache-control") == ["no-store"], path
+            assert ada.get("runs").headers.get_list("cache-control") == ["no-store"]

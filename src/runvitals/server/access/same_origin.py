@@ -23,11 +23,13 @@ _HEADERS = {
 
 INERT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 """The policy of a response that may hold scripts of others, such as an SVG image: nothing runs or loads."""
+_NOT_KEPT = (b"cache-control", b"no-store")
 _INERT = (b"content-security-policy", INERT_POLICY.encode("ascii"))
 
 
 class SecurityHeaders:
-    """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it."""
+    """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it, and
+    nothing keeps what the API responds, unless the route says how."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -40,6 +42,8 @@ class SecurityHeaders:
                 ]
                 headers = {**_HEADERS, _INERT[0]: _INERT[1]} if _INERT in own else _HEADERS
                 message["headers"] = [*(pair for pair in own if pair != _INERT), *headers.items()]
+                if scope["path"].startswith("/api/") and all(name != b"cache-control" for name, _ in own):
+                    message["headers"].append(_NOT_KEPT)
             await send(message)
 
         await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
