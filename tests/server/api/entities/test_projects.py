@@ -105,7 +105,7 @@ def test_transfer_needs_both_sides_and_the_password(digits: AccountsServer) -> N
     assert "project.transfer" in {
         event["action"] for event in digits.ask("ada", "GET", "teams/vision/audit")["events"]
     }
-    digits.ask("ada", "POST", "entities/ada/projects/digits/transfer", 422, json={"entity": "nobody"})
+    digits.ask("ada", "POST", "entities/ada/projects/digits/transfer", 404, json={"entity": "nobody"})
 
 
 def test_stars(digits: AccountsServer) -> None:
@@ -187,3 +187,12 @@ def test_defaults_for_clients(digits: AccountsServer) -> None:
     }
     assert digits.ask("eve", "GET", "entities/eve/defaults")["visibility"] == "team"
     digits.ask("mallory", "GET", "entities/vision/defaults", 404)
+
+
+def test_a_transfer_does_not_show_which_teams_exist(digits: AccountsServer) -> None:
+    digits.accounts.teams.create("hidden-one", CLI, T0, hidden=True)
+    there, absent = (
+        digits.ask("ada", "POST", f"{DIGITS}/transfer", 404, json={"entity": name})["error"]
+        for name in ("hidden-one", "nobody")
+    )
+    assert there.replace("hidden-one", "?") == absent.replace("nobody", "?")

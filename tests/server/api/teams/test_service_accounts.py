@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
 
 ACCOUNTS = "teams/vision/service-accounts"
@@ -81,3 +84,15 @@ def test_keys_end_when_the_organisation_says_so(vision: AccountsServer) -> None:
     longer = {"name": "long", "expires_ms": now_ms + 100 * 24 * HOUR}
     key = vision.ask("ada", "POST", f"{ACCOUNTS}/ci/api-keys", 201, json=longer)
     assert key["expires_ms"] == now_ms + 10 * 24 * HOUR
+
+
+def test_a_default_team_does_not_show_which_teams_exist(vision: AccountsServer) -> None:
+    vision.accounts.teams.create("hidden-one", CLI, T0, hidden=True)
+    vision.ask("ada", "POST", ACCOUNTS, 201, json={"name": "build"})
+    for method, path in (("POST", ACCOUNTS), ("PATCH", f"{ACCOUNTS}/build")):
+        there, absent, broken = (
+            vision.ask("ada", method, path, 422, content=json.dumps({"name": "build", "default_team": name}))
+            for name in ("hidden-one", "nobody", "\ud800")
+        )
+        assert there == absent == broken
+    vision.ask("ada", "PATCH", f"{ACCOUNTS}/build", json={"default_team": "vision"})

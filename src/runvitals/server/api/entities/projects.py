@@ -149,9 +149,10 @@ def transfer_project(
     Members who are not in the new team lose their role in the project.
     """
     target = access.directory.entity_named(transfer.entity)
+    what = f"team or user {transfer.entity!r}"
     if target is None:
-        raise InvalidFields({"entity": f"there is no team or user {transfer.entity!r}"})
-    access.require(requester, Action.PROJECT_TRANSFER, target, f"entity {transfer.entity!r}")
+        access.hide(requester, what)
+    access.require(requester, Action.PROJECT_TRANSFER, target, what)
     if target.owner_id is not None and project.visibility == Visibility.RESTRICTED.value:
         raise HTTPException(409, "a restricted project must be opened to its team first")
     access.accounts.project_members.transfer(project.id, target.id, requester.actor, access.clock())

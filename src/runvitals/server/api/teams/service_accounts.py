@@ -89,7 +89,7 @@ def create(
 ) -> dict[str, Any]:
     """Create a service account with its first key, which is shown once."""
     check_session(requester)
-    default = _default_team(access, new.default_team)
+    default = _default_team(access, new.default_team, team_id)
     if (team_id is None) == (default is None):
         expected = "expected a team" if team_id is None else "a team's accounts have that team"
         raise InvalidFields({"default_team": expected})
@@ -125,7 +125,7 @@ def change(
             by,
             now_ms,
             name=changes.name,
-            default_team_id=_default_team(access, changes.default_team),
+            default_team_id=_default_team(access, changes.default_team, team_id),
             reads_only=changes.reads_only,
         )
     if changes.disabled is not None:
@@ -247,9 +247,14 @@ def _key_of(access: AccessControl, account: str, team_id: int | None, shown: str
     return key
 
 
-def _default_team(access: AccessControl, name: str | None) -> int | None:
+def _default_team(access: AccessControl, name: str | None, home: int | None) -> int | None:
     if name is None:
         return None
+    if home is not None:  # the response must not show which other teams exist
+        own = access.accounts.entity(home)
+        if own is not None and own.name == name.lower():
+            return home
+        raise InvalidFields({"default_team": "the default team of a team's service account is that team"})
     try:
         team = access.accounts.teams.by_name(name)
     except UnknownAccount as error:
