@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.matrix import CUSTOM_ACTIONS, Role
+from runvitals.model.account_names import display_name
 from runvitals.model.names import plain_text
 
 MAX_NAME = 64
@@ -34,9 +35,13 @@ def custom_role(name: str, base: str, actions: Iterable[str], description: str =
         >>> sorted(custom_role("labeller", "viewer", ["run:update"]).added)
         [<Action.RUN_UPDATE: 'run:update'>]
     """
-    name = plain_text(name).strip()
-    if not 1 <= len(name) <= MAX_NAME:
-        raise ValueError(f"invalid role name; expected 1 to {MAX_NAME} characters")
+    name = name.strip()
+    if not 1 <= len(name) <= MAX_NAME or "/" in name or name in (".", ".."):
+        raise ValueError(f"invalid role name; expected 1 to {MAX_NAME} characters without /")
+    try:
+        name = display_name(name)
+    except ValueError:
+        raise ValueError("invalid role name; it contains a control or invisible character") from None
     if name.casefold() in RESERVED_NAMES:
         raise ValueError(f"the role name {name!r} is reserved")
     if len(description) > MAX_DESCRIPTION:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
 
@@ -57,3 +59,14 @@ def test_an_invitation_with_a_role_ends_with_the_role(vision: AccountsServer) ->
     vision.ask("olga", "DELETE", f"{ROLES}/Labeller")
     token = result["url"].partition("#")[2]
     vision.ask("mallory", "POST", "invitations/accept", 410, json={"token": token})
+
+
+def test_the_name_of_a_role_fits_into_an_address(vision: AccountsServer) -> None:
+    path = f"{ROLES}/%E8%A9%95%E4%BE%A1"
+    with vision.client("olga") as olga:
+        created = olga.post(ROLES, json={**LABELLER, "name": "\u8a55\u4fa1"})
+        assert created.headers["location"] == f"/api/v1/{path}"
+        assert olga.delete(path).status_code == 200
+    for name in ("a\r\nset-cookie: a=b", "a\0b", "\ud800", "a/b", "..", "a\u202eb"):
+        answer = vision.ask("olga", "POST", ROLES, 422, content=json.dumps({**LABELLER, "name": name}))
+        assert list(answer["fields"]) == ["name"]

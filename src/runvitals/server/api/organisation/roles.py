@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
+from urllib.parse import quote
 
 from fastapi import APIRouter, Path, Response
 from pydantic import BaseModel, ConfigDict, Field
@@ -68,7 +69,7 @@ def create_role(
         requester.actor,
         access.clock(),
     )
-    response.headers["location"] = f"/api/v1/organisation/roles/{row.name}"
+    response.headers["location"] = f"/api/v1/organisation/roles/{quote(row.name, safe='')}"
     return _role_json(row)
 
 
