@@ -41,6 +41,12 @@ def test_who_reads_which_events(vision: AccountsServer) -> None:
     vision.ask("mallory", "GET", "teams/vision/audit", 404)
 
 
+def test_a_cursor_that_no_page_has_is_rejected(vision: AccountsServer) -> None:
+    for cursor in ("x", "9223372036854775808", "99999999999999999999"):
+        answer = vision.ask("olga", "GET", f"organisation/audit?after={cursor}", 422)
+        assert "expected `next` of the previous page" in answer["error"]
+
+
 def test_filters_and_pages(vision: AccountsServer) -> None:
     first = vision.ask("olga", "GET", "organisation/audit?action=user.*&limit=2")
     second = vision.ask("olga", "GET", f"organisation/audit?action=user.*&limit=1000&after={first['next']}")
