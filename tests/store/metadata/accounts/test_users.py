@@ -176,3 +176,21 @@ def test_a_change_that_fails_leaves_nothing(accounts: AccountStore) -> None:
     assert accounts.users.get(ada.id) == ada
     assert accounts.audit.page(AuditFilter()) == events
     assert accounts.generation() == generation
+
+
+@pytest.mark.parametrize("name", ["ada\0", "\ud800", "ada\udfff"])
+def test_a_name_that_no_database_can_store_is_unknown(accounts: AccountStore, name: str) -> None:
+    accounts.users.create("ada", CLI, T0)
+    for find in (
+        accounts.users.by_name,
+        accounts.teams.by_name,
+        accounts.roles.get,
+        accounts.keys.by_public_id,
+        lambda text: accounts.service_accounts.by_name(text, None),
+    ):
+        with pytest.raises(UnknownAccount):
+            find(name)
+    assert accounts.entity_id(name) is None
+    assert accounts.users.search(name, 1) == []
+    for wanted in (AuditFilter(actor=name), AuditFilter(action=name), AuditFilter(action=f"{name}*")):
+        assert accounts.audit.page(wanted) == []

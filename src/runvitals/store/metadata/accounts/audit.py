@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
 
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.tables import audit_event
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.text import LAST_CHARACTER
@@ -189,7 +190,7 @@ def _bodies(row: Any) -> dict[str, Any]:
 def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
     column = audit_event.c
     conditions = [
-        column[name] == value
+        column[name] == (plain_text(value) if isinstance(value, str) else value)
         for name, value in (
             ("actor_id", wanted.actor_id),
             ("actor_name", wanted.actor),
@@ -206,10 +207,10 @@ def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
         did = (column.actor_kind == "user") & (column.actor_id == user_id)
         conditions.append(did | (column.entity_id == entity_id))
     if wanted.action is not None and wanted.action.endswith("*"):
-        first = wanted.action[:-1]
+        first = plain_text(wanted.action[:-1])
         conditions += [column.action >= first, column.action <= first + LAST_CHARACTER]
     elif wanted.action is not None:
-        conditions.append(column.action == wanted.action)
+        conditions.append(column.action == plain_text(wanted.action))
     if wanted.from_ms is not None:
         conditions.append(column.time_ms >= wanted.from_ms)
     if wanted.until_ms is not None:

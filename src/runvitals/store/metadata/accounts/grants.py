@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, or_, select
 
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.tables import (
     custom_role_action,
     entity,
@@ -134,7 +135,9 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
 def entity_id_of(database: Database, name: str) -> int | None:
     """The id of a team or user by its name; None if there is none."""
     with database.read() as connection:
-        named = select(entity.c.id).where(entity.c.name == name.lower(), entity.c.purged_ms.is_(None))
+        named = select(entity.c.id).where(
+            entity.c.name == plain_text(name).lower(), entity.c.purged_ms.is_(None)
+        )
         found: int | None = connection.execute(named).scalar()
         return found
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
+from runvitals.model.names import plain_text
 from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
@@ -144,7 +145,9 @@ class KeyTable:
             UnknownAccount: there is no such key.
         """
         with self._database.read() as connection:
-            number = connection.execute(select(api_key.c.id).where(api_key.c.public_id == shown)).scalar()
+            number = connection.execute(
+                select(api_key.c.id).where(api_key.c.public_id == plain_text(shown))
+            ).scalar()
             if number is None:
                 raise UnknownAccount(f"there is no key {shown!r}")
             return _key(connection, number)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, distinct, func, insert, select, update
 
+from runvitals.model.names import plain_text
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
@@ -162,7 +163,9 @@ def role_by_name(connection: Connection, name: str) -> RoleRow:
     Raises:
         UnknownAccount: there is no custom role of this name.
     """
-    row = connection.execute(select(custom_role).where(custom_role.c.name_key == name.casefold())).first()
+    row = connection.execute(
+        select(custom_role).where(custom_role.c.name_key == plain_text(name).casefold())
+    ).first()
     if row is None:
         raise UnknownAccount(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
     actions = select(custom_role_action.c.action).where(custom_role_action.c.role_id == row.id)

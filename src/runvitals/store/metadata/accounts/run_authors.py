@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, or_, select, update
 
 from runvitals.model.errors import UnknownRun
+from runvitals.model.names import plain_text
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.tables import entity, membership, user_account
@@ -55,7 +56,11 @@ def _member(connection: Connection, place: RunPlace, name: str) -> int:
     statement = (
         select(user_account.c.id)
         .join(entity, entity.c.id == user_account.c.entity_id)
-        .where(entity.c.name == name.lower(), user_account.c.state == "active", or_(own_space, in_team))
+        .where(
+            entity.c.name == plain_text(name).lower(),
+            user_account.c.state == "active",
+            or_(own_space, in_team),
+        )
     )
     found: int | None = connection.execute(statement).scalar()
     if found is None:

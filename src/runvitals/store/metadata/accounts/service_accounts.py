@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
+from runvitals.model.names import plain_text
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -237,7 +238,7 @@ def _account(connection: Connection, account_id: int) -> ServiceAccountRow:
 
 def _named(name: str, team_id: int | None) -> tuple[ColumnElement[bool], ...]:
     team = service_account.c.team_id
-    return team.is_(None) if team_id is None else team == team_id, service_account.c.name == name
+    return team.is_(None) if team_id is None else team == team_id, service_account.c.name == plain_text(name)
 
 
 def _owner(row: ServiceAccountRow) -> tuple[int, str] | None:

@@ -341,7 +341,7 @@ def _with_role(row: dict[str, Any]) -> tuple[TeamRow, str, str | None]:
 
 
 def _team(connection: Connection, name: str) -> TeamRow:
-    row = connection.execute(_TEAMS.where(entity.c.name == name.lower())).first()
+    row = connection.execute(_TEAMS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None:
         raise UnknownAccount(f"there is no team {name!r}")
     return TeamRow(**row._asdict())

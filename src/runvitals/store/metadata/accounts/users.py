@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import Connection, case, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
+from runvitals.model.names import plain_text
 from runvitals.store.errors import LastAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts import tables
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -156,6 +157,7 @@ class UserTable:
     def search(self, text: str, near_user_id: int, limit: int = 10) -> list[UserRow]:
         """Active users whose name or display name begins with a text, those first who share a team."""
         theirs = select(membership.c.team_id).where(membership.c.user_id == near_user_id)
+        text = plain_text(text)
         shared = select(membership.c.user_id).where(membership.c.team_id.in_(theirs))
         fits = or_(
             entity.c.name.startswith(text.lower(), autoescape=True),
@@ -350,7 +352,7 @@ def user_by_name(connection: Connection, name: str) -> UserRow:
     Raises:
         UnknownAccount: there is no user with this name.
     """
-    row = connection.execute(_USERS.where(entity.c.name == name.lower())).first()
+    row = connection.execute(_USERS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None or row.deleted_ms is not None:
         raise UnknownAccount(f"there is no user {name!r}")
     return UserRow(**row._asdict())
