@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.key_format import new_key, public_id
+from runvitals.store.metadata.accounts.keys import MAX_KEYS
 from runvitals.store.metadata.accounts.sessions import SessionLife
 
 T0 = 1_800_000_000_000
@@ -64,6 +65,18 @@ def test_rotation_overlaps(accounts: AccountStore) -> None:
         accounts.keys.rotate(key.id, CLI, T0 + 2 * HOUR)
     with pytest.raises(ValueError, match="expected 0 to 168 hours"):
         accounts.keys.rotate(rotated.id, CLI, T0, overlap_ms=169 * HOUR)
+
+
+def test_a_key_cannot_rotate_itself_into_keys_without_end(accounts: AccountStore) -> None:
+    user = accounts.users.create("ada", CLI, T0)
+    _, key = accounts.keys.create("laptop", CLI, T0, user_id=user.id)
+    for _ in range(2 * MAX_KEYS - 1):
+        _, key = accounts.keys.rotate(key.id, CLI, T0, overlap_ms=HOUR)
+    with pytest.raises(LimitReached, match="too many keys"):
+        accounts.keys.rotate(key.id, CLI, T0, overlap_ms=HOUR)
+    assert len(accounts.keys.all(user_id=user.id)) == 2 * MAX_KEYS
+    accounts.keys.rotate(key.id, CLI, T0, overlap_ms=0)  # takes the place of the old one
+    accounts.keys.rotate(accounts.keys.all(user_id=user.id)[-1].id, CLI, T0 + HOUR, overlap_ms=HOUR)
 
 
 def test_service_accounts(accounts: AccountStore) -> None:

@@ -157,6 +157,7 @@ class KeyTable:
 
         Raises:
             ValueError: an invalid overlap.
+            LimitReached: the owner has twice as many keys as may be created, because of their overlaps.
             UnknownAccount: there is no such valid key.
         """
         if not 0 <= overlap_ms <= MAX_OVERLAP_MS:
@@ -176,6 +177,8 @@ class KeyTable:
                 "expires_ms": old.expires_ms,
                 "rotated_from_id": old.id,
             }
+            if overlap_ms > 0:  # a stolen key must not make keys without end
+                _check_count(connection, values, now_ms, factor=2)
             created = _insert(connection, values, old.entities)
             end = now_ms + overlap_ms if old.expires_ms is None else min(old.expires_ms, now_ms + overlap_ms)
             connection.execute(update(api_key).where(api_key.c.id == old.id).values(expires_ms=end))
@@ -232,10 +235,10 @@ def _valid(now_ms: int) -> tuple[Any, ...]:
     )
 
 
-def _check_count(connection: Connection, owner: dict[str, object], now_ms: int) -> None:
+def _check_count(connection: Connection, owner: dict[str, object], now_ms: int, factor: int = 1) -> None:
     field = "user_id" if owner["user_id"] is not None else "service_account_id"
     count = select(func.count()).where(api_key.c[field] == owner[field], *_valid(now_ms))
-    most = MAX_KEYS if field == "user_id" else MAX_SERVICE_KEYS
+    most = factor * (MAX_KEYS if field == "user_id" else MAX_SERVICE_KEYS)
     if connection.execute(count).scalar_one() >= most:
         raise LimitReached(f"too many keys; at most {most} are allowed: revoke one first")
 
