@@ -170,6 +170,32 @@ def test_settings(vision: AccountsServer) -> None:
     assert vision.actions()[-1] == "org.settings"
 
 
+@pytest.mark.parametrize("change", [{"org_role": "member"}, {"state": "suspended"}])
+def test_invitations_end_with_the_rights_of_the_inviter(
+    vision: AccountsServer, change: dict[str, str]
+) -> None:
+    vision.ask("olga", "PATCH", f"{MEMBERS}/ada", json={"org_role": "admin"})
+    wanted = {"people": ["ada@example.net"], "org_role": "admin"}
+    (invited,) = vision.ask("ada", "POST", "organisation/invitations", json=wanted)["results"]
+    vision.ask("olga", "PATCH", f"{MEMBERS}/ada", json=change)
+    token = {"token": invited["url"].partition("#")[2]}
+    vision.ask("mallory", "POST", "invitations/accept", 410, json=token)
+    assert vision.accounts.users.by_name("mallory").org_role == "member"
+
+
+def test_who_sends_an_invitation_of_an_administrator_again(vision: AccountsServer) -> None:
+    wanted = {"people": ["new@example.net"], "org_role": "admin"}
+    (invited,) = vision.ask("olga", "POST", "organisation/invitations", json=wanted)["results"]
+    path = f"organisation/invitations/{invited['id']}/resend"
+    with vision.client("olga", sudo=False) as olga:
+        assert olga.post(path, json={}).status_code == 428
+    user = vision.accounts.users.by_name("olga")
+    key, _ = vision.accounts.keys.create("laptop", CLI, T0, user_id=user.id, scope="full")
+    headers = {"authorization": f"Bearer {key}"}
+    vision.ask(None, "POST", path, 403, json={}, headers=headers)
+    assert vision.ask("olga", "POST", path, json={})["state"] == "invited"
+
+
 def test_inviting_to_the_organisation(vision: AccountsServer) -> None:
     body = {"people": ["new@example.net"], "org_role": "admin"}
     (result,) = vision.ask("olga", "POST", "organisation/invitations", json=body)["results"]

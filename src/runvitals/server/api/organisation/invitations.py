@@ -51,7 +51,10 @@ def resend(
     invitation: InvitationId, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Send a pending invitation again, with a new link; the old one stops working."""
-    return Inviter(access, requester, notices).resend(_own_or_managed(access, requester, invitation))
+    row = _own_or_managed(access, requester, invitation)
+    if row.org_role == "admin":
+        access.require(requester, Action.ORG_MEMBER_UPDATE, Organisation(), "the organisation")
+    return Inviter(access, requester, notices).resend(row)
 
 
 @router.delete("/organisation/invitations/{invitation}", status_code=204, dependencies=[needs("org:invite")])

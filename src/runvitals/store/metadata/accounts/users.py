@@ -15,8 +15,9 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
-from runvitals.store.metadata.accounts.tables import entity, membership, user_account
+from runvitals.store.metadata.accounts.tables import entity, invitation, membership, user_account
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
+from runvitals.store.metadata.accounts.teams import revoke_invitations
 from runvitals.store.metadata.accounts.user_deletion import remove_user, team_ids
 from runvitals.store.metadata.database import Database
 
@@ -217,6 +218,8 @@ class UserTable:
     def update(self, user_id: int, by: Actor, now_ms: int, **changes: str) -> UserRow:
         """Change state, org_role, access, billing_role or display_name.
 
+        Pending invitations by a user who is suspended, or no longer an administrator, end.
+
         Raises:
             LastAdministrator: nobody would administer the organisation, or its billing.
             ValueError: an invalid value.
@@ -237,6 +240,8 @@ class UserTable:
                 _check_administrators(connection, before)
             if changed.get("state") == "suspended":
                 _end_sessions(connection, user_id, now_ms)
+            if changed.get("state") == "suspended" or changed.get("org_role") == "member":
+                revoke_invitations(connection, now_ms, invitation.c.invited_by == user_id)
             _record_changes(connection, before, changed, by, now_ms)
             rights_changed(connection)
             return _user(connection, user_account.c.id == user_id)
