@@ -57,6 +57,12 @@ def test_invalid_providers(change: dict[str, Any], problem: str) -> None:
         stored_providers([LAB | change], [], BOX)
 
 
+def test_a_switch_is_no_text() -> None:
+    for value in ("no", "false", 1, None):
+        with pytest.raises(ValueError, match="invalid trust_email; expected true or false"):
+            stored_providers([LAB | {"trust_email": value}], [], BOX)
+
+
 def test_ids_are_unique() -> None:
     with pytest.raises(ValueError, match="same id"):
         stored_providers([LAB, LAB], [], BOX)

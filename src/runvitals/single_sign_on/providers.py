@@ -143,7 +143,7 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         _text(name, "client_id", entry.get("client_id")),
         secret[:_MAX_TEXT],
         _scopes(name, kind, entry.get("scopes")),
-        entry.get("trust_email") is True,
+        _switch(name, "trust_email", entry.get("trust_email", False)),
         _auto_create(name, entry.get("auto_create", False)),
         _text(name, "group_claim", entry["group_claim"]) if entry.get("group_claim") else None,
         _group_map(name, entry.get("group_map", {})),
@@ -156,6 +156,12 @@ def _text(provider: str, what: str, value: object) -> str:
             f"provider {provider}: invalid {what}; expected a text of 1 to {_MAX_TEXT} characters"
         )
     return value.strip()
+
+
+def _switch(provider: str, what: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"provider {provider}: invalid {what}; expected true or false")
+    return value
 
 
 def _scopes(provider: str, kind: str, value: object) -> tuple[str, ...]:
