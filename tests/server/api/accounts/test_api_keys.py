@@ -183,6 +183,13 @@ def test_a_device_gets_no_key_if_denied_or_too_late(people: People) -> None:
     assert people.accounts.keys.all() == []
 
 
+def test_the_name_of_a_device_shows_as_it_is(people: People) -> None:
+    people.add("ada")
+    for name in ("\u202exobmypug", "box\nfrom 10.0.0.1", "\u200b", "   "):
+        refused = people.browser().post("/auth/device", json={"name": name})
+        assert (refused.status_code, list(refused.json()["fields"])) == (422, ["name"])
+
+
 def test_codes_of_devices_need_a_confirmed_session_and_few_guesses(people: People) -> None:
     people.add("ada")
     login = people.browser().post("/auth/device", json={"name": "box"}).json()

@@ -9,13 +9,14 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.attempt_limits import network_of
-from runvitals.model.names import plain_text
+from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.api_keys import NewKey, create_key_of
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
+from runvitals.server.api.field_checks import checking
 from runvitals.server.errors import too_many
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.audit import Actor
@@ -56,7 +57,8 @@ def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services
     services.limit("device", network_of(requester.ip))
     if not access.accounts.users.any_administrator():
         raise HTTPException(404, "this server has no accounts")
-    name = plain_text(body.name)
+    with checking("name"):  # the user decides by it
+        name = display_name(body.name)
     try:
         secret, login = access.accounts.device_logins.begin(name, requester.ip, access.clock())
     except ValueError as error:
