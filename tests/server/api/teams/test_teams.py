@@ -149,3 +149,9 @@ def test_lists_come_in_pages(server: AccountsServer) -> None:
     second = server.ask("olga", "GET", f"teams?limit=2&after={first['next']}")
     assert ([row["name"] for row in second["teams"]], second["next"]) == (["c3"], None)
     server.ask("olga", "GET", "teams?limit=0", 422)
+
+
+def test_the_name_of_a_team_does_not_change_to_anything(vision: AccountsServer) -> None:
+    for name in ('"other"', "null", '{"\\ud800": 1}', "[]"):
+        answer = vision.ask("ada", "PATCH", "teams/vision", 422, content=f'{{"name": {name}}}')
+        assert list(answer["fields"]) == ["name"]

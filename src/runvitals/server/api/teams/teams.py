@@ -112,9 +112,9 @@ def change_team(
     team: TheTeam, changes: TeamChanges, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Change what a team is called and shown as. Its name never changes."""
-    wanted = changes.model_dump(exclude_unset=True, mode="json")
-    if "name" in wanted:
+    if "name" in changes.model_fields_set:
         raise InvalidFields({"name": "the name of a team cannot be changed"})
+    wanted = changes.model_dump(exclude_unset=True, mode="json")
     given = {_FIELDS.get(name, name): value for name, value in wanted.items() if value is not None}
     with checking(next(iter(wanted), "")):
         changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **given)
