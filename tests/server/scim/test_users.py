@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.scim.provider import USER, Provider
 
@@ -80,6 +84,7 @@ def test_what_is_not_valid_is_a_scim_error(provider: Provider) -> None:
         (400, "POST", "Users", {"userName": "eve@example.org", "active": "perhaps"}, "invalidValue"),
         (400, "PATCH", "Users/1", {"Operations": [{"op": "fly", "path": "active"}]}, "invalidSyntax"),
         (404, "PATCH", "Users/999", {"Operations": []}, None),
+        (404, "PATCH", f"Users/{10**20}", {"Operations": []}, None),
     ):
         error = provider.ask(method, path, status, body)
         assert error.get("scimType") == kind, path
@@ -111,3 +116,13 @@ def test_only_the_secret_opens_it(provider: Provider) -> None:
     provider.ask("GET", "Users", 401)
     assert provider.secret not in str(server.accounts.settings.all())
     assert server.actions()[-1] == "scim.secret_delete"
+
+
+@pytest.mark.parametrize(("broken", "kept"), [("zoe\ud800", "zoe\ufffd"), ("zo\0e", "zo\u2400e")])
+def test_a_name_that_no_database_can_store_is_kept_as_text(
+    provider: Provider, broken: str, kept: str
+) -> None:
+    body = {"userName": broken, "externalId": broken, "emails": [{"value": "zoe@example.org"}]}
+    created = provider.client.post("Users", content=json.dumps(body))
+    assert created.status_code == 201, created.text
+    assert (created.json()["userName"], created.json()["externalId"]) == (kept, kept)

@@ -14,6 +14,7 @@ from runvitals.server.scim.messages import (
     equality,
     member_of_path,
     operations,
+    user_number,
 )
 from runvitals.server.scim.users import SCIM
 from runvitals.store.errors import NameTaken, UnknownAccount
@@ -142,7 +143,7 @@ class ScimGroups:
 
     def _user_name(self, user_id: str) -> str:
         try:
-            return self._accounts.users.get(int(user_id)).name
+            return self._accounts.users.get(user_number(user_id)).name
         except (ValueError, UnknownAccount):
             raise ScimError(400, f"there is no user with id {user_id[:40]!r}", "invalidValue") from None
 

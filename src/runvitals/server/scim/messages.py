@@ -8,12 +8,15 @@ from typing import Any, Final
 
 from fastapi.responses import JSONResponse
 
+from runvitals.model.names import plain_text
+
 PREFIX: Final = "/scim/v2"
 MEDIA_TYPE: Final = "application/scim+json"
 USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
 GROUP: Final = "urn:ietf:params:scim:schemas:core:2.0:Group"
 _MESSAGES: Final = "urn:ietf:params:scim:api:messages:2.0:"
 _MAX_COUNT: Final = 200
+_MAX_DIGITS: Final = 18
 _MAX_OPERATIONS: Final = 1000
 _EQUALS: Final = re.compile(r'\s*(\w+)\s+eq\s+"((?:[^"\\]|\\.)*)"\s*', re.IGNORECASE)
 _MEMBER: Final = re.compile(r'members\[value eq "([^"]+)"\]', re.IGNORECASE)
@@ -72,7 +75,7 @@ def equality(expression: str, attributes: Sequence[str]) -> tuple[str, str]:
     if match is None or match[1].casefold() not in names:
         expected = " or ".join(f'{name} eq "…"' for name in attributes)
         raise ScimError(400, f"unsupported filter; expected {expected}", "invalidFilter")
-    return names[match[1].casefold()], re.sub(r"\\(.)", r"\1", match[2])
+    return names[match[1].casefold()], plain_text(re.sub(r"\\(.)", r"\1", match[2]))
 
 
 def operations(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
@@ -109,6 +112,17 @@ def member_of_path(path: str) -> str | None:
     """The user id in a path such as `members[value eq "23"]`."""
     match = _MEMBER.fullmatch(path.strip())
     return None if match is None else match[1]
+
+
+def user_number(user_id: str) -> int:
+    """The id of a user as the database has it.
+
+    Raises:
+        ValueError: no database has such an id.
+    """
+    if len(user_id) > _MAX_DIGITS:
+        raise ValueError("the id is too long")
+    return int(user_id)
 
 
 def as_boolean(value: object) -> bool:

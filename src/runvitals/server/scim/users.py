@@ -7,7 +7,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name
-from runvitals.server.scim.messages import PREFIX, USER, ScimError, as_boolean, equality, operations
+from runvitals.model.names import plain_text
+from runvitals.server.scim.messages import (
+    PREFIX,
+    USER,
+    ScimError,
+    as_boolean,
+    equality,
+    operations,
+    user_number,
+)
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import Actor
@@ -44,7 +53,7 @@ class ScimUsers:
             ScimError: 404 if there is no such user.
         """
         try:
-            return self._accounts.users.get(int(user_id))
+            return self._accounts.users.get(user_number(user_id))
         except (ValueError, UnknownAccount):
             raise ScimError(404, f"there is no user with id {user_id[:40]!r}") from None
 
@@ -188,7 +197,7 @@ def _text(body: Mapping[str, Any], name: str) -> str | None:
         return None
     if not isinstance(value, str) or not 1 <= len(value) <= 254:
         raise ScimError(400, f"invalid {name}; expected a text of at most 254 characters", "invalidValue")
-    return value
+    return plain_text(value)
 
 
 def _address(body: Mapping[str, Any]) -> str | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
 
+from runvitals.model.names import plain_text
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
@@ -84,6 +85,8 @@ class ScimTable:
         Raises:
             NameTaken: it calls another user so.
         """
+        user_name = None if user_name is None else plain_text(user_name)
+        external_id = None if external_id is None else plain_text(external_id)
         key = None if user_name is None else user_name.casefold()
 
         def work(connection: Connection) -> None:
