@@ -196,3 +196,15 @@ def test_a_transfer_does_not_show_which_teams_exist(digits: AccountsServer) -> N
         for name in ("hidden-one", "nobody")
     )
     assert there.replace("hidden-one", "?") == absent.replace("nobody", "?")
+
+
+def test_a_project_does_not_show_its_members_beyond_the_team(digits: AccountsServer) -> None:
+    link = digits.ask("ada", "POST", f"{DIGITS}/links", 201, json={})["url"].partition("#")[2]
+    number = digits.metadata_store.projects.id("digits")
+    digits.accounts.project_members.set_visibility(number, "organisation", CLI, T0)
+    digits.ask("eve", "GET", f"{DIGITS}/members")
+    digits.ask("mallory", "GET", DIGITS)
+    digits.ask("mallory", "GET", f"{DIGITS}/members", 403)
+    headers = {"x-runvitals-link": link}
+    digits.ask(None, "GET", DIGITS, headers=headers)
+    digits.ask(None, "GET", f"{DIGITS}/members", 403, headers=headers)

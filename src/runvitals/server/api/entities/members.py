@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import APIRouter, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import User
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
@@ -41,8 +42,11 @@ router = APIRouter()
 
 
 @router.get(f"{PATH}/members", dependencies=[needs("project:read")])
-def members(project: TheProject, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def members(project: TheProject, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Who was added to a project, by name. In a team's project, others have their role in the team."""
+    # A public project, or a link to one, does not show who works in the team.
+    if not access.may(requester, Action.TEAM_READ, access.directory.entity(project.entity_id)):
+        raise HTTPException(403, "only members of the team see who was added to its projects")
     rows = sorted(access.accounts.owned_projects.members(project.id), key=_key)
     return page_of("members", rows, _key, page, _member_json)
 
