@@ -10,6 +10,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0007"
 down_revision = "0006"
 branch_labels = None
@@ -32,8 +34,7 @@ _RUN_COLUMNS = (
     "service_account_id"
 )
 _ENTITY_OF_RUN = "(SELECT entity_id FROM project WHERE project.id = run.project_id)"
-# What would be lost by a downgrade: a query that finds it, and what to do.
-_LOST = (
+_LOSSES = (
     (
         "SELECT name FROM project GROUP BY name HAVING count(*) > 1 ORDER BY name LIMIT 1",
         "several teams or users have a project {!r}: rename all but one",
@@ -43,11 +44,11 @@ _LOST = (
         "several teams or users have a run {!r}: delete all but one for good",
     ),
     (
-        "SELECT count(*) FROM run_tombstone HAVING count(*) > 0",
+        rows_of("run_tombstone"),
         "{} runs were deleted for good, and their ids could be used again; if they may, empty run_tombstone",
     ),
     (
-        "SELECT count(*) FROM user_account WHERE default_entity_id IS NOT NULL HAVING count(*) > 0",
+        rows_of("user_account", "default_entity_id IS NOT NULL"),
         "{} users have set a default team: set user_account.default_entity_id to null",
     ),
 )
@@ -87,10 +88,7 @@ def downgrade() -> None:
         RuntimeError: the same name in two teams, the run ids of deleted runs, or a user's default team would
             be lost.
     """
-    for query, what in _LOST:
-        found = op.get_bind().execute(sa.text(query)).scalar()
-        if found is not None:
-            raise RuntimeError(f"cannot return to the revision before {revision}: {what.format(found)}")
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
     op.drop_table("run_tombstone")
     op.execute("ALTER TABLE writer DROP COLUMN api_key_id")
     op.execute("ALTER TABLE user_account DROP COLUMN default_entity_id")

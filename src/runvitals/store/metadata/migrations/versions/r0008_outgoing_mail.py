@@ -6,10 +6,19 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0008"
 down_revision = "0007"
 branch_labels = None
 depends_on = None
+
+_LOSSES = (
+    (
+        rows_of("outgoing_mail", "state = 'waiting'"),
+        "{} mails wait to be sent: let the server send them, or set their state to 'discarded'",
+    ),
+)
 
 
 def upgrade() -> None:
@@ -41,3 +50,13 @@ def upgrade() -> None:
     )
     op.create_index("ix_outgoing_mail_state", "outgoing_mail", ["state", "next_ms"])
     op.create_index("ix_outgoing_mail_address_key", "outgoing_mail", ["address_key", "ended_ms"])
+
+
+def downgrade() -> None:
+    """Which mails were sent is forgotten.
+
+    Raises:
+        RuntimeError: mail would not be sent.
+    """
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
+    op.drop_table("outgoing_mail")

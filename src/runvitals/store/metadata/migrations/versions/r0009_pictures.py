@@ -6,10 +6,14 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0009"
 down_revision = "0008"
 branch_labels = None
 depends_on = None
+
+_LOSSES = ((rows_of("entity_picture"), "{} users and teams have a picture: empty entity_picture"),)
 
 
 def upgrade() -> None:
@@ -36,3 +40,13 @@ def upgrade() -> None:
         sa.ForeignKeyConstraint(["picture_id"], ["picture.id"], name="fk_entity_picture_picture_id"),
     )
     op.create_index("ix_entity_picture_picture_id", "entity_picture", ["picture_id"])
+
+
+def downgrade() -> None:
+    """
+    Raises:
+        RuntimeError: pictures would be lost.
+    """
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
+    op.drop_table("entity_picture")
+    op.drop_table("picture")

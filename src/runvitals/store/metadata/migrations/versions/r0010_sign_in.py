@@ -35,3 +35,8 @@ def upgrade() -> None:
         ),
         sqlite_autoincrement=True,
     )
+
+
+def downgrade() -> None:
+    """Sign-ins that are under way end."""
+    op.drop_table("device_login")

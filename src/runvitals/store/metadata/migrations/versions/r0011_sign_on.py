@@ -6,6 +6,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0011"
 down_revision = "0010"
 branch_labels = None
@@ -13,10 +15,41 @@ depends_on = None
 
 ORDERED_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
 
+_LOSSES = (
+    (
+        rows_of("login"),
+        "users can sign in by a provider, with {} logins: give them passwords, then empty login",
+    ),
+    (rows_of("group_membership"), "{} memberships came with groups of a provider: empty group_membership"),
+    (
+        rows_of("external_identity"),
+        "{} service accounts show tokens of another service: delete these accounts",
+    ),
+    (rows_of("jwt_issuer"), "tokens of {} other services are accepted: delete these issuers"),
+)
+
 
 def upgrade() -> None:
     _logins()
     _issuers()
+
+
+def downgrade() -> None:
+    """Sign-ins that are under way end.
+
+    Raises:
+        RuntimeError: logins, memberships by groups, or issuers of tokens would be lost.
+    """
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
+    for table in (
+        "external_identity",
+        "jwt_issuer",
+        "group_membership",
+        "login_offer",
+        "sign_in_attempt",
+        "login",
+    ):
+        op.drop_table(table)
 
 
 def _logins() -> None:

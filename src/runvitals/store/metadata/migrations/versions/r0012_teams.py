@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0012"
 down_revision = "0011"
 branch_labels = None
@@ -21,6 +23,22 @@ _NEW_COLUMNS = (
     "REFERENCES user_account (id) ON DELETE CASCADE",
 )
 
+_LOSSES = (
+    (
+        rows_of("team", "kind <> 'work' OR company <> '' OR profile <> '{}'"),
+        "{} teams have a type, a company or a profile: set team.kind to 'work', company to '' and profile to "
+        "'{{}}'",
+    ),
+    (
+        rows_of("audit_event", "project IS NOT NULL OR run IS NOT NULL"),
+        "{} events of the audit log name a project or run: export the log, then set both columns to null",
+    ),
+    (
+        rows_of("invitation", "user_id IS NOT NULL"),
+        "{} invitations are to users, not to addresses: delete these rows of invitation",
+    ),
+)
+
 
 def upgrade() -> None:
     for column in _NEW_COLUMNS:
@@ -34,3 +52,17 @@ def upgrade() -> None:
         sqlite_where=sa.text("state = 'pending'"),
         postgresql_where=sa.text("state = 'pending'"),
     )
+
+
+def downgrade() -> None:
+    """
+    Raises:
+        RuntimeError: what teams show, the projects and runs of the audit log, or invitations of users would
+            be lost.
+    """
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
+    op.drop_index("uq_invitation_pending_user", "invitation")
+    op.drop_index("ix_invitation_user_id", "invitation")
+    for column in reversed(_NEW_COLUMNS):
+        table, _, _, name, *_ = column.split()
+        op.execute(f"ALTER TABLE {table} DROP COLUMN {name}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0013"
 down_revision = "0012"
 branch_labels = None
@@ -14,6 +16,18 @@ _NEW_COLUMNS = (
     "description TEXT NOT NULL DEFAULT ''",
     "overview TEXT NOT NULL DEFAULT ''",
     "deleted_ms BIGINT",
+)
+
+_LOSSES = (
+    (
+        rows_of("project", "deleted_ms IS NOT NULL"),
+        "{} projects in the trash would be back: restore them, or delete them for good",
+    ),
+    (
+        rows_of("project", "description <> '' OR overview <> ''"),
+        "{} projects have a description or an overview: set both to ''",
+    ),
+    (rows_of("project_star"), "users have marked projects with {} stars: empty project_star"),
 )
 
 
@@ -33,3 +47,14 @@ def upgrade() -> None:
         ),
         sqlite_with_rowid=False,
     )
+
+
+def downgrade() -> None:
+    """
+    Raises:
+        RuntimeError: the trash, the texts or the stars of projects would be lost.
+    """
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
+    op.drop_table("project_star")
+    for name in ("description", "overview", "deleted_ms"):
+        op.execute(f"ALTER TABLE project DROP COLUMN {name}")

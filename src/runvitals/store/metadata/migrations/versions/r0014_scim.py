@@ -6,12 +6,21 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
 
+from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
+
 revision = "0014"
 down_revision = "0013"
 branch_labels = None
 depends_on = None
 
 ORDERED_TEXT = sa.Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+
+_LOSSES = (
+    (
+        rows_of("scim_resource"),
+        "an identity provider calls {} users and teams by names of its own: empty scim_resource",
+    ),
+)
 
 
 def upgrade() -> None:
@@ -27,3 +36,12 @@ def upgrade() -> None:
             ["entity_id"], ["entity.id"], name="fk_scim_resource_entity_id", ondelete="CASCADE"
         ),
     )
+
+
+def downgrade() -> None:
+    """
+    Raises:
+        RuntimeError: names of the identity provider would be lost.
+    """
+    check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
+    op.drop_table("scim_resource")

@@ -1,0 +1,129 @@
+"""Back to an earlier revision: the tables are as they were, and what would be lost prevents it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from sqlalchemy import inspect, text
+
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.migration import downgrade, is_current, migrate
+from tests.store.metadata.conftest import NewAddress
+
+_ENTITIES = (
+    "INSERT INTO entity (id, kind, name, created_ms) VALUES (1, 'team', 'vision', 1), (8, 'user', 'ada', 1)"
+)
+_USER = """INSERT INTO user_account (id, entity_id, display_name, profile, state, org_role, access,
+    billing_role, created_ms, created_via)
+    VALUES (2, 8, 'Ada', '{}', 'active', 'member', 'full', 'none', 1, 'cli')"""
+_TEAM = """INSERT INTO team (entity_id, display_name, description, default_visibility, hidden, members_invite,
+    public_projects, public_links, code_saving)
+    VALUES (1, '', '', 'team', false, false, false, false, false)"""
+_PROJECT = "INSERT INTO project (id, name, created_ms, entity_id) VALUES (3, 'digits', 1, 1)"
+_ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT)
+_ANY = "'\\x00'"
+_LOSSES = (
+    ("0014", "INSERT INTO scim_resource (entity_id) VALUES (8)", "1 users and teams by names of its own"),
+    ("0013", "UPDATE project SET deleted_ms = 1", "1 projects in the trash"),
+    ("0013", "UPDATE project SET description = 'x'", "1 projects have a description"),
+    ("0013", "UPDATE project SET overview = 'x'", "1 projects have a description"),
+    ("0013", "INSERT INTO project_star (project_id, user_id) VALUES (3, 2)", "1 stars"),
+    ("0012", "UPDATE team SET kind = 'academic'", "1 teams have a type"),
+    ("0012", "UPDATE team SET profile = '{ }'", "set team.kind .* and profile to '{}'"),
+    (
+        "0012",
+        """INSERT INTO audit_event (time_ms, action, outcome, actor_kind, actor_name, via, run)
+        VALUES (1, 'run.delete', 'ok', 'user', 'ada', 'session', 'otter-1')""",
+        "1 events of the audit log",
+    ),
+    (
+        "0012",
+        f"""INSERT INTO invitation (role, org_role, digest, created_ms, sent_ms, sends, expires_ms, state,
+            user_id) VALUES ('member', 'member', {_ANY}, 1, 1, 1, 9, 'pending', 2)""",
+        "1 invitations are to users",
+    ),
+    (
+        "0011",
+        """INSERT INTO login (user_id, provider, issuer, subject, label, created_ms)
+        VALUES (2, 'github', 'https://github.com', '7', 'ada', 1)""",
+        "1 logins",
+    ),
+    (
+        "0011",
+        """INSERT INTO jwt_issuer (name, url, audience, enabled, created_ms)
+        VALUES ('ci', 'https://ci.example', 'runvitals', true, 1)""",
+        "1 other services",
+    ),
+    (
+        "0009",
+        f"INSERT INTO picture (id, digest, large, small) VALUES (4, 'ab', {_ANY}, {_ANY});"
+        "INSERT INTO entity_picture (entity_id, picture_id) VALUES (1, 4)",
+        "1 users and teams have a picture",
+    ),
+    (
+        "0008",
+        """INSERT INTO outgoing_mail (message_id, kind, address, address_key, security, created_ms, next_ms,
+            give_up_ms, tries, state)
+        VALUES ('m', 'reset_password', 'a@b.c', 'a@b.c', true, 1, 1, 9, 0, 'waiting')""",
+        "1 mails wait",
+    ),
+)
+
+
+@pytest.fixture
+def database(empty: NewAddress) -> Iterator[Database]:
+    database = Database(empty())
+    yield database
+    database.close()
+
+
+def run(database: Database, statement: str) -> None:
+    database.write(lambda connection: connection.execute(text(statement)))
+
+
+def shape(database: Database) -> dict[str, object]:
+    """Tables with their columns, indexes and foreign keys."""
+    with database.read() as connection:
+        inspector = inspect(connection)
+        return {
+            table: (
+                [
+                    (column["name"], str(column["type"]), column["nullable"])
+                    for column in inspector.get_columns(table)
+                ],
+                sorted((str(index["name"]), index["unique"]) for index in inspector.get_indexes(table)),
+                sorted(str(key["name"]) for key in inspector.get_foreign_keys(table)),
+            )
+            for table in inspector.get_table_names()
+        }
+
+
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
+def test_each_revision_back_and_forth(database: Database) -> None:
+    shapes = {}
+    revisions = [f"{number:04}" for number in range(7, 15)]
+    for revision in revisions:
+        migrate(database, revision)
+        shapes[revision] = shape(database)
+    for statement in _ROWS:
+        run(database, statement)
+    for revision in reversed(revisions[:-1]):
+        downgrade(database, revision)
+        assert is_current(database, revision)
+        assert shape(database) == shapes[revision]
+    migrate(database)
+    assert shape(database) == shapes["0014"]
+    with database.read() as connection:
+        assert connection.execute(text("SELECT name FROM project")).scalars().all() == ["digits"]
+        assert connection.execute(text("SELECT kind FROM team")).scalars().all() == ["work"]
+
+
+@pytest.mark.parametrize(("revision", "change", "why"), _LOSSES)
+def test_nothing_is_lost(database: Database, revision: str, change: str, why: str) -> None:
+    migrate(database, revision)
+    for statement in (*_ROWS, *change.split(";")):
+        run(database, statement)
+    with pytest.raises(RuntimeError, match=f"cannot return to the revision before {revision}: .*{why}"):
+        downgrade(database, f"{int(revision) - 1:04}")
+    assert is_current(database, revision)
