@@ -42,6 +42,20 @@ def test_a_key_is_checked_listed_and_revoked(accounts: AccountStore) -> None:
     assert [row.revoked_ms for row in accounts.keys.all(revoked=True)] == [T0]
 
 
+def test_a_list_of_keys_has_the_teams_of_each(accounts: AccountStore) -> None:
+    user = accounts.users.create("ada", CLI, T0)
+    teams = [accounts.teams.create(name, CLI, T0).id for name in ("vision", "speech")]
+    created = [
+        accounts.keys.create("laptop", CLI, T0, user_id=user.id, entities=entities)[1]
+        for entities in ([], teams, teams[:1])
+    ]
+    other = accounts.users.create("bo", CLI, T0)
+    accounts.keys.create("other", CLI, T0, user_id=other.id, entities=teams)
+    assert accounts.keys.all(user_id=user.id) == created
+    assert accounts.entity_names({*teams, 999}) == dict(zip(teams, ("vision", "speech"), strict=True))
+    assert accounts.entity_names(()) == {}
+
+
 def test_an_expired_key_is_not_valid(accounts: AccountStore) -> None:
     user = accounts.users.create("ada", CLI, T0)
     secret, _ = accounts.keys.create("laptop", CLI, T0, user_id=user.id, expires_ms=T0 + DAY)

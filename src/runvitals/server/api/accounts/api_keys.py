@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import JSONResponse, Response
@@ -12,6 +12,7 @@ from runvitals.mail import messages
 from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.key_rules import KeyScope, expiry_ms, key_json, keys_json
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.errors import InvalidFields
@@ -21,7 +22,6 @@ from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.keys import MAX_KEYS, KeyRow
 
 _HOUR_MS: Final = 3_600_000
-_DAY_MS: Final = 86_400_000
 
 router = APIRouter()
 
@@ -30,7 +30,7 @@ class NewKey(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=64)
-    scope: Literal["ingest", "read", "write", "full"] = "write"
+    scope: KeyScope = "write"
     teams: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, max_length=50, description="Names of the only teams that the key works in; none: all."
     )
@@ -52,7 +52,7 @@ class KeyChanges(BaseModel):
 @router.get("/account/api-keys", dependencies=[needs("account:read")])
 def keys(access: TheAccess, owner: TheOwner) -> Any:
     """The keys that have not been revoked."""
-    rows = [key_json(access.accounts, key) for key in access.accounts.keys.all(user_id=owner.id)]
+    rows = keys_json(access.accounts, access.accounts.keys.all(user_id=owner.id))
     return {"api_keys": rows, "total": len(rows), "next": None}
 
 
@@ -79,15 +79,7 @@ def create_key_of(
     settings = services.settings()
     if settings["api_key_creation"] == "admins" and accounts.users.get(user_id).org_role != "admin":
         raise HTTPException(403, "the organisation lets only administrators create keys")
-    expires_ms = body.expires_ms
-    if settings["key_max_age_days"] is not None:
-        latest_ms = now_ms + settings["key_max_age_days"] * _DAY_MS
-        if expires_ms is not None and expires_ms > latest_ms:
-            days = settings["key_max_age_days"]
-            raise InvalidFields({"expires_ms": f"the organisation lets keys live for at most {days} days"})
-        expires_ms = expires_ms or latest_ms
-    if expires_ms is not None and expires_ms <= now_ms:
-        raise InvalidFields({"expires_ms": "the key would have expired already"})
+    expires_ms = expiry_ms(access, body.expires_ms)
     entities = _entities(accounts, user_id, body.teams, now_ms)
     if len([key for key in accounts.keys.all(user_id=user_id) if _lives(key, now_ms)]) >= MAX_KEYS:
         raise HTTPException(409, f"you have {MAX_KEYS} keys, which is the most that are allowed: revoke one")
@@ -166,21 +158,6 @@ def revoke_several(
     found = [_own(access.accounts, owner, key) for key in dict.fromkeys(ids.split(","))]
     _revoke(access, services, owner, found)
     return {"revoked": len(found)}
-
-
-def key_json(accounts: AccountStore, key: KeyRow) -> dict[str, Any]:
-    """A key without its secret."""
-    entities = [accounts.entity(entity_id) for entity_id in sorted(key.entities)]
-    return {
-        "id": key.public_id,
-        "name": key.name,
-        "scope": key.scope,
-        "teams": [entity.name for entity in entities if entity is not None],
-        "created_ms": key.created_ms,
-        "expires_ms": key.expires_ms,
-        "last_used_ms": key.last_used_ms,
-        "revoked_ms": key.revoked_ms,
-    }
 
 
 def _entities(accounts: AccountStore, user_id: int, teams: list[str] | None, now_ms: int) -> list[int]:

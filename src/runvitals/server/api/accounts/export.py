@@ -18,7 +18,7 @@ from fastapi.responses import Response
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.account_json import account_json
-from runvitals.server.api.accounts.api_keys import key_json
+from runvitals.server.api.accounts.key_rules import keys_json
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
 from runvitals.server.api.accounts.profile import profile_json
 from runvitals.server.api.accounts.services import TheServices
@@ -65,7 +65,7 @@ def _contents(access: AccessControl, owner: Owner) -> dict[str, Any]:
             {name: getattr(row, name) for name in ("created_ms", "seen_ms", "method", "ip", "agent")}
             for row in sessions
         ],
-        "api_keys": [key_json(accounts, key) for key in accounts.keys.all(user_id=owner.id, revoked=True)],
+        "api_keys": keys_json(accounts, accounts.keys.all(user_id=owner.id, revoked=True)),
         "events": _events(access, owner.id),
         "runs": [asdict(run) for run in accounts.runs_of_user(owner.id, MAX_RUNS)],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -37,8 +38,8 @@ Crop = Annotated[
 @router.put("/account/picture", dependencies=[needs("account:update")])
 async def put_own_picture(request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None) -> Any:
     """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
-    entity_id = access.accounts.users.get(owner.id).entity_id
-    return await _put(request, access, owner.requester, entity_id, crop)
+    users = access.accounts.users
+    return await _put(request, access, owner.requester, lambda: users.get(owner.id).entity_id, crop)
 
 
 @router.delete("/account/picture", status_code=204, dependencies=[needs("account:update")])
@@ -53,7 +54,8 @@ async def put_team_picture(
     team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
 ) -> Any:
     """Set the picture of a team; see the picture of an account."""
-    return await _put(request, access, requester, access.accounts.teams.by_name(team).id, crop)
+    teams = access.accounts.teams
+    return await _put(request, access, requester, lambda: teams.by_name(team).id, crop)
 
 
 @router.delete("/teams/{team}/picture", status_code=204, dependencies=[needs("team:update")])
@@ -73,8 +75,13 @@ def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> 
 
 
 async def _put(
-    request: Request, access: AccessControl, requester: Requester, entity_id: int, crop: str | None
+    request: Request,
+    access: AccessControl,
+    requester: Requester,
+    entity_id: Callable[[], int],
+    crop: str | None,
 ) -> dict[str, str]:
+    """Store the body. `entity_id` reads the database, so it is called in a thread."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in MEDIA_TYPES:
         raise HTTPException(415, f"expected one of {', '.join(sorted(MEDIA_TYPES))}, not {media_type[:60]!r}")
@@ -83,7 +90,7 @@ async def _put(
     def store() -> str:
         made = square_picture(upload, box)
         return access.accounts.pictures.put(
-            entity_id, made.large, made.small, requester.actor, access.clock()
+            entity_id(), made.large, made.small, requester.actor, access.clock()
         )
 
     try:

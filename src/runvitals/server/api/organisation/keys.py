@@ -9,8 +9,8 @@ from fastapi import APIRouter, Path, Query
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.key_rules import key_json
 from runvitals.server.api.listing import ThePage, page_of
-from runvitals.server.api.teams.key_json import key_json
 from runvitals.store.metadata.accounts.keys import KeyRow
 
 router = APIRouter()
@@ -45,4 +45,4 @@ def _owned(access: AccessControl, key: KeyRow) -> dict[str, Any]:
     else:
         account = access.accounts.service_accounts.get(key.service_account_id or 0)
         owner, kind = f"{account.team}/{account.name}" if account.team else account.name, "service_account"
-    return {**key_json(access, key), "owner": owner, "owner_kind": kind}
+    return {**key_json(access.accounts, key), "owner": owner, "owner_kind": kind}

@@ -13,9 +13,9 @@ from runvitals.mail import messages
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.notices import Notices, TheNotices
 from runvitals.server.api.csv_response import csv_response
 from runvitals.server.api.listing import ThePage, page_of
-from runvitals.server.api.teams.notices import Notices, TheNotices
 from runvitals.store.metadata.accounts.users import ListedUser, UserRow
 
 CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_active")

@@ -7,7 +7,7 @@ from fastapi import APIRouter
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.teams.key_json import check_session
+from runvitals.server.api.accounts.key_rules import check_session
 
 router = APIRouter()
 

@@ -15,6 +15,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
+from runvitals.server.api.accounts.notices import Notices, TheNotices
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.accounts.session_cookies import (
     browser_of,
@@ -23,7 +24,6 @@ from runvitals.server.api.accounts.session_cookies import (
     start_session,
 )
 from runvitals.server.api.accounts.sign_in import refusal
-from runvitals.server.api.teams.notices import Notices, TheNotices
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
 from runvitals.single_sign_on.sign_on import (

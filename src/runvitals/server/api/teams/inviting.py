@@ -16,8 +16,8 @@ from runvitals.mail import messages
 from runvitals.model.account_names import address_key
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
+from runvitals.server.api.accounts.notices import Notices
 from runvitals.server.api.field_checks import checking
-from runvitals.server.api.teams.notices import Notices
 from runvitals.server.errors import InvalidFields, too_many
 from runvitals.store.errors import SentTooOften, UnknownAccount
 from runvitals.store.metadata.accounts.invitations import InvitationRow, check_days

@@ -15,9 +15,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.key_rules import KeyScope, check_session, expiry_ms, key_json
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
-from runvitals.server.api.teams.key_json import check_session, key_json, latest_end
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.keys import KeyRow
@@ -25,7 +25,6 @@ from runvitals.store.metadata.accounts.service_accounts import ServiceAccountRow
 
 AccountName = Annotated[str, Path(max_length=64)]
 KeyId = Annotated[str, Path(description="The shown part of the key.", max_length=64)]
-Scope = Literal["ingest", "read", "write", "full"]
 _NAME = r"^[A-Za-z0-9 _.\-]{1,64}$"
 
 
@@ -36,7 +35,7 @@ class NewServiceAccount(BaseModel):
     kind: Literal["builtin"] = "builtin"
     default_team: str | None = Field(None, description="Of the organisation's accounts: where runs go.")
     reads_only: bool = False
-    scope: Scope = Field("write", description="Of its first key.")
+    scope: KeyScope = Field("write", description="Of its first key.")
 
 
 class ServiceAccountChanges(BaseModel):
@@ -52,7 +51,7 @@ class NewServiceAccountKey(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=64)
-    scope: Scope = "write"
+    scope: KeyScope = "write"
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 
@@ -103,10 +102,10 @@ def create(
         now_ms,
         service_account_id=row.id,
         scope=new.scope,
-        expires_ms=latest_end(access, None),
+        expires_ms=expiry_ms(access, None),
     )
     response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
-    return {**service_account_json(row), "keys": 1, "key": {**key_json(access, key), "key": secret}}
+    return {**service_account_json(row), "keys": 1, "key": {**key_json(access.accounts, key), "key": secret}}
 
 
 def change(
@@ -145,7 +144,7 @@ def keys(account: AccountName, team_id: TheHome, access: TheAccess, page: ThePag
     """The keys of a service account that are not revoked."""
     row = access.accounts.service_accounts.by_name(account, team_id)
     rows = access.accounts.keys.all(service_account_id=row.id)
-    return page_of("api_keys", rows, lambda key: key.id, page, lambda key: key_json(access, key))
+    return page_of("api_keys", rows, lambda key: key.id, page, lambda key: key_json(access.accounts, key))
 
 
 def create_key(
@@ -165,9 +164,9 @@ def create_key(
             access.clock(),
             service_account_id=row.id,
             scope=new.scope,
-            expires_ms=latest_end(access, new.expires_ms),
+            expires_ms=expiry_ms(access, new.expires_ms),
         )
-    return {**key_json(access, key), "key": secret}
+    return {**key_json(access.accounts, key), "key": secret}
 
 
 def rotate_key(
@@ -185,7 +184,7 @@ def rotate_key(
         old.id, requester.actor, access.clock(), rotation.overlap_h * 3_600_000
     )
     access.rights_changed()
-    return {**key_json(access, new), "key": secret}
+    return {**key_json(access.accounts, new), "key": secret}
 
 
 def revoke_key(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
 from runvitals.store.metadata.accounts.audit import Actor, AuditTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.cursor_key import cursor_key
 from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
-from runvitals.store.metadata.accounts.entities import deleted_spaces, purge_space, release_name
+from runvitals.store.metadata.accounts.entities import deleted_spaces, names_of, purge_space, release_name
 from runvitals.store.metadata.accounts.generation import current_generation
 from runvitals.store.metadata.accounts.grants import (
     EntityFacts,
@@ -54,8 +56,9 @@ class AccountStore:
 
     Attributes:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
-            service_accounts, keys, invitations, project_members, guest_links, settings, audit, outgoing_mail,
-            pictures, logins, group_memberships, jwt_issuers: the tables, by what they hold.
+            service_accounts, keys, invitations, project_members, owned_projects, guest_links, scim, settings,
+            audit, outgoing_mail, pictures, logins, group_memberships, jwt_issuers: the tables, by what they
+            hold.
     """
 
     def __init__(self, database: Database) -> None:
@@ -126,6 +129,13 @@ class AccountStore:
     def entity(self, entity_id: int) -> EntityFacts | None:
         """A team or a user's own space; None if there is none with this id."""
         return entity_facts(self._database, entity_id)
+
+    def entity_names(self, entity_ids: Collection[int]) -> dict[int, str]:
+        """The names of teams and users by the ids of their entities; ids without one are left out."""
+        if not entity_ids:
+            return {}
+        with self._database.read() as connection:
+            return names_of(connection, entity_ids)
 
     def entity_id(self, name: str) -> int | None:
         """The id of a team or user by its name; None if there is none."""

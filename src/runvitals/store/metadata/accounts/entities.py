@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from sqlalchemy import Connection, insert, select, update
 
 from runvitals.model.account_names import entity_name
@@ -68,3 +70,9 @@ def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
     if name is None:
         raise UnknownAccount(f"there is no user or team with id {entity_id}")
     return entity_id, str(name)
+
+
+def names_of(connection: Connection, entity_ids: Iterable[int]) -> dict[int, str]:
+    """The names of entities by their ids; ids without an entity are left out."""
+    named = select(entity.c.id, entity.c.name).where(entity.c.id.in_(sorted(entity_ids)))
+    return {row.id: row.name for row in connection.execute(named)}

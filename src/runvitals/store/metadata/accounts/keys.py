@@ -135,9 +135,13 @@ class KeyTable:
             conditions.append(api_key.c.user_id == user_id)
         if service_account_id is not None:
             conditions.append(api_key.c.service_account_id == service_account_id)
+        limits: dict[int, set[int]] = {}
         with self._database.read() as connection:
-            ids = connection.execute(select(api_key.c.id).where(*conditions).order_by(api_key.c.id)).scalars()
-            return [_key(connection, number) for number in ids.all()]
+            rows = connection.execute(_KEYS.where(*conditions).order_by(api_key.c.id)).all()
+            limited = select(api_key_entity).join(api_key, api_key.c.id == api_key_entity.c.key_id)
+            for limit in connection.execute(limited.where(*conditions)):
+                limits.setdefault(limit.key_id, set()).add(limit.entity_id)
+        return [KeyRow(**row._asdict(), entities=frozenset(limits.get(row.id, ()))) for row in rows]
 
     def by_public_id(self, shown: str) -> KeyRow:
         """
