@@ -95,13 +95,13 @@ def _check_id_token(claims: Claims, provider: Provider, nonce: str) -> None:
 def _with_userinfo(
     claims: Claims, discovery: Discovery, metadata: IssuerMetadata, access_token: object
 ) -> Claims:
-    """The claims of the ID token, and those that the provider only tells when it is asked for them."""
+    """The claims of the ID token, and those that the provider gives only when asked."""
     if "email" in claims or metadata.userinfo_endpoint is None or not isinstance(access_token, str):
         return claims
-    told = discovery.json(metadata.userinfo_endpoint, access_token)
-    if told.get("sub") != claims.get("sub"):
+    answer = discovery.json(metadata.userinfo_endpoint, access_token)
+    if answer.get("sub") != claims.get("sub"):
         raise InvalidToken("the user information is about someone else")
-    return {**told, **claims}
+    return {**answer, **claims}
 
 
 def _github_address(answer: object) -> str | None:

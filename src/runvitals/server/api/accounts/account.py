@@ -60,7 +60,7 @@ def delete_account(
     if body.confirm.lower() != owner.name:
         raise InvalidFields({"confirm": f"expected {owner.name}"})
     accounts, now_ms = access.accounts, access.clock()
-    primary = next((email for email in accounts.emails.of_user(owner.id) if email.is_primary), None)
+    primary = accounts.emails.primary(owner.id)
     try:
         if body.wait_days:
             accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * _DAY_MS)

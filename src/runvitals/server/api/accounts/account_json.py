@@ -20,7 +20,7 @@ def account_json(access: AccessControl, user_id: int) -> dict[str, Any]:
     row, profile = accounts.users.get(user_id), accounts.profiles.get(user_id)
     principal = access.directory.user(user_id) or User(user_id, state="deleted")
     password, factor = accounts.credentials.password(user_id), accounts.credentials.second_factor(user_id)
-    emails = accounts.emails.of_user(user_id)
+    primary = accounts.emails.primary(user_id)
     teams = [
         {"name": team.name, "display_name": team.display_name, "role": role, "custom_role": custom}
         for team, role, custom in accounts.teams.of_user(user_id, now_ms)
@@ -32,7 +32,7 @@ def account_json(access: AccessControl, user_id: int) -> dict[str, Any]:
         "display_name": row.display_name,
         "picture": accounts.pictures.digests([row.entity_id]).get(row.entity_id),
         "state": row.state,
-        "email": next((email.address for email in emails if email.is_primary), None),
+        "email": None if primary is None else primary.address,
         "org_role": row.org_role,
         "access": row.access,
         "billing_role": row.billing_role,

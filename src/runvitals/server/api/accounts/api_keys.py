@@ -95,7 +95,7 @@ def create_key_of(
         )
     except ValueError as error:
         raise InvalidFields({"name": str(error)}) from None
-    _tell(services, user_id, messages.key_created(by.name, key.name, key.public_id), now_ms)
+    services.notices().to_user(user_id, messages.key_created(by.name, key.name, key.public_id))
     return {"key": secret, **key_json(accounts, key)}
 
 
@@ -210,11 +210,5 @@ def _revoke(access: AccessControl, services: AccountServices, owner: Owner, keys
     now_ms = access.clock()
     for key in keys:
         access.accounts.keys.revoke(key.id, owner.actor, now_ms)
-        _tell(services, owner.id, messages.key_revoked(owner.name, key.name, key.public_id), now_ms)
+        services.notices().to_user(owner.id, messages.key_revoked(owner.name, key.name, key.public_id))
     access.rights_changed()
-
-
-def _tell(services: AccountServices, user_id: int, message: messages.Message, now_ms: int) -> None:
-    for email in services.accounts.emails.of_user(user_id):
-        if email.is_primary and email.verified_ms is not None:
-            services.mailer.send(message, email.address, now_ms)

@@ -94,15 +94,15 @@ def change_email(
     row = _own(accounts, owner, email)
     if not body.primary:
         raise InvalidFields({"primary": "expected true; make another address primary instead"})
-    before = next((old for old in accounts.emails.of_user(owner.id) if old.is_primary), None)
+    before = accounts.emails.primary(owner.id)
     try:
         accounts.emails.make_primary(email, owner.actor, now_ms)
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
     if before is not None and before.id != email:
-        told = messages.primary_address_changed(owner.name, before.address, row.address)
+        message = messages.primary_address_changed(owner.name, before.address, row.address)
         for address in (before.address, row.address):
-            services.mailer.send(told, address, now_ms)
+            services.mailer.send(message, address, now_ms)
         renew_session(request, response, access, owner.session.id)
     return _as_json(accounts, accounts.emails.get(email))
 
@@ -121,10 +121,7 @@ def delete_email(
         accounts.emails.delete(email, owner.actor, now_ms)
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
-    primary = next((other for other in accounts.emails.of_user(owner.id) if other.is_primary), None)
-    if primary is not None and primary.verified_ms is not None:
-        told = messages.address_deleted(owner.name, row.address)
-        services.mailer.send(told, primary.address, now_ms)
+    services.notices().to_user(owner.id, messages.address_deleted(owner.name, row.address))
 
 
 def _own(accounts: AccountStore, owner: Owner, email_id: int) -> EmailRow:

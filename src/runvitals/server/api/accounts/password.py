@@ -60,6 +60,4 @@ def _change(body: PasswordChange, owner: Owner, access: AccessControl, services:
     hashed = services.passwords.hash(body.new)
     accounts.credentials.set_password(owner.id, hashed, owner.actor, now_ms, keep_session=owner.session.id)
     access.rights_changed()
-    for email in accounts.emails.of_user(owner.id):
-        if email.is_primary and email.verified_ms is not None:
-            services.mailer.send(messages.password_changed(owner.name), email.address, now_ms)
+    services.notices().to_user(owner.id, messages.password_changed(owner.name))

@@ -102,7 +102,5 @@ def _reset(
     actor = Actor("user", user.name, user.id, "link", None, requester.ip, requester.agent)
     accounts.credentials.set_password(user.id, hashed, actor, now_ms)
     access.rights_changed()
-    for email in accounts.emails.of_user(user.id):
-        if email.is_primary:
-            services.mailer.send(messages.password_changed(user.name), email.address, now_ms)
+    services.notices().to_user(user.id, messages.password_changed(user.name))
     return user

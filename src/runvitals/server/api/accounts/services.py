@@ -17,6 +17,7 @@ from runvitals.accounts.rate_limits import RateLimit, RateLimiter
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.accounts.sign_in import SignIn
 from runvitals.mail.mailer import Mailer
+from runvitals.mail.notices import Notices
 from runvitals.server.errors import too_many
 from runvitals.server.workers import Workers
 from runvitals.store.errors import NoLongerValid
@@ -72,6 +73,10 @@ class AccountServices:
     def settings(self) -> Mapping[str, Any]:
         """The organisation's settings."""
         return with_defaults(self.accounts.settings.all())
+
+    def notices(self) -> Notices:
+        """Mail to users, as of now."""
+        return Notices(self.accounts, self.mailer, self.clock())
 
     def support_contact(self) -> str:
         """Whom users ask for help: the setting, or the names of the administrators."""
@@ -145,3 +150,11 @@ def services_of(request: Request) -> AccountServices:
 
 
 TheServices = Annotated[AccountServices, Depends(services_of)]
+
+
+def notices_of(services: TheServices) -> Notices:
+    """The notices of the application."""
+    return services.notices()
+
+
+TheNotices = Annotated[Notices, Depends(notices_of)]

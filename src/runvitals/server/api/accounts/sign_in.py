@@ -93,7 +93,7 @@ async def login(
         user = services.sign_in.check(attempt)
         start_session(request, response, access, requester, user, "password")
         known = remember_browser(request, response, services.box, user.id)
-        tasks.add_task(_tell, access, services, user, requester, known)
+        tasks.add_task(_send_mail, access, services, user, requester, known)
         return account_json(access, user.id)
 
     try:
@@ -163,16 +163,15 @@ def refusal(error: sign_in.SignInRefused) -> HTTPException:
     return HTTPException(401, str(error))
 
 
-def _tell(
+def _send_mail(
     access: AccessControl, services: AccountServices, user: UserRow, requester: Requester, known: bool
 ) -> None:
     """Mail what the sign-in calls for, after the response."""
     accounts, now_ms = access.accounts, access.clock()
-    primary = next((email for email in accounts.emails.of_user(user.id) if email.is_primary), None)
-    if primary is None:
-        return
     if user.state == "unverified":
-        send_verification(services, user.name, primary, now_ms)
-    elif not known and primary.verified_ms is not None and user.last_seen_ms is not None:
-        told = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
-        services.mailer.send(told, primary.address, now_ms)
+        primary = accounts.emails.primary(user.id)
+        if primary is not None:
+            send_verification(services, user.name, primary, now_ms)
+    elif not known and user.last_seen_ms is not None:
+        message = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
+        services.notices().to_user(user.id, message)

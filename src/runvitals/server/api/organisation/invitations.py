@@ -11,7 +11,7 @@ from runvitals.accounts.resources import Organisation
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.accounts.notices import TheNotices
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.invitations import ENDED_MS, InvitationId
 from runvitals.server.api.teams.inviting import Inviter, People, Place, invitation_json

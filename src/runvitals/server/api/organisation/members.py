@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict
 from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Organisation
 from runvitals.mail import messages
+from runvitals.mail.notices import Notices
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.accounts.notices import Notices, TheNotices
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.csv_response import csv_response
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.store.metadata.accounts.users import ListedUser, UserRow
@@ -87,7 +88,7 @@ def change_member(
         del wanted["state"]
     changed = access.accounts.users.update(user.id, requester.actor, now_ms, **wanted)
     access.rights_changed()
-    _tell(notices, user, changed, requester.name)
+    _notify(notices, user, changed, requester.name)
     return next(_member_json(row, now_ms) for row in access.accounts.users.listed() if row.user.id == user.id)
 
 
@@ -100,11 +101,11 @@ def delete_member(
     if user.id == requester.user_id:
         raise HTTPException(409, "delete your own account in your settings")
     before = set(access.accounts.teams.without_administrator())
-    addresses = [row.address for row in access.accounts.emails.of_user(user.id) if row.is_primary]
+    primary = access.accounts.emails.primary(user.id)
     access.accounts.users.delete(user.id, requester.actor, access.clock(), leave_teams=True)
     access.rights_changed()
-    for address in addresses:
-        notices.to_address(address, messages.account_deleted(user.name))
+    if primary is not None:
+        notices.to_address(primary.address, messages.account_deleted(user.name))
     orphaned = set(access.accounts.teams.without_administrator()) - before
     return {"teams_without_administrator": sorted(orphaned)}
 
@@ -129,7 +130,7 @@ def reset_link(
     return {"sent": False, "url": f"/-/reset#{secret}"}
 
 
-def _tell(notices: Notices, before: UserRow, after: UserRow, by: str) -> None:
+def _notify(notices: Notices, before: UserRow, after: UserRow, by: str) -> None:
     """Send mail to the user whom an administrator changed, and to all administrators about their roles."""
     if after.state != before.state:
         suspended = after.state == "suspended"
@@ -150,7 +151,7 @@ _ROLES = {"admin": "administrator"}
 
 def _verify(access: AccessControl, requester: Requester, user: UserRow) -> None:
     """Take the word of an administrator for the primary address."""
-    primary = next((row for row in access.accounts.emails.of_user(user.id) if row.is_primary), None)
+    primary = access.accounts.emails.primary(user.id)
     if primary is None:
         raise HTTPException(409, f"{user.name} has no e-mail address to verify")
     access.accounts.emails.verify(primary.id, requester.actor, access.clock())

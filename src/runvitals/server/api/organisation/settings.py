@@ -28,8 +28,7 @@ from runvitals.mail.settings import (
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.accounts.notices import TheNotices
-from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.accounts.services import TheNotices, TheServices
 from runvitals.server.errors import InvalidFields
 
 SMTP_URL: Final = "smtp_url"

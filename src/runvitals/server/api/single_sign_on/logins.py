@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.mail import messages
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.api.accounts.notices import TheNotices
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.single_sign_on.redirects import begin
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.errors import UnknownAccount

@@ -12,7 +12,7 @@ from runvitals.outbound.policy import Blocked
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.accounts.notices import TheNotices
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.single_sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers

@@ -9,14 +9,15 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.attempt_limits import network_of
 from runvitals.accounts.sign_in import Attempt, SignInRefused
 from runvitals.mail import messages
+from runvitals.mail.notices import Notices
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
-from runvitals.server.api.accounts.notices import Notices, TheNotices
-from runvitals.server.api.accounts.services import AccountServices, TheServices
+from runvitals.server.api.accounts.services import AccountServices, TheNotices, TheServices
 from runvitals.server.api.accounts.session_cookies import (
     browser_of,
     is_secure,
@@ -70,7 +71,7 @@ async def start(
     next: Annotated[str, Query(max_length=2000)] = "/",
 ) -> Response:
     """Send the browser to a provider to sign in."""
-    services.limit(_STARTS, requester.ip)
+    services.limit(_STARTS, network_of(requester.ip))
     try:
         begun = await outside.workers.run(lambda: outside.sign_on.start(provider, next_path=next))
     except UnknownProvider as error:
@@ -90,7 +91,7 @@ async def start_with_invitation(
     outside: TheOutsideServices,
 ) -> Response:
     """The address of a provider to sign in, for a page that has an invitation in its fragment."""
-    services.limit(_STARTS, requester.ip)
+    services.limit(_STARTS, network_of(requester.ip))
     return await begin(
         request, outside, provider, next_path=body.next, invitation=body.invitation, link_user_id=None
     )
@@ -228,8 +229,8 @@ def _answer(
         known = remember_browser(request, response, services.box, user.id)
         if not known and not outcome.created:
             now_ms = access.clock()
-            told = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
-            notices.to_user(user.id, told)
+            message = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
+            notices.to_user(user.id, message)
         return response
     if isinstance(outcome, Linked):
         access.rights_changed()

@@ -12,7 +12,7 @@ from runvitals.accounts.matrix import Role
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.accounts.notices import TheNotices
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.inviting import Inviter, People, Place, check_role, invitation_json
 from runvitals.server.api.teams.parameters import TheTeam, entity_of

@@ -13,10 +13,10 @@ from runvitals.accounts.matrix import Role
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.resources import Entity, Member
 from runvitals.mail import messages
+from runvitals.mail.notices import Notices
 from runvitals.model.account_names import address_key
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
-from runvitals.server.api.accounts.notices import Notices
 from runvitals.server.api.field_checks import checking
 from runvitals.server.errors import InvalidFields, too_many
 from runvitals.store.errors import SentTooOften, UnknownAccount

@@ -16,7 +16,7 @@ from runvitals.mail import messages
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.accounts.notices import TheNotices
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.csv_response import csv_response
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of

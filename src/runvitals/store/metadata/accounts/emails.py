@@ -46,6 +46,13 @@ class EmailTable:
         with self._database.read() as connection:
             return [EmailRow(**row._asdict()) for row in connection.execute(statement)]
 
+    def primary(self, user_id: int) -> EmailRow | None:
+        """The primary address of a user, confirmed or not; None: there is none."""
+        statement = _EMAILS.where(email.c.user_id == user_id, email.c.is_primary)
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else EmailRow(**row._asdict())
+
     def get(self, email_id: int) -> EmailRow:
         """
         Raises:

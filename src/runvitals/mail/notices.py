@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import Depends
-
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.messages import Message
-from runvitals.server.access.control import TheAccess
-from runvitals.server.api.accounts.services import TheServices
 from runvitals.store.metadata.accounts.account_store import AccountStore
 
 
@@ -29,10 +23,10 @@ class Notices:
         """Send to the user's primary address, if it is verified; returns whether it was sent."""
         if not self._mailer.configured:
             return False
-        for email in self._accounts.emails.of_user(user_id):
-            if email.is_primary and email.verified_ms is not None:
-                return self.to_address(email.address, message)
-        return False
+        primary = self._accounts.emails.primary(user_id)
+        if primary is None or primary.verified_ms is None:
+            return False
+        return self.to_address(primary.address, message)
 
     def to_team_administrators(self, team: str, message: Message) -> None:
         """Send to all administrators of a team."""
@@ -45,11 +39,3 @@ class Notices:
         for row in self._accounts.users.listed():
             if row.user.org_role == "admin" and row.user.state == "active":
                 self.to_user(row.user.id, message)
-
-
-def notices(access: TheAccess, services: TheServices) -> Notices:
-    """The notices of the application."""
-    return Notices(access.accounts, services.mailer, access.clock())
-
-
-TheNotices = Annotated[Notices, Depends(notices)]
