@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, BinaryIO, Final
 
 from runvitals.store import private_files
 from runvitals.store.metadata.accounts.audit import AuditEvent, AuditTable
@@ -55,8 +55,10 @@ class AuditFile:
         if not events:
             return
         lines = "".join(f"{json.dumps(_as_json(event))}\n" for event in events)
-        with open(self._path, "a", encoding="ascii", opener=_private) as file:
-            file.write(lines)
+        with open(self._path, "ab+", opener=_private) as file:
+            if file.tell() and not _ends_in_line_break(file):
+                file.write(b"\n")  # a crash or a full disk cut off the line before, which is written again
+            file.write(lines.encode("ascii"))
             file.flush()
             os.fsync(file.fileno())
         for event in events:
@@ -103,6 +105,11 @@ class AuditFile:
     def __exit__(self, *_: object) -> None:
         self.thread.close()
         self.write_new()
+
+
+def _ends_in_line_break(file: BinaryIO) -> bool:
+    file.seek(-1, os.SEEK_END)
+    return file.read(1) == b"\n"
 
 
 def _as_json(event: AuditEvent) -> dict[str, Any]:

@@ -54,7 +54,7 @@ class IngestFastPath:
 
 
 class SharedServer:
-    """An ASGI application over a sample store and a metadata_store. The caller closes both, after it.
+    """An ASGI application over a sample store and a metadata store. The caller closes both, after it.
 
     Args:
         token_required: before there are accounts, every request must have a token. Otherwise only requests to
@@ -83,8 +83,8 @@ class SharedServer:
             them.
 
     Example:
-        >>> with SqliteChunks(folder) as store, open_metadata_store(address) as metadata store:
-        ...     serve(SharedServer(store, metadata store), listener)
+        >>> with SqliteChunks(folder) as store, open_metadata_store(address) as metadata_store:
+        ...     serve(SharedServer(store, metadata_store), listener)
     """
 
     def __init__(

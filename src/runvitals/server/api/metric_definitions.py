@@ -13,12 +13,16 @@ from runvitals.server.api import models
 router = APIRouter()
 
 
-@router.get("/catalogue", response_model=list[models.MetadataRow], dependencies=[needs("public")])
-async def metadata_store() -> Any:
+@router.get("/catalogue", response_model=list[models.MetricDefinition], dependencies=[needs("public")])
+async def metric_definitions() -> Any:
     """Every defined metric: key, unit, kind, chart and meaning."""
     return [
         {
-            **{name: getattr(metric, name) for name in models.MetadataRow.model_fields if name != "subject"},
+            **{
+                name: getattr(metric, name)
+                for name in models.MetricDefinition.model_fields
+                if name != "subject"
+            },
             "subject": subject,
         }
         for subject, metrics in SUBJECTS.items()

@@ -346,7 +346,7 @@ class ConsoleAnswer(BaseModel):
     pieces: list[PrintedPiece]
 
 
-class MetadataRow(BaseModel):
+class MetricDefinition(BaseModel):
     key: str
     unit: str
     kind: Literal["gauge", "counter", "rate"]

@@ -40,7 +40,8 @@ class ScimGroups:
             return [row for row in rows if str(row.id) == value]
         if attribute == "displayName":
             return [row for row in rows if value.casefold() in (row.display_name.casefold(), row.name)]
-        return [row for row in rows if self._external_id(row) == value]
+        provisioned = self._accounts.scim.by_external_id(value)
+        return [row for row in rows if row.id in provisioned]
 
     def get(self, group_id: str) -> TeamRow:
         """
@@ -82,9 +83,9 @@ class ScimGroups:
     def patch(self, team: TeamRow, body: dict[str, Any]) -> TeamRow:
         """Carry out the operations of a PATCH: members, displayName and externalId."""
         for kind, path, value in operations(body):
-            one = member_of_path(path)
-            attribute = "members" if one is not None else path.casefold()
-            ids = [one] if one is not None else _ids(value if value is not None else [])
+            member_id = member_of_path(path)
+            attribute = "members" if member_id is not None else path.casefold()
+            ids = [member_id] if member_id is not None else _ids(value if value is not None else [])
             if attribute == "displayname":
                 self._rename(team, value)
             elif attribute == "externalid":
@@ -94,7 +95,7 @@ class ScimGroups:
             elif attribute == "members" and kind == "replace":
                 self._set_members(team, ids)
             elif attribute == "members":
-                self._remove(team, ids if one is not None or value is not None else self._present(team))
+                self._remove(team, ids if member_id is not None or value is not None else self._present(team))
         return self.get(str(team.id))
 
     def delete(self, team: TeamRow) -> None:
@@ -124,22 +125,22 @@ class ScimGroups:
 
     def _set_members(self, team: TeamRow, ids: list[str]) -> None:
         self._add(team, ids)
-        self._remove(team, [one for one in self._present(team) if one not in ids])
+        self._remove(team, [user_id for user_id in self._present(team) if user_id not in ids])
 
     def _add(self, team: TeamRow, ids: Iterable[str]) -> None:
         """Add users as members. Who is in the team already keeps the role."""
         present = set(self._present(team))
-        for one in ids:
-            if one not in present:
-                name = self._user_name(one)
+        for user_id in ids:
+            if user_id not in present:
+                name = self._user_name(user_id)
                 self._accounts.members.add(team.name, name, "member", SCIM, self._now_ms)
-                present.add(one)
+                present.add(user_id)
 
     def _remove(self, team: TeamRow, ids: Iterable[str]) -> None:
         present = set(self._present(team))
-        for one in ids:
-            if one in present:
-                self._accounts.members.remove(team.name, self._user_name(one), SCIM, self._now_ms)
+        for user_id in ids:
+            if user_id in present:
+                self._accounts.members.remove(team.name, self._user_name(user_id), SCIM, self._now_ms)
 
     def _user_name(self, user_id: str) -> str:
         try:

@@ -45,7 +45,8 @@ class ScimUsers:
         rows = [row.user for row in self._accounts.users.listed()]
         if attribute == "id":
             return [row for row in rows if str(row.id) == value]
-        return [row for row in rows if self._external_id(row) == value]
+        provisioned = self._accounts.scim.by_external_id(value)
+        return [row for row in rows if row.entity_id in provisioned]
 
     def get(self, user_id: str) -> UserRow:
         """
@@ -146,10 +147,6 @@ class ScimUsers:
             return self._accounts.users.by_name(user_name)
         except UnknownAccount:
             return None
-
-    def _external_id(self, user: UserRow) -> str | None:
-        names = self._accounts.scim.names(user.entity_id)
-        return names.external_id if names else None
 
     def _created(self, user_name: str, address: str | None, shown: str | None) -> UserRow:
         base = _account_name(user_name)

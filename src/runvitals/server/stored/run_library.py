@@ -88,7 +88,7 @@ class StoredLibrary:
 
     Args:
         clock: the time now, ms UTC; the states of runs depend on it.
-        versions: returns the version of a run, by its number in the metadata_store.
+        versions: returns the version of a run, by its number in the metadata store.
 
     Example:
         >>> app.state.library = StoredLibrary(store, metadata store, now_ms)

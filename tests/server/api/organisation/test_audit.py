@@ -100,3 +100,17 @@ def test_a_file_of_all_events(vision: AccountsServer, tmp_path: Path) -> None:
     vision.clock.now_ms += 120_000
     assert resumed.write_new() == 0
     assert names() == ["team.update"]
+
+
+def test_a_line_that_a_crash_cut_off_is_written_again(vision: AccountsServer, tmp_path: Path) -> None:
+    path, audit = tmp_path / "audit.jsonl", vision.metadata_store.accounts.audit
+    file = AuditFile(str(path), audit, vision.clock)
+    for company in ("A", "B"):
+        vision.accounts.teams.update("vision", CLI, T0, company=company)
+    assert file.write_new() == 2
+    path.write_bytes(path.read_bytes()[:-20])
+    assert AuditFile(str(path), audit, vision.clock).write_new() == 1
+    first, cut_off, again = path.read_text().splitlines()
+    assert [json.loads(line)["after"] for line in (first, again)] == [{"company": "A"}, {"company": "B"}]
+    assert json.loads(again)["id"] == json.loads(first)["id"] + 1
+    assert cut_off == again[:-19]

@@ -12,7 +12,7 @@ from runvitals.mail import messages
 from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.accounts.key_rules import KeyScope, expiry_ms, key_json, keys_json
+from runvitals.server.api.accounts.key_rules import KeyScopeName, expiry_ms, key_json, keys_json
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.errors import InvalidFields
@@ -30,7 +30,7 @@ class NewKey(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=64)
-    scope: KeyScope = "write"
+    scope: KeyScopeName = "write"
     teams: list[Annotated[str, Field(max_length=64)]] | None = Field(
         None, max_length=50, description="Names of the only teams that the key works in; none: all."
     )

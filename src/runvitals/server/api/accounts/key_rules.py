@@ -15,7 +15,7 @@ from runvitals.server.errors import InvalidFields
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.keys import KeyRow
 
-KeyScope = Literal["ingest", "read", "write", "full"]
+KeyScopeName = Literal["ingest", "read", "write", "full"]
 _DAY_MS: Final = 86_400_000
 
 

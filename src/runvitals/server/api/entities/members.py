@@ -47,8 +47,8 @@ def members(project: TheProject, access: TheAccess, requester: TheRequester, pag
     # A public project, or a link to one, does not show who works in the team.
     if not access.may(requester, Action.TEAM_READ, access.directory.entity(project.entity_id)):
         raise HTTPException(403, "only members of the team see who was added to its projects")
-    rows = sorted(access.accounts.owned_projects.members(project.id), key=_key)
-    return page_of("members", rows, _key, page, _member_json)
+    rows = sorted(access.accounts.owned_projects.members(project.id), key=_sort_key)
+    return page_of("members", rows, _sort_key, page, _member_json)
 
 
 @router.post(f"{PATH}/members", status_code=201, dependencies=[needs("project:manage_members")])
@@ -58,7 +58,7 @@ def add_member(
     """Add a member of the team, or a service account, to a project; or change the role of one."""
     if new.service_account and new.role is not None:
         raise InvalidFields({"role": "a service account has its own role"})
-    user_id, account_id = _who(access, project, new.name, new.service_account)
+    user_id, account_id = _ids_of(access, project, new.name, new.service_account)
     try:
         access.accounts.project_members.add(
             project.id,
@@ -71,7 +71,7 @@ def add_member(
     except UnknownAccount as error:
         raise InvalidFields({"name": str(error)}) from None
     access.rights_changed()
-    return _one(access, project, new.name, new.service_account)
+    return _member(access, project, new.name, new.service_account)
 
 
 @router.patch(f"{PATH}/members/{{member}}", dependencies=[needs("project:manage_members")])
@@ -83,13 +83,13 @@ def change_member(
     requester: TheRequester,
 ) -> dict[str, Any]:
     """Give a member of a project another role there."""
-    _one(access, project, member, False)
-    user_id, _ = _who(access, project, member, False)
+    _member(access, project, member, False)
+    user_id, _ = _ids_of(access, project, member, False)
     access.accounts.project_members.add(
         project.id, requester.actor, access.clock(), user_id=user_id, role=change.role
     )
     access.rights_changed()
-    return _one(access, project, member, False)
+    return _member(access, project, member, False)
 
 
 @router.delete(f"{PATH}/members/{{member}}", status_code=204, dependencies=[needs("project:manage_members")])
@@ -101,7 +101,7 @@ def remove_member(
     service_account: bool = False,
 ) -> None:
     """Remove a member from a project, not from the team."""
-    user_id, account_id = _who(access, project, member, service_account)
+    user_id, account_id = _ids_of(access, project, member, service_account)
     access.accounts.project_members.remove(
         project.id, requester.actor, access.clock(), user_id=user_id, service_account_id=account_id
     )
@@ -117,10 +117,10 @@ def join_project(project: TheProject, access: TheAccess, requester: TheRequester
         project.id, requester.actor, access.clock(), user_id=requester.principal.id
     )
     access.rights_changed()
-    return _one(access, project, requester.name, False)
+    return _member(access, project, requester.name, False)
 
 
-def _who(
+def _ids_of(
     access: AccessControl, project: ProjectDetail, name: str, service: bool
 ) -> tuple[int | None, int | None]:
     """The id of a user or of a service account."""
@@ -138,14 +138,14 @@ def _who(
     raise AssertionError("unreachable")
 
 
-def _one(access: AccessControl, project: ProjectDetail, name: str, service: bool) -> dict[str, Any]:
+def _member(access: AccessControl, project: ProjectDetail, name: str, service: bool) -> dict[str, Any]:
     for row in access.accounts.owned_projects.members(project.id):
         if (row.name, row.service_account) == (name, service):
             return _member_json(row)
     raise HTTPException(404, f"there is no member {name!r} of the project")
 
 
-def _key(row: ProjectMember) -> str:
+def _sort_key(row: ProjectMember) -> str:
     return f"{int(row.service_account)}{row.name}"
 
 

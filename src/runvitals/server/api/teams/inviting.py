@@ -86,12 +86,12 @@ class Inviter:
 
     def invite(self, wanted: People, place: Place) -> list[dict[str, Any]]:
         """Invite everyone; returns what became of each."""
-        whom: list[str | None] = [*dict.fromkeys(wanted.people), *([None] if wanted.link else [])]
-        if not whom:
+        invitees: list[str | None] = [*dict.fromkeys(wanted.people), *([None] if wanted.link else [])]
+        if not invitees:
             raise InvalidFields({"people": "expected addresses or user names, or link: true"})
         days = self.days(wanted.expires_days)
-        self.check_limits(place.team, len(whom))
-        return [self._one(who, place, days, wanted.message) for who in whom]
+        self.check_limits(place.team, len(invitees))
+        return [self._invite(invitee, place, days, wanted.message) for invitee in invitees]
 
     def resend(self, row: InvitationRow) -> dict[str, Any]:
         """Send an invitation again, with a new link."""
@@ -105,9 +105,9 @@ class Inviter:
             raise HTTPException(429, str(error), {"retry-after": "86400"}) from None
         return self._result(row.user or row.address or _LINK, row, secret, "")
 
-    def _one(self, who: str | None, place: Place, days: int, message: str) -> dict[str, Any]:
-        address, user, refused = self._whom(who, place)
-        shown = who or _LINK
+    def _invite(self, invitee: str | None, place: Place, days: int, message: str) -> dict[str, Any]:
+        address, user, refused = self._resolve(invitee, place)
+        shown = invitee or _LINK
         if refused is not None:
             return refused
         accounts, team = self._access.accounts, place.team
@@ -133,32 +133,33 @@ class Inviter:
             return {"who": shown, "state": "refused", "reason": str(error)}
         return self._result(shown, row, secret, message)
 
-    def _whom(
-        self, who: str | None, place: Place
+    def _resolve(
+        self, invitee: str | None, place: Place
     ) -> tuple[str | None, UserRow | None, dict[str, Any] | None]:
         """The address, or the user, or why this person is not invited."""
-        if who is None:
+        if invitee is None:
             return None, None, None
-        if "@" in who:
+        if "@" in invitee:
             try:
-                address_key(who)
+                address_key(invitee)
             except ValueError as error:
-                return None, None, {"who": who, "state": "refused", "reason": str(error)}
-            member = place.team is not None and self._is_known_member(who, place)
-            return who, None, {"who": who, "state": "already_member"} if member else None
+                return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
+            member = place.team is not None and self._is_known_member(invitee, place)
+            return invitee, None, {"who": invitee, "state": "already_member"} if member else None
         try:
-            user = self._access.accounts.users.by_name(who)
+            user = self._access.accounts.users.by_name(invitee)
         except UnknownAccount as error:
-            return None, None, {"who": who, "state": "refused", "reason": str(error)}
+            return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
         if place.team is None or user.id in self._member_ids(place.team):
-            return None, None, {"who": who, "state": "already_member"}
+            return None, None, {"who": invitee, "state": "already_member"}
         if user.id == self._requester.user_id and not self._settings["admin_team_access"]:
             reason = "administrators of the organisation may not join teams here"
-            return None, None, {"who": who, "state": "refused", "reason": reason}
+            return None, None, {"who": invitee, "state": "refused", "reason": reason}
         return None, user, None
 
     def _is_known_member(self, address: str, place: Place) -> bool:
-        """Only for who sees the members' addresses anyway: the answer must not tell who has an account."""
+        """Whether the address is a member's. False for requesters who do not see the members' addresses: the
+        answer must not show them who has an account."""
         if place.entity is None or place.team is None:
             return False
         if not self._access.may(self._requester, Action.MEMBER_READ_EMAIL, place.entity):
@@ -195,7 +196,7 @@ def check_role(access: AccessControl, requester: Requester, team: TeamRow, role:
         HTTPException: 403 if the role is beyond the requester's.
         InvalidFields: there is no such custom role.
     """
-    built_in = next((one for one in Role if one.value == role), None)
+    built_in = next((known for known in Role if known.value == role), None)
     if built_in is None and role not in {row.name for row in access.accounts.roles.all()}:
         raise InvalidFields({"custom_role": f"there is no role {role!r}"})
     invited = Member(access.directory.entity(team.id), built_in or Role.VIEWER, built_in is None)

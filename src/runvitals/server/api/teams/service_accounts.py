@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.accounts.key_rules import KeyScope, check_session, expiry_ms, key_json
+from runvitals.server.api.accounts.key_rules import KeyScopeName, check_session, expiry_ms, key_json
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import InvalidFields
@@ -35,7 +35,7 @@ class NewServiceAccount(BaseModel):
     kind: Literal["builtin"] = "builtin"
     default_team: str | None = Field(None, description="Of the organisation's accounts: where runs go.")
     reads_only: bool = False
-    scope: KeyScope = Field("write", description="Of its first key.")
+    scope: KeyScopeName = Field("write", description="Of its first key.")
 
 
 class ServiceAccountChanges(BaseModel):
@@ -51,7 +51,7 @@ class NewServiceAccountKey(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(min_length=1, max_length=64)
-    scope: KeyScope = "write"
+    scope: KeyScopeName = "write"
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 

@@ -79,6 +79,12 @@ class ScimTable:
         with self._database.read() as connection:
             return connection.execute(mine).scalar()
 
+    def by_external_id(self, external_id: str) -> set[int]:
+        """The entity ids of the users and groups with this id of the provider."""
+        mine = select(scim_resource.c.entity_id).where(scim_resource.c.external_id == external_id)
+        with self._database.read() as connection:
+            return set(connection.execute(mine).scalars())
+
     def put(self, entity_id: int, user_name: str | None, external_id: str | None) -> None:
         """Note what the provider calls a user or group.
 
