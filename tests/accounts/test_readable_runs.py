@@ -172,7 +172,7 @@ def test_a_run_is_found_in_the_default_entity_first(server: Server) -> None:
     with pytest.raises(AmbiguousName, match="speech, vision each have a run 'otter-1'"):
         directory.find_run(ada, "otter-1")
     assert directory.find_run(ada, "otter-1", "Speech").id == theirs.run_id
-    accounts.users.set_default_entity(server.ada, server.vision.id, CLI, T0)
+    accounts.profiles.put(server.ada, {"default_entity_id": server.vision.id}, CLI, T0)
     directory.rights_changed()
     assert directory.find_run(server.user(server.ada), "otter-1").id == ours
     with pytest.raises(UnknownRun):

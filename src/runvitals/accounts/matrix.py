@@ -22,13 +22,6 @@ class Role(str, Enum):
 
     __hash__ = str.__hash__
 
-    def at_most(self, other: Role) -> Role:
-        """The lower of two roles."""
-        return self if _RANK[self] <= _RANK[other] else other
-
-
-_RANK: Final = {Role.VIEWER: 0, Role.MEMBER: 1, Role.ADMIN: 2}
-
 
 class Grant(Enum):
     """Whether a role may do an action, and on which condition."""

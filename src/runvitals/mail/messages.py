@@ -336,16 +336,6 @@ def account_deleted(name: str) -> Message:
     )
 
 
-def export_ready(name: str, path: str) -> Message:
-    """To a user whose data can be downloaded. `path`: of the page that offers the download."""
-    return Message(
-        "export_ready",
-        "The copy of your data is ready",
-        (f"The data of your account {one_line(name)} can be downloaded after signing in.",),
-        Link("Download", path),
-    )
-
-
 def settings_changed(by: str, names: Sequence[str]) -> Message:
     """To all administrators, when a setting that matters to security was changed."""
     return Message(

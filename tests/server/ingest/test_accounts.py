@@ -48,7 +48,9 @@ def test_without_an_entity_a_run_goes_to_the_owner_of_the_key(server: AccountSer
     assert (run.project, run.author) == ("default", None)
     assert run.service_account is not None
     assert run.service_account.name == "ci"
-    server.metadata_store.accounts.users.set_default_entity(server.users["bob"], server.speech, CLI, NOW)
+    server.metadata_store.accounts.profiles.put(
+        server.users["bob"], {"default_entity_id": server.speech}, CLI, NOW
+    )
     server.rights_changed()
     assert server.send("bob", envelope("ghi")).status_code == 200
     assert server.entities("ghi") == ["speech"]

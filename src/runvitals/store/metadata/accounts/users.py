@@ -248,22 +248,6 @@ class UserTable:
 
         return self._database.write(work)
 
-    def set_default_entity(self, user_id: int, entity_id: int | None, by: Actor, now_ms: int) -> None:
-        """Set the team that gets the runs of a user which name none; None: the user's own space.
-
-        It has no effect while the user is not in the team.
-        """
-        mine = update(user_account).where(user_account.c.id == user_id)
-
-        def work(connection: Connection) -> None:
-            user = _user(connection, user_account.c.id == user_id)
-            connection.execute(mine.values(default_entity_id=entity_id))
-            owner = (user.entity_id, user.name)
-            record(connection, now_ms, by, "user.update", entity=owner, after={"default_entity": entity_id})
-            rights_changed(connection)
-
-        self._database.write(work)
-
     def seen(self, user_id: int, now_ms: int) -> None:
         """Note the day on which a user was active."""
         day = now_ms - now_ms % 86_400_000
