@@ -1,7 +1,7 @@
 """`POST /account/export`: a copy of what the server keeps about a user, as JSON files in a ZIP.
 
-The specification has a mail with a link to the finished file. The file is small (no samples), so it is the
-response itself: nothing is kept, and no link can leak.
+The file is small (no samples), so it is the response itself, not a link in a mail: nothing is kept, and no
+link can leak.
 """
 
 from __future__ import annotations
