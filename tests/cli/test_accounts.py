@@ -153,6 +153,8 @@ def test_a_lost_second_factor_is_removed(command: Command, where: str) -> None:
 
 def test_custom_roles(command: Command) -> None:
     command("role", "create", "Labeller", "--base", "viewer", "--add", "run:update")
+    described = as_json(command("role", "set", "labeller", "--description", "Labels runs", "--json"))
+    assert (described["description"], described["actions"]) == ("Labels runs", ["run:update"])
     changed = as_json(command("role", "set", "labeller", "--add", "report:create", "--json"))
     assert (changed["name"], changed["actions"]) == ("Labeller", ["report:create"])
     assert "Labeller" in command("role", "list")
@@ -167,6 +169,7 @@ def test_settings_and_the_audit_log(command: Command) -> None:
     for words, message in (
         (("organisation", "set", "trash_days=0"), "expected an integer from 1 to 365"),
         (("organisation", "set", "trash_days"), "expected NAME=VALUE"),
+        (("organisation", "set", "url=ftp://runs.example.org"), "expected https://host"),
         (("organisation", "release-name", "nobody"), "nobody has, or had, the name"),
     ):
         assert message in command(*words, status=1)

@@ -67,9 +67,12 @@ def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, 
 
 def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
     from runvitals.accounts.organisation_settings import checked_settings
+    from runvitals.mail.settings import server_url
 
-    changes = dict(_change(text) for text in arguments.settings)
-    accounts.settings.put(checked_settings(changes), by, now_ms)
+    changes = checked_settings(dict(_change(text) for text in arguments.settings))
+    if changes.get("url"):
+        changes["url"] = server_url(changes["url"])
+    accounts.settings.put(changes, by, now_ms)
     return None
 
 

@@ -20,17 +20,18 @@ def add(subparsers: Any) -> None:
     create = actions.add_parser("create", help="create a role")
     create.add_argument("name", metavar="NAME")
     create.add_argument("--base", choices=("viewer", "member"), required=True, help="what it adds to")
-    change = actions.add_parser("set", help="change what a role adds, for everybody who has it")
+    change = actions.add_parser(
+        "set", help="change a role, for everybody who has it; what is left out does not change"
+    )
     change.add_argument("name", metavar="NAME")
     for action in (create, change):
         action.add_argument(
             "--add",
             metavar="PERMISSION",
             action="append",
-            default=[],
             help="such as run:update; may be repeated; all that it adds to its base",
         )
-        action.add_argument("--description", metavar="TEXT", default="")
+        action.add_argument("--description", metavar="TEXT")
     actions.add_parser("list", help="list roles")
     delete = actions.add_parser("delete", help="delete a role; who has it keeps its base role")
     delete.add_argument("name", metavar="NAME")
@@ -44,20 +45,22 @@ def run(arguments: argparse.Namespace) -> int:
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
     from runvitals.accounts.custom_roles import custom_role
 
-    role = custom_role(arguments.name, arguments.base, arguments.add, arguments.description)
-    added = [action.value for action in role.added]
-    return accounts.roles.create(role.name, role.base.value, added, role.description, by, now_ms)
+    added, description = arguments.add or [], arguments.description or ""
+    role = custom_role(arguments.name, arguments.base, added, description)
+    actions = [action.value for action in role.added]
+    return accounts.roles.create(role.name, role.base.value, actions, role.description, by, now_ms)
 
 
 def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
     from runvitals.accounts.custom_roles import custom_role
 
     before = accounts.roles.get(arguments.name)
-    description = arguments.description or before.description
-    role = custom_role(before.name, before.base, arguments.add, description)
-    added = [action.value for action in role.added]
+    added = sorted(before.actions) if arguments.add is None else arguments.add
+    description = before.description if arguments.description is None else arguments.description
+    role = custom_role(before.name, before.base, added, description)
+    actions = [action.value for action in role.added]
     return accounts.roles.update(
-        before.name, by, now_ms, name=role.name, description=role.description, actions=added
+        before.name, by, now_ms, name=role.name, description=role.description, actions=actions
     )
 
 

@@ -38,7 +38,7 @@ SETUP_PATHS: Final = (
     "/assets/",
     "/favicon.svg",
 )
-"""What a server that has printed a link for the first administrator answers to whoever has none: the page of
+"""What a server that has printed a link for the first administrator answers to visitors: the page of
 that link, and the call that checks its token."""
 SIGN_IN_PATH: Final = "/-/login"
 RIGHTS_RECHECK_S = 30.0
@@ -203,7 +203,7 @@ def _check_same_site(scope: Scope) -> None:
 async def _unchecked_is_not_sent(
     app: ASGIApp, checks: list[RightsCheck], scope: Scope, receive: Receive, send: Send
 ) -> None:
-    """Send no result of a route of the API that declares no permission: whoever forgot it must notice."""
+    """Send no result of a route of the API that declares no permission: a missing declaration is noticed."""
 
     async def checked(message: Message) -> None:
         if (

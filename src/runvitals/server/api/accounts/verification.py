@@ -8,7 +8,7 @@ from runvitals.store.metadata.accounts.emails import EmailRow
 
 
 def send_verification(services: AccountServices, user_name: str, email: EmailRow, now_ms: int) -> float:
-    """Send the mail, or to whoever has confirmed the address a mail that says so.
+    """Send the mail; if another user has confirmed the address, send them a mail that says so.
 
     Returns how long to wait if too many were sent to this address, else 0.
     """

@@ -111,7 +111,7 @@ def subjects(issuer: IssuerId, access: TheAccess) -> Any:
 
 @router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])
 def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester) -> Any:
-    """Let whoever shows a token with this subject act as a service account, instead of the one before."""
+    """Make tokens with this subject act as a service account, instead of the one before."""
     accounts = access.accounts
     try:
         team_id = None if body.team is None else accounts.teams.by_name(body.team).id
