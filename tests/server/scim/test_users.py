@@ -126,3 +126,12 @@ def test_a_name_that_no_database_can_store_is_kept_as_text(
     created = provider.client.post("Users", content=json.dumps(body))
     assert created.status_code == 201, created.text
     assert (created.json()["userName"], created.json()["externalId"]) == (kept, kept)
+
+
+def test_a_user_who_was_deleted_here_can_be_provisioned_again(provider: Provider) -> None:
+    provider.create_user("ada")
+    accounts = provider.server.accounts
+    accounts.users.delete(accounts.users.by_name("ada").id, CLI, provider.server.clock())
+    again = provider.create_user("ada")
+    assert again["userName"] == "ada@example.org"
+    assert accounts.users.by_name("ada-2").id == int(again["id"])

@@ -112,7 +112,6 @@ class ScimUsers:
             LastAdministrator: the last administrator of the organisation.
         """
         self._accounts.users.delete(user.id, SCIM, self._now_ms, leave_teams=True)
-        self._accounts.scim.forget(user.entity_id)
 
     def json(self, user: UserRow) -> dict[str, Any]:
         """A user as SCIM has it."""

@@ -40,6 +40,7 @@ def remove_user(connection: Connection, user_id: int, owner: tuple[int, str], by
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
+    connection.execute(delete(tables.scim_resource).where(tables.scim_resource.c.entity_id == owner[0]))
     remove_picture(connection, owner[0])
     connection.execute(update(project).where(project.c.owner_id == user_id).values(owner_id=None))
     by_or_to = (tables.invitation.c.invited_by == user_id) | (tables.invitation.c.user_id == user_id)
