@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from runvitals.model.local_path import local_path
 from runvitals.single_sign_on.discovery import ProviderFailed
 from runvitals.single_sign_on.sign_on import (
     Linked,
@@ -17,7 +18,6 @@ from runvitals.single_sign_on.sign_on import (
     SignedIn,
     SingleSignOn,
     UnknownProvider,
-    safe_path,
 )
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -506,4 +506,4 @@ class TestProvider:
     ],
 )
 def test_paths_that_lead_elsewhere(path: str) -> None:
-    assert safe_path(path) == "/"
+    assert local_path(path) == "/"

@@ -15,6 +15,7 @@ from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.model.account_names import MAX_DISPLAY_NAME, address_key
 from runvitals.model.account_names import display_name as checked_display_name
+from runvitals.model.local_path import local_path
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.single_sign_on.code_flow import CodeFlow
 from runvitals.single_sign_on.discovery import Discovery, IssuerMetadata, ProviderFailed
@@ -156,7 +157,7 @@ class SingleSignOn:
         remembered = {
             "nonce": nonce,
             "verifier": verifier,
-            "next": safe_path(next_path),
+            "next": local_path(next_path),
             "invitation": invitation,
         }
         sealed = self._box.seal(json.dumps(remembered).encode(), _purpose(state))
@@ -378,17 +379,6 @@ class SingleSignOn:
                 user if access == "full" else self._accounts.users.update(user.id, by, now_ms, access=access)
             )
         return None
-
-
-def safe_path(text: str) -> str:
-    """A path on this server; `/` for anything else, such as `//host` or `/\\host`, which lead elsewhere.
-
-    Example:
-        >>> safe_path("/ada/digits?tab=runs"), safe_path("//evil.example"), safe_path("https://evil.example")
-        ('/ada/digits?tab=runs', '/', '/')
-    """
-    inside = text.startswith("/") and not text.startswith(("//", "/\\")) and text.isprintable()
-    return text if inside and len(text) <= _MAX_PARAMETER and "\\" not in text else "/"
 
 
 def _names(wanted: str) -> Iterator[str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from html import escape
 from urllib.parse import quote
 
+from runvitals.model.local_path import local_path
+
 PATH = "/login"
 STYLE_PATH = "/login.css"
 STYLE = """:root { color-scheme: light dark; }
@@ -64,16 +66,11 @@ def address(target: str) -> str:
 
 
 def redirect_target(requested: str) -> str:
-    """A path of this server to go to after the login; `/` for anything else.
-
-    Browsers treat `//host` and `/\\host` as another site, and remove tabs and line ends first.
+    """A path of this server to go to after the login, but not the login itself; `/` for anything else.
 
     Example:
         >>> redirect_target("/runs/abc?charts=gpu"), redirect_target("//evil.example/")
         ('/runs/abc?charts=gpu', '/')
     """
-    if not requested.startswith("/") or requested[1:2] in ("/", "\\"):
-        return "/"
-    if any(letter < "!" for letter in requested) or requested.partition("?")[0] == PATH:
-        return "/"
-    return requested
+    target = local_path(requested)
+    return "/" if target.partition("?")[0] == PATH else target
