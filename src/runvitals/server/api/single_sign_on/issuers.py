@@ -98,13 +98,11 @@ def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) 
 @router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
 def subjects(issuer: IssuerId, access: TheAccess) -> Any:
     """Which subject of an issuer acts as which service account."""
-    accounts = access.accounts
+    names = {account.id: account.name for account in access.accounts.service_accounts.all()}
     rows = [
-        {
-            "subject": identity.subject,
-            "service_account": accounts.service_accounts.get(identity.service_account_id).name,
-        }
-        for identity in accounts.jwt_issuers.identities(issuer)
+        {"subject": identity.subject, "service_account": names[identity.service_account_id]}
+        for identity in access.accounts.jwt_issuers.identities(issuer)
+        if identity.service_account_id in names
     ]
     return {"subjects": rows, "total": len(rows), "next": None}
 

@@ -105,6 +105,7 @@ def change_member(
             access.accounts.members.set_role(team.name, member, role, requester.actor, now_ms)
         except UnknownAccount as error:
             raise InvalidFields({"custom_role": str(error)}) from None
+        access.rights_changed()  # now: the role is changed, also if the new end is refused
         notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.name))
     if "expires_ms" in wanted:
         with checking("expires_ms"):
