@@ -211,13 +211,16 @@ class SharedServer:
 
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which is mounted at `/` and answers every other path.
-        for path, endpoint in (("/healthz", _healthy), ("/readyz", self._ready), ("/metrics", self._metrics)):
+        # Not its methods: FastAPI keeps the functions of routes in a cache, and with them the whole server.
+        app.state.shared_server = self
+        for path, endpoint in (("/healthz", _healthy), ("/readyz", _ready), ("/metrics", _metrics)):
             permission = AUTHENTICATED if path == "/metrics" else PUBLIC
             app.add_api_route(path, endpoint, include_in_schema=False, dependencies=[needs(permission)])
             app.router.routes.insert(0, app.router.routes.pop())
         return app
 
-    async def _ready(self, request: Request) -> Response:
+    async def readiness(self) -> tuple[str | None, list[str]]:
+        """Why the server cannot make anything durable, None if it can; and what needs attention."""
         warnings: list[str] = []
         try:
             stats = await run_in_threadpool(self._stats)
@@ -227,15 +230,26 @@ class SharedServer:
             problem = stats.problem
             warnings += stats.warnings
         warnings += [f"{thread.name}: {thread.problem}" for thread in self.threads if thread.problem]
-        body = {"ready": problem is None, "problem": problem, "warnings": warnings}
-        return JSONResponse(body, 503 if problem else 200)
+        return problem, warnings
 
-    async def _metrics(self, request: Request) -> Response:
+    async def exposition(self) -> str:
+        """The metrics of the server itself, in Prometheus' text format."""
         stats = await run_in_threadpool(self._stats)
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
-        text = self.tally.exposition(stats, self.housekeeping, threads)
-        return PlainTextResponse(text, media_type="text/plain; version=0.0.4")
+        return self.tally.exposition(stats, self.housekeeping, threads)
 
 
 async def _healthy(request: Request) -> Response:
     return PlainTextResponse("ok\n")
+
+
+async def _ready(request: Request) -> Response:
+    server: SharedServer = request.app.state.shared_server
+    problem, warnings = await server.readiness()
+    body = {"ready": problem is None, "problem": problem, "warnings": warnings}
+    return JSONResponse(body, 503 if problem else 200)
+
+
+async def _metrics(request: Request) -> Response:
+    server: SharedServer = request.app.state.shared_server
+    return PlainTextResponse(await server.exposition(), media_type="text/plain; version=0.0.4")
