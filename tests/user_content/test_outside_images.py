@@ -156,6 +156,13 @@ def test_the_cache_has_a_size_and_an_age(cache: Cache, site: Site, tmp_path: Pat
     assert os.listdir(small.folder) == []
 
 
+def test_a_file_that_is_gone_when_its_turn_comes_does_not_stop_trimming(cache: Cache, site: Site) -> None:
+    site.answers["/a.png"] = (200, {}, PNG)
+    cache.get("/a.png")
+    os.symlink("renamed-by-another-thread", os.path.join(cache.folder, "listed-but-gone"))
+    assert cache.images.trim() == 0
+
+
 def test_few_are_fetched_at_a_time(cache: Cache, site: Site) -> None:
     entered = threading.Semaphore(0)
     released = threading.Event()

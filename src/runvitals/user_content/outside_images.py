@@ -6,6 +6,7 @@ served with a policy that runs and loads nothing; `<img>` ignores scripts anyway
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import itertools
 import os
@@ -96,8 +97,10 @@ class OutsideImages:
         """Remove old files, and the oldest beyond the size of the cache; returns how many."""
         files = []
         for entry in os.scandir(self._folder):
-            status = entry.stat()
-            files.append((status.st_mtime, status.st_size, entry.path))
+            # Another thread may just have given this file its final name, or removed it.
+            with contextlib.suppress(FileNotFoundError):
+                status = entry.stat()
+                files.append((status.st_mtime, status.st_size, entry.path))
         oldest_s = self._clock() - KEPT_S
         total = sum(size for _, size, _ in files)
         removed = 0
