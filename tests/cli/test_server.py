@@ -102,6 +102,13 @@ def test_the_audit_log_is_appended_to_a_file(tmp_path: Path) -> None:
     assert [json.loads(line)["action"] for line in path.read_text().splitlines()] == ["user.create"]
 
 
+def test_a_server_that_has_just_started_ends_in_good_order(tmp_path: Path) -> None:
+    with serving(tmp_path / "store") as (process, _):
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE_S)
+        assert (process.returncode, err) == (0, "")
+
+
 def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
     acknowledged: list[int] = []
     seq = 0

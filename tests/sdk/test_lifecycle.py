@@ -183,6 +183,32 @@ def test_killed_monitor_is_restarted_and_the_gap_recorded(train: Start, journals
     )
 
 
+def test_a_new_monitor_does_not_undo_a_later_description(train: Start, journals: Journals) -> None:
+    process = train("""
+        import runvitals
+        run = runvitals.init(id="run1", name="first", settings={"sampling_interval": 0.1})
+        print("up", flush=True)
+        while input() != "end":
+            run.log({"loss": 1.0})
+            print("logged", flush=True)
+        run.finish()
+    """)
+    assert line(process) == "up"
+    eventually(lambda: sampled(journals))
+    joined = 'import runvitals\nwith runvitals.init(id="run1", name="second", project="vision"): pass'
+    assert finished(train(joined))[0] == 0
+    (monitor,) = journals.monitors()
+    os.kill(monitor, signal.SIGKILL)
+    eventually(lambda: not journals.monitors())
+    say(process, "log")
+    assert line(process) == "logged"
+    eventually(lambda: journals.lifecycle("gap"))
+    say(process, "end")
+    end = journals.end()
+    run = RunList(str(journals.directory)).run("run1", end["t"])
+    assert (run.name, run.project) == ("second", "vision")
+
+
 def test_run_finishes_although_its_monitor_is_killed_repeatedly(train: Start, journals: Journals) -> None:
     process = train("""
         import runvitals

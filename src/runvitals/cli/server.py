@@ -165,7 +165,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 1
     folder, address = store_locations(arguments)
     host, port = arguments.listen
-    with ExitStack() as stack:
+    with serve.until_interrupted(), ExitStack() as stack:
         try:
             listener = stack.enter_context(serve.listen(port, host))
         except OSError as error:

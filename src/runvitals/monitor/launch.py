@@ -118,8 +118,9 @@ def connect(spec: Mapping[str, Any]) -> MonitorSocket:
     Args:
         spec: run, directory, project, host, boot_id, clock_ms (see `journal.clock`), settings (as recorded),
             options (settings of single sources, including secrets), destinations (where the relay delivers
-            the run to), about (name, tags, …), attach (the message of this process), trainer (python, argv,
-            cwd), site (folders of third-party packages). All values must be representable in JSON.
+            the run to), about (name, tags, …) and described_ms (since when), attach (the message of this
+            process), trainer (python, argv, cwd), site (folders of third-party packages). All values must be
+            representable in JSON.
 
     Raises:
         Unavailable: no monitor could be started; the text says why.

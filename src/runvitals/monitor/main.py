@@ -130,7 +130,9 @@ def build(spec: dict[str, Any], journal: JournalWriter) -> Monitor:
     note = monitor.recorder.note
     if predecessor.died_ms is not None:
         note(frames.LIFECYCLE, what="gap", since=predecessor.died_ms)
-    note(frames.INFO, run=spec["about"], settings=settings, sources=_redacted(probed.states(selection)))
+    # The latest description wins. A monitor that starts slowly, or again, must not replace a newer one.
+    journal.json(frames.INFO, {"t": spec["described_ms"], "run": spec["about"]})
+    note(frames.INFO, settings=settings, sources=_redacted(probed.states(selection)))
     return monitor
 
 

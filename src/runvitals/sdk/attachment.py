@@ -81,6 +81,7 @@ def monitor_spec(
         "host": host_name(),
         "boot_id": boot_id(),
         "clock_ms": clock.anchor_ms,
+        "described_ms": clock.now_ms(),
         "settings": {
             **{name: values[name] for name in _RECORDED_SETTINGS},
             # The relay, also one that delivers the run later, reads the team or user from the journal.

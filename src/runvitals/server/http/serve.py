@@ -116,11 +116,23 @@ def serve(app: FastAPI | Application, listener: socket.socket, log_format: LogFo
     Failed, rejected and slow requests are logged to stderr.
     """
     configure(log_format)
-    # After a graceful shutdown uvicorn raises the signal again for the handlers that were set before.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with listener, _tuned_interpreter(), suppress(KeyboardInterrupt):
+    with until_interrupted(), listener, _tuned_interpreter():
         log = AccessLog(app)
         Server(log, ConnectionLimits(connections=_max_connections()), log.rejected).run(sockets=[listener])
+
+
+@contextmanager
+def until_interrupted() -> Iterator[None]:
+    """Leave the block, without an error, at SIGINT or SIGTERM.
+
+    While uvicorn serves, it handles both itself: after a graceful shutdown it raises the signal again.
+    """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with suppress(KeyboardInterrupt):
+            yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager
