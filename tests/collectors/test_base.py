@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
@@ -52,6 +53,20 @@ def test_only_the_beginning_is_read_if_limited(tmp_path: Path) -> None:
     file = PseudoFile(str(tmp_path / "file"))
     assert file.read_start(6) == b"abcabc"
     file.close()
+
+
+def test_a_file_that_is_dropped_or_closed_twice_is_closed_once(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("1")
+    fd = PseudoFile(str(path)).fd  # the object is gone at once
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(fd)
+    file = PseudoFile(str(path))
+    file.close()
+    with open(path) as other:
+        file.close()
+        assert other.fileno() == fd
+        assert other.read() == "1"
 
 
 def test_a_long_kernel_file_is_read_to_its_end() -> None:

@@ -172,6 +172,7 @@ class PseudoFile:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        self.fd = -1
         self.fd = os.open(path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
 
     def read(self) -> bytes:
@@ -188,7 +189,13 @@ class PseudoFile:
         return os.pread(self.fd, size, 0)
 
     def close(self) -> None:
-        os.close(self.fd)
+        """Close the file; without effect if it is closed."""
+        fd, self.fd = self.fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()  # of a collector that was dropped, such as one whose card is gone
 
 
 def open_if_there(path: str) -> PseudoFile | None:

@@ -76,6 +76,9 @@ class ProcFile:
             self._fd = -1
             self._descriptors.left += 1
 
+    def __del__(self) -> None:
+        self.close()
+
 
 class ProcessUsage:
     """A process's CPU time, memory, threads and storage traffic.
