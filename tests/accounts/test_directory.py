@@ -85,7 +85,7 @@ def test_a_removed_member_loses_the_right(
     accounts.members.add("vision", "bob", "viewer", CLI, T0)
     directory.rights_changed()
     assert decision() is Decision.DENIED
-    accounts.project_members.set_visibility(project_id, "open", CLI, T0)
+    accounts.owned_projects.update(project_id, CLI, T0, visibility="open")
     directory.rights_changed()
     assert decision() is Decision.ALLOWED
 

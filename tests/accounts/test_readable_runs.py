@@ -130,7 +130,7 @@ def test_a_change_of_rights_changes_the_lists(server: Server) -> None:
     directory, accounts = server.directory, server.metadata_store.accounts
     assert directory.readable_runs(Anonymous()) == ReadableRuns()
     accounts.settings.put({"anonymous_access": "read"}, CLI, T0)
-    accounts.project_members.set_visibility(server.digits, "public", CLI, T0)
+    accounts.owned_projects.update(server.digits, CLI, T0, visibility="public")
     directory.rights_changed()
     both = frozenset({server.digits, server.letters})
     assert directory.readable_runs(Anonymous()) == ReadableRuns(frozenset({server.digits}))

@@ -96,10 +96,15 @@ _OWN_SPACE_ACTIONS: Final = PROJECT_ACTIONS | {
     Action.STORAGE_READ,
     Action.USAGE_READ_TEAM,
 }
-_REGISTRY_KIND: Final = "registry"
 _INVITES: Final = frozenset((Action.MEMBER_INVITE, Action.MEMBER_REMOVE, Action.MEMBER_UPDATE_ROLE))
 _WORLD_READABLE: Final = frozenset((Visibility.ORGANISATION, Visibility.PUBLIC, Visibility.OPEN))
 _ADDED_ONLY: Final = frozenset((Visibility.PRIVATE, Visibility.RESTRICTED))
+_VIEWER: Final = Membership(Role.VIEWER)
+_OF_UNREAD: Final = {
+    Action.PROJECT_JOIN: frozenset((Visibility.RESTRICTED,)),
+    Action.PROJECT_UPDATE_VISIBILITY: _ADDED_ONLY,
+}
+"""What team administrators may do with projects that they may not read."""
 
 
 def decide(
@@ -278,7 +283,7 @@ def _action_fits(action: Action, resource: Resource) -> bool:
     if isinstance(resource, Project):
         return action in PROJECT_ACTIONS
     if isinstance(resource, Registry):
-        return action.kind == _REGISTRY_KIND
+        return action.kind == "registry"
     return action in _INVITES or action is Action.TEAM_READ if isinstance(resource, Member) else True
 
 
@@ -327,22 +332,16 @@ def _membership(
         membership = Membership(Role.ADMIN) if entity.owner_id == principal.id else None
     else:
         membership = principal.teams.get(entity.id)
-        joins = action is Action.PROJECT_JOIN
-        if (
-            membership is not None
-            and project is not None
-            and not (joins and project.visibility is Visibility.RESTRICTED)
-        ):
-            membership = _project_membership(principal, membership, project)
+        if membership is not None and project is not None:
+            membership = _project_membership(principal, action, membership, project)
     if membership is not None and principal.access is Access.VIEWER:
         return _VIEWER
     return membership
 
 
-_VIEWER: Final = Membership(Role.VIEWER)
-
-
-def _project_membership(user: User, team: Membership, project: Project) -> Membership | None:
+def _project_membership(user: User, action: Action, team: Membership, project: Project) -> Membership | None:
+    if team.role is Role.ADMIN and project.visibility in _OF_UNREAD.get(action, ()):
+        return team
     owner = project.owner_id == user.id
     added = project.visibility is Visibility.RESTRICTED and project.id in user.projects
     if project.visibility in _ADDED_ONLY and not (owner or added):

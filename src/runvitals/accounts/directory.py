@@ -108,6 +108,10 @@ class Directory:
         """
         return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
 
+    def link_problem(self, secret: str) -> str | None:
+        """Why a guest link that was made here is not valid; None if it is none of those."""
+        return self._accounts.guest_links.problem(secret, self._now_ms())
+
     def known(self, credential: Credential) -> Identity | Missing | None:
         """The same from the cache, without reading the database: `Missing.MISSING` if it is not there."""
         found: Identity | Missing | None = self._cache.known(self._key_of(credential))
@@ -194,8 +198,9 @@ class Directory:
         if not found:
             raise UnknownRun(f"there is no run {uid!r}")
         if len(found) > 1:
-            names = ", ".join(sorted(place.entity or "" for place in found))
-            raise AmbiguousName(f"{names} each have a run {uid!r}; add ?entity= and one of these names")
+            names = sorted(place.entity or "" for place in found)
+            text = f"{', '.join(names)} each have a run {uid!r}; add ?entity= and one of these names"
+            raise AmbiguousName(text, names)
         return self._item(found[0])
 
     def _places(self, uid: str) -> list[RunPlace]:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class UnknownRun(LookupError):
     """There is no such run. The message says where it was looked up, and names similar runs if any."""
 
 
 class AmbiguousName(LookupError):
-    """Several teams or users have a run or project of this name. The message names those that the principal
-    may read."""
+    """Several teams or users have a run or project of this name.
+
+    Args:
+        entities: the names of those that the principal may read.
+    """
+
+    def __init__(self, text: str, entities: Sequence[str] = ()) -> None:
+        super().__init__(text)
+        self.entities = list(entities)
 
 
 class UnknownProject(LookupError):

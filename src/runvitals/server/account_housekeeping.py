@@ -26,6 +26,7 @@ def remove_expired(accounts: AccountStore, now_ms: int) -> None:
     accounts.members.remove_expired(SYSTEM, now_ms)
     accounts.invitations.expire(now_ms)
     accounts.invitations.purge(now_ms - ENDED_INVITATION_MS)
+    accounts.project_redirects.purge(now_ms)
     accounts.logins.purge(now_ms)
     accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
     accounts.one_time_tokens.purge(now_ms)

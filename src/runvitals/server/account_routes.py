@@ -11,6 +11,7 @@ from runvitals.server.api import accounts, entities, organisation, single_sign_o
 from runvitals.server.api.models import ErrorAnswer
 
 _TEXTS: Final = {
+    307: "The project was renamed or given to another team: repeat the request at `Location`.",
     400: "The body is not valid JSON.",
     401: "Nobody is signed in, or the secret is wrong.",
     403: "It is not allowed.",

@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 FOLDER = os.path.join(os.path.dirname(__file__), "static")
+_OF_GUESTS = "-/shared"
 _NOT_BUILT = """This installation of runvitals has no page: it runs from sources and the page was never built.
 
 Build it with `python hatch_build.py`, or install the package: `pip install '.[server]'`.
@@ -42,4 +43,6 @@ class Page(StaticFiles):
                 raise
             response = FileResponse(self._index)
         response.headers["cache-control"] = "no-cache"
+        if path.startswith(_OF_GUESTS):
+            response.headers["x-robots-tag"] = "noindex"
         return response

@@ -86,8 +86,8 @@ class ServedOrganisation:
         self._run("voice-otto", "voice", OTHER_TEAM, "otto", service_account_id)
         for level in VISIBILITIES:
             project_id = self.metadata_store.projects.id(level)
-            self.accounts.project_members.set_owner(project_id, self.users["bob"], CLI, NOW)
-            self.accounts.project_members.set_visibility(project_id, level, CLI, NOW)
+            self.accounts.owned_projects.update(project_id, CLI, NOW, owner_id=self.users["bob"])
+            self.accounts.owned_projects.update(project_id, CLI, NOW, visibility=level)
         found = self.metadata_store.runs.find("deleted-bob", NOW)
         assert found is not None
         self.metadata_store.runs.delete([found.id], NOW)

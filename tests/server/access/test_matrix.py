@@ -64,9 +64,10 @@ NARROWER: Final = (
     "POST /api/v1/runs/{run}/links",
     "DELETE /api/v1/runs/{run}/links/{link}",
     "GET /api/v1/entities/{entity}/projects/{project}/members",
+    "PATCH /api/v1/entities/{entity}/projects/{project}",
 )
 """Routes that declare that the run or project is readable, and check more themselves: that the project may be
-shared, or that the requester is in its team."""
+shared, that the requester is in its team, or a right for each field that is changed."""
 REFUSED: Final = (401, 403, 404, 428)
 
 

@@ -23,7 +23,14 @@ get = partial(httpx.get, timeout=PATIENCE_S)
 
 PUBLIC_ROUTES = ("/healthz", "/readyz", "/api/v1/about", "/api/v1/catalogue", "/api/{rest:path}")
 """What shows nothing of anyone."""
-CHECKED_BY_SECRET = ("/api/v1/auth/", "/api/v1/invitations/show", "/scim/v2/", "/-/image/", "/-/picture/")
+CHECKED_BY_SECRET = (
+    "/api/v1/auth/",
+    "/api/v1/invitations/show",
+    "/api/v1/shared",
+    "/scim/v2/",
+    "/-/image/",
+    "/-/picture/",
+)
 """Beginnings of paths of routes that are open to visitors because they check a secret of their own."""
 RESOURCES = frozenset(("run", "project", "team", "entity", "user"))
 

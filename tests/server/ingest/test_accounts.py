@@ -95,7 +95,7 @@ def test_who_may_only_look(server: AccountServer) -> None:
     assert creating == "vic may not create projects in vision"
     assert refused(server.send("vic", envelope(entity="vision"))) == looking
     accounts = server.metadata_store.accounts
-    accounts.project_members.set_visibility(server.run("abc", "vision").project_id, "public", CLI, NOW)
+    accounts.owned_projects.update(server.run("abc", "vision").project_id, CLI, NOW, visibility="public")
     server.rights_changed()
     public = refused(server.send("bob", envelope("def", entity="vision", project="digits")))
     assert public == "bob may look at vision/digits, not log to it"
@@ -105,7 +105,7 @@ def test_who_may_only_look(server: AccountServer) -> None:
 def test_an_open_project_takes_runs_of_everybody_but_not_into_those_of_others(server: AccountServer) -> None:
     server.send("ada", envelope(entity="vision", project="digits"))
     accounts = server.metadata_store.accounts
-    accounts.project_members.set_visibility(server.run("abc", "vision").project_id, "open", CLI, NOW)
+    accounts.owned_projects.update(server.run("abc", "vision").project_id, CLI, NOW, visibility="open")
     server.rights_changed()
     assert server.send("bob", envelope("def", entity="vision", project="digits")).status_code == 200
     assert server.send("bob", envelope("def", 2, entity="vision")).status_code == 200
@@ -120,7 +120,7 @@ def test_a_restricted_project_is_not_named_to_who_may_not_see_it(server: Account
     server.send("ada", envelope(entity="vision", project="secret"))
     accounts = server.metadata_store.accounts
     project_id = server.run("abc", "vision").project_id
-    accounts.project_members.set_visibility(project_id, "restricted", CLI, NOW)
+    accounts.owned_projects.update(project_id, CLI, NOW, visibility="restricted")
     server.rights_changed()
     hidden = refused(server.send("ci", envelope("def", entity="vision", project="secret")))
     assert hidden == "there is no project vision/secret that this key may log to"
@@ -155,7 +155,7 @@ def test_a_record_moves_a_run_only_where_its_key_may_log(server: AccountServer) 
 
     server.send("ada", envelope("other", entity="vision", project="secret"))
     secret = server.run("other", "vision").project_id
-    server.metadata_store.accounts.project_members.set_visibility(secret, "restricted", CLI, NOW)
+    server.metadata_store.accounts.owned_projects.update(secret, CLI, NOW, visibility="restricted")
     server.rights_changed()
     server.send("ci", envelope(entity="vision", project="digits"))
     assert refused(moved("ci", "secret", 2)) == "there is no project vision/secret that this key may log to"
@@ -344,7 +344,7 @@ def test_in_an_open_project_of_another_team_only_its_members_are_authors(
 ) -> None:
     people.send("bob", envelope("first", entity="speech", project="digits"))
     project_id = people.run("first", "speech").project_id
-    people.metadata_store.accounts.project_members.set_visibility(project_id, "open", CLI, NOW)
+    people.metadata_store.accounts.owned_projects.update(project_id, CLI, NOW, visibility="open")
     people.rights_changed()
     sent = envelope(entity="speech", project="digits")
     assert people.send("ci", sent, **{NAME: name}).status_code == 200

@@ -31,7 +31,7 @@ def test_a_taken_project_name_is_no_failure(metadata_store: MetadataStore) -> No
     for name in ("digits", "letters"):
         joined(metadata_store, name, project=name)
     with pytest.raises(ValueError, match="the project 'letters' already exists"):
-        metadata_store.projects.rename(metadata_store.projects.id("digits"), "letters")
+        metadata_store.projects.rename(metadata_store.projects.id("digits"), "letters", now_ms=0)
 
 
 def test_a_deleted_file_is_unavailable(tmp_path: Path) -> None:

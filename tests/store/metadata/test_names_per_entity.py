@@ -193,10 +193,10 @@ def test_a_project_is_given_away_with_its_runs(metadata_store: MetadataStore, te
 
 def test_projects_are_renamed_within_their_team(metadata_store: MetadataStore, teams: Teams) -> None:
     ours, theirs = teams.sends("otter-1", teams.vision), teams.sends("otter-2", teams.speech, "letters")
-    metadata_store.projects.rename(theirs.project_id, "digits")
+    metadata_store.projects.rename(theirs.project_id, "digits", now_ms=0)
     second = teams.sends("otter-3", teams.vision, "letters")
     with pytest.raises(ValueError, match="already exists"):
-        metadata_store.projects.rename(second.project_id, "digits")
+        metadata_store.projects.rename(second.project_id, "digits", now_ms=0)
     assert ours.project_id != theirs.project_id
 
 

@@ -74,7 +74,7 @@ class Authenticator:
         if identity is None:
             if credential.kind == "session":
                 return Requester(Anonymous(), ip=ip, agent=agent)
-            self._reject(credential, ip)
+            await self._reject(credential, ip)
         return Requester(
             identity.principal,
             identity.name,
@@ -111,9 +111,13 @@ class Authenticator:
                 "keys and sessions cannot be checked: see /readyz and the server log"
             ) from error
 
-    def _reject(self, credential: Credential, ip: str) -> NoReturn:
+    async def _reject(self, credential: Credential, ip: str) -> NoReturn:
         network = network_of(ip)
         wait_s = self._wrong_keys.wait_s(network)
+        if credential.kind == "link" and wait_s <= 0 and len(credential.secret) <= MAX_SECRET:
+            why = await self._look_up(partial(self._directory.link_problem, credential.secret))
+            if why is not None:  # whoever has the secret did not guess it
+                raise HttpRejection(401, why)
         self._wrong_keys.failed(network)
         if wait_s > 0:
             text = "too many invalid keys came from your network: try again later"

@@ -20,6 +20,7 @@ from runvitals.model.run import Run
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
 from runvitals.server.access.bound_cursors import BoundCursors
+from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC, Mode
 from runvitals.server.access.requester import Requester, requester_of
@@ -210,9 +211,10 @@ class AccessControl:
             return "accounts"
         return "tokens" if self._token_required else "open"
 
-    async def check_route(self, request: Request, permission: str) -> None:
+    async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
         """Raise HTTPException 401, 403, 404, 409 or 428 if the requester may not do this action on the
-        resource that the path names. The check is made again while the request lasts."""
+        resource that the path names, nor the other one; 307 if the resource has moved. The check is made
+        again while the request lasts."""
 
         async def check(requester: Requester) -> None:
             if permission == PUBLIC or isinstance(requester.principal, Operator):
@@ -222,13 +224,14 @@ class AccessControl:
                 raise unauthenticated()  # without a look-up: strangers must not keep the database busy
             if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
                 raise HTTPException(503, "too many requests are waiting: try again", {"retry-after": "1"})
-            work = partial(self._check, request, requester, permission)
+            work = partial(self._check, request, requester, permission, or_else)
             await anyio.to_thread.run_sync(work, limiter=self._threads)
 
-        await check(requester_of(request))
+        # First, because a redirect is a response too: one of a route that declares what it needs.
         request.scope.get(CHECKS_KEY, []).append(check)
+        await check(requester_of(request))
 
-    def _check(self, request: Request, requester: Requester, permission: str) -> None:
+    def _check(self, request: Request, requester: Requester, permission: str, or_else: str | None) -> None:
         if permission == AUTHENTICATED:
             if isinstance(requester.principal, Anonymous) and not _is_local(request):
                 raise unauthenticated()
@@ -245,8 +248,10 @@ class AccessControl:
             principal, action, request.path_params, request.query_params
         )
         if resource is None:
+            check_moved(request, self._resources, principal, self.clock())
             self.hide(requester, what)
-        self.require(requester, action, resource, what, changes=request.method != "GET")
+        if or_else is None or not self.may(requester, Action(or_else), resource):
+            self.require(requester, action, resource, what, changes=request.method != "GET")
         # The route works on the very run that was decided on: names are unique within an entity only.
         if run_id is not None:
             request.state.run_number = run_id

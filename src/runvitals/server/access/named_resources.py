@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from fastapi import HTTPException
-
 from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.matrix import ORGANISATION_MATRIX
 from runvitals.accounts.principals import Principal, User
 from runvitals.accounts.resources import Account, Organisation, Project, ProjectItem, Resource
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.errors import DetailedError
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
 
@@ -30,6 +29,13 @@ class Named(NamedTuple):
     run_id: int | None = None
 
 
+class Address(NamedTuple):
+    """Where a project is: the name of its team or user, and its own."""
+
+    entity: str
+    project: str
+
+
 class NamedResources:
     """Resources by the parameters of a path: `run`, `project`, `entity`, `team`, `user`."""
 
@@ -43,7 +49,7 @@ class NamedResources:
         """The resource of a request for an action.
 
         Raises:
-            HTTPException: 409 if several runs that the principal may read have the id.
+            DetailedError: 409 if several runs that the principal may read have the id.
             LookupError: the path names nothing that this action is on: an error in the route.
         """
         if action in ORGANISATION_MATRIX:
@@ -64,6 +70,38 @@ class NamedResources:
                 return Named(self._directory.entity_named(path[name]), f"{name} {_shown(path[name])}")
         raise LookupError(f"the path names no resource for {action.value}")
 
+    def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:
+        """Where the project is now that was at this address; None unless the principal may read it there."""
+        owner = self._directory.entity_named(entity)
+        accounts = self._metadata_store.accounts
+        if owner is None:
+            return None
+        number = accounts.project_redirects.target(owner.id, name[:MAX_NAME], now_ms)
+        if number is None or not self._reads(principal, number):
+            return None
+        row = accounts.owned_projects.get(number)
+        return Address(row.entity, row.name)
+
+    def moved_run(self, principal: Principal, uid: str, entity: str, now_ms: int) -> Address | None:
+        """Where the run is now whose project was in this team or user's space, as for `moved_project`."""
+        owner = self._directory.entity_named(entity)
+        accounts = self._metadata_store.accounts
+        if owner is None:
+            return None
+        found = accounts.project_redirects.projects_of_run(owner.id, uid[:MAX_NAME], now_ms)
+        readable = [number for number in found if self._reads(principal, number)]
+        if len(readable) != 1:
+            return None
+        row = accounts.owned_projects.get(readable[0])
+        return Address(row.entity, row.name)
+
+    def _reads(self, principal: Principal, project_id: int) -> bool:
+        try:
+            project = self._directory.project(project_id)
+        except (UnknownAccount, UnknownProject):  # removed a moment ago
+            return False
+        return not project.deleted and self._directory.may(principal, Action.PROJECT_READ, project)
+
     def _account(self, principal: Principal, action: Action, path: Mapping[str, str]) -> Named:
         if action is Action.USER_READ and "user" in path:
             entity = self._directory.entity_named(path["user"])
@@ -79,7 +117,7 @@ class NamedResources:
         except UnknownRun:
             return Named(None, what)
         except AmbiguousName as error:
-            raise HTTPException(409, str(error)) from None
+            raise DetailedError(409, str(error), {"entities": error.entities}) from None
 
     def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
         what = f"project {_shown(name)}" if entity is None else f"project {_shown(f'{entity}/{name}')}"
@@ -101,7 +139,9 @@ class NamedResources:
             candidate for candidate in found if self._directory.may(principal, Action.PROJECT_READ, candidate)
         ]
         if len(readable) > 1:
-            raise HTTPException(409, f"there are several of {what}; name one as entity/project")
+            names = self._metadata_store.accounts.entity_names({one.entity.id for one in readable})
+            text = f"there are several of {what}; name one as entity/project"
+            raise DetailedError(409, text, {"entities": sorted(names.values())})
         project = next(iter(readable or found), None)
         if project is not None and action is Action.PROJECT_DELETE and project.owner_id is not None:
             project = replace(

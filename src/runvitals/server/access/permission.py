@@ -57,9 +57,9 @@ class RouteCheck(Protocol):
             ValueError: another requester got it.
         """
 
-    def check_route(self, request: Request, permission: str) -> Awaitable[None]:
+    def check_route(self, request: Request, permission: str, or_else: str | None = None) -> Awaitable[None]:
         """Raise HTTPException 401, 403, 404 or 428 if the requester may not do this action on the resource
-        that the path names."""
+        that the path names, nor the other one; 307 if the resource has moved."""
 
 
 class RoutePermission:
@@ -68,15 +68,17 @@ class RoutePermission:
     Args:
         permission: an action such as `run:update`; `public`, `account` or `authenticated`; or `filtered ` and
             an action for a list of which everyone sees the part that they may read.
+        or_else: an action that suffices too, for a route that checks the rest itself.
     """
 
-    def __init__(self, permission: str) -> None:
+    def __init__(self, permission: str, or_else: str | None = None) -> None:
         self.permission = permission
+        self.or_else = or_else
 
     async def __call__(self, request: Request) -> None:
         access = route_check(request)
         if access is not None:
-            await access.check_route(request, self.permission)
+            await access.check_route(request, self.permission, self.or_else)
 
 
 def route_check(request: Request) -> RouteCheck | None:
@@ -85,6 +87,6 @@ def route_check(request: Request) -> RouteCheck | None:
     return access
 
 
-def needs(permission: str) -> Any:
+def needs(permission: str, or_else: str | None = None) -> Any:
     """A dependency for `dependencies=[…]` of a route."""
-    return Depends(RoutePermission(permission))
+    return Depends(RoutePermission(permission, or_else))

@@ -319,7 +319,7 @@ class StoredLibrary:
             ValueError: there is a project of the new name.
         """
         projects = self._metadata_store.projects
-        await self._change(lambda: projects.rename(number or projects.id(name), new_name))
+        await self._change(lambda: projects.rename(number or projects.id(name), new_name, self.clock()))
 
     async def delete_project(self, name: str, number: int | None = None) -> int:
         """Move all runs of a project to the trash, and return their number.

@@ -13,6 +13,7 @@ from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import shortened
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.project_redirects import remember_address
 from runvitals.store.metadata.accounts.tables import entity, team
 from runvitals.store.metadata.database import Database, add_rows, among, rows_named
 from runvitals.store.metadata.tables import project, run
@@ -183,7 +184,7 @@ class ProjectTable:
         )
         return found[owner.entity_id, checked]
 
-    def rename(self, project_id: int, name: str) -> None:
+    def rename(self, project_id: int, name: str, now_ms: int) -> None:
         """Rename a project. Later runs under the old name belong to a new project.
 
         Raises:
@@ -195,6 +196,7 @@ class ProjectTable:
         )
 
         def work(connection: Connection) -> int:
+            remember_address(connection, project_id, now_ms)
             try:
                 return connection.execute(statement).rowcount
             except IntegrityError:

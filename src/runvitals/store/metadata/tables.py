@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
 )
 
-from runvitals.store.metadata.accounts import content_tables, sign_on_tables
+from runvitals.store.metadata.accounts import content_tables, project_tables, sign_on_tables
 from runvitals.store.metadata.accounts import tables as account_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
@@ -32,6 +32,7 @@ __all__ = [
     "account_tables",
     "content_tables",
     "metadata",
+    "project_tables",
     "sign_on_tables",
 ]  # foreign keys name tables of accounts
 

@@ -22,7 +22,6 @@ def digits(vision: AccountsServer) -> AccountsServer:
     add_run(vision, "run-bob", "digits", "bob")
     add_run(vision, "run-ada", "digits", "ada")
     number = vision.metadata_store.projects.id("digits")
-    vision.accounts.project_members.set_owner(
-        number, vision.accounts.users.by_name("bob").id, CLI, vision.clock()
-    )
+    bob = vision.accounts.users.by_name("bob").id
+    vision.accounts.owned_projects.update(number, CLI, vision.clock(), owner_id=bob)
     return vision

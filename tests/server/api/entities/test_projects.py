@@ -37,7 +37,7 @@ def test_each_field_needs_a_right_of_its_own(digits: AccountsServer) -> None:
     changed = digits.ask("bob", "PATCH", DIGITS, json={"name": "numbers", "description": "All digits"})
     assert (changed["name"], changed["description"]) == ("numbers", "All digits")
     assert digits.ask("bob", "GET", "runs/run-bob")["project"] == "numbers"
-    digits.ask("bob", "GET", DIGITS, 404)
+    digits.ask("bob", "GET", DIGITS, 307)
     add_run(digits, "other", "letters", "ada")
     digits.ask("ada", "PATCH", "entities/vision/projects/letters", 409, json={"name": "numbers"})
     for body, field in (({"name": "a/b"}, "name"), ({"name": ""}, "name"), ({"owner": "mallory"}, "owner")):
@@ -86,7 +86,7 @@ def test_a_project_goes_to_the_trash_and_comes_back_with_its_runs(digits: Accoun
 def test_the_owner_of_all_runs_may_delete_the_project(digits: AccountsServer) -> None:
     add_run(digits, "only-bob", "own", "bob")
     number = digits.metadata_store.projects.id("own")
-    digits.accounts.project_members.set_owner(number, digits.accounts.users.by_name("bob").id, CLI, T0)
+    digits.accounts.owned_projects.update(number, CLI, T0, owner_id=digits.accounts.users.by_name("bob").id)
     digits.ask("bob", "DELETE", "entities/vision/projects/own", 202)
 
 
@@ -201,7 +201,7 @@ def test_a_transfer_does_not_show_which_teams_exist(digits: AccountsServer) -> N
 def test_a_project_does_not_show_its_members_beyond_the_team(digits: AccountsServer) -> None:
     link = digits.ask("ada", "POST", f"{DIGITS}/links", 201, json={})["url"].partition("#")[2]
     number = digits.metadata_store.projects.id("digits")
-    digits.accounts.project_members.set_visibility(number, "organisation", CLI, T0)
+    digits.accounts.owned_projects.update(number, CLI, T0, visibility="organisation")
     digits.ask("eve", "GET", f"{DIGITS}/members")
     digits.ask("mallory", "GET", DIGITS)
     digits.ask("mallory", "GET", f"{DIGITS}/members", 403)

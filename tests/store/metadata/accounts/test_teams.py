@@ -184,12 +184,12 @@ def test_a_restricted_project_and_its_members(
     team = accounts.teams.create("vision", CLI, T0, administrator=ada.id)
     assert accounts.teams.adopt(team.id, CLI, T0) == 1
     by_ada = Actor("user", "ada", ada.id)
-    accounts.project_members.set_visibility(project_id, "restricted", by_ada, T0)
+    accounts.owned_projects.update(project_id, by_ada, T0, visibility="restricted")
     with pytest.raises(UnknownAccount, match="only members of the team"):
         accounts.project_members.add(project_id, by_ada, T0, user_id=bob.id)
     accounts.members.add("vision", "bob", "member", CLI, T0)
     accounts.project_members.add(project_id, by_ada, T0, user_id=bob.id, role="viewer")
-    accounts.project_members.set_owner(project_id, bob.id, by_ada, T0)
+    accounts.owned_projects.update(project_id, by_ada, T0, owner_id=bob.id)
     project = accounts.project_members.get(project_id)
     assert (project.entity_id, project.owner_id, project.visibility) == (team.id, bob.id, "restricted")
     assert not accounts.project_members.sole_author(project_id)

@@ -7,13 +7,17 @@ from typing import Annotated, Any
 import anyio.from_thread
 from fastapi import Depends, Path, Request
 
-from runvitals.accounts.actions import PROJECT_ACTIONS
+from runvitals.accounts.actions import PROJECT_ACTIONS, Action
+from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.resources import Project
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.parameters import ProjectNumber
+from runvitals.server.outside_services import OutsideServices
 from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
+from runvitals.user_content.markdown import MAX_CHARACTERS, html_of
 
+_DAY_MS = 86_400_000
 PATH = "/entities/{entity}/projects/{project}"
 EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
@@ -48,9 +52,17 @@ def resource_of(access: AccessControl, row: ProjectDetail) -> Project:
     return access.directory.project(row.id)
 
 
-def project_detail(access: AccessControl, requester: Requester, project_id: int) -> dict[str, Any]:
-    """A project in an answer. `may`: what the requester may do with it and in it."""
+def project_detail(
+    access: AccessControl, requester: Requester, project_id: int, outside: OutsideServices
+) -> dict[str, Any]:
+    """A project in an answer. `may`: what the requester may do with it and in it.
+
+    Of a project that the requester may change but not read: its name, owner and visibility.
+    """
     row = access.accounts.owned_projects.get(project_id)
+    if not access.may(requester, Action.PROJECT_READ, resource_of(access, row)):
+        shown = ("name", "entity", "visibility", "owner")
+        return {field: getattr(row, field) for field in shown}
     user_id = requester.user_id
     starred = frozenset() if user_id is None else access.accounts.owned_projects.starred(user_id)
     return {
@@ -58,15 +70,23 @@ def project_detail(access: AccessControl, requester: Requester, project_id: int)
         "entity": row.entity,
         "description": row.description,
         "overview": row.overview,
+        "overview_html": html_of(row.overview[:MAX_CHARACTERS], outside.image_links()),
         "visibility": row.visibility,
         "owner": row.owner,
         "created_ms": row.created_ms,
         "deleted_ms": row.deleted_ms,
+        "purged_ms": None if row.deleted_ms is None else row.deleted_ms + trash_ms(access),
         "runs": row.runs,
         "newest_ms": row.newest_ms,
         "starred": row.id in starred,
         "may": access.may_list(requester, resource_of(access, row), PROJECT_ACTIONS),
     }
+
+
+def trash_ms(access: AccessControl) -> int:
+    """How long projects stay in the trash."""
+    days: int = with_defaults(access.accounts.settings.all())["trash_days"]
+    return days * _DAY_MS
 
 
 def refresh_runs(request: Request) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from typing import Annotated, Any
+from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
-from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.principals import User
-from runvitals.accounts.resources import Visibility
+from runvitals.accounts.resources import Project, Visibility
 from runvitals.accounts.visibility import visibility_problem
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
@@ -22,15 +22,16 @@ from runvitals.server.api.entities.parameters import (
     project_detail,
     refresh_runs,
     resource_of,
+    trash_ms,
 )
 from runvitals.server.api.entities.readable import project_json, readable_projects
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
+from runvitals.store.metadata.accounts.owned_projects import ProjectDetail, checked_text
 
-_DAY_MS = 86_400_000
 _NEEDS = {
     "overview": Action.PROJECT_UPDATE_OVERVIEW,
     "visibility": Action.PROJECT_UPDATE_VISIBILITY,
@@ -45,9 +46,19 @@ class EntityProjectChanges(BaseModel):
 
     name: str | None = Field(None, max_length=256)
     description: str | None = Field(None, max_length=1000)
-    overview: str | None = Field(None, max_length=100_000, description="Markdown.")
+    overview: str | None = Field(None, max_length=40_000, description="Markdown.")
     visibility: Visibility | None = None
     owner: str | None = Field(None, max_length=64)
+
+
+class NewProject(BaseModel):
+    """`visibility` null: the default of the team; in a user's own space only for that user."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    name: str = Field(max_length=256)
+    description: str = Field("", max_length=1000)
+    visibility: Visibility | None = None
 
 
 class Transfer(BaseModel):
@@ -60,49 +71,92 @@ router = APIRouter()
 
 
 @router.get("/entities/{entity}/projects", dependencies=[needs("filtered project:read")])
-def projects(entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
+def projects(
+    entity: EntityName,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    deleted: Annotated[bool, Query(description="Those in the trash that the requester may restore.")] = False,
+) -> dict[str, Any]:
     """The projects of a team or user that the requester may read, by name."""
     owner = access.directory.entity_named(entity)
-    found = [] if owner is None else readable_projects(access, requester, owner.id)
+    found = [] if owner is None else readable_projects(access, requester, owner.id, deleted)
     rows = sorted(found, key=lambda row: row.name)
     return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(entity, row))
 
 
+@router.post("/entities/{entity}/projects", status_code=201, dependencies=[needs("project:create")])
+def create_project(
+    entity: EntityName,
+    new: NewProject,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    response: Response,
+) -> dict[str, Any]:
+    """Create an empty project, which then is the requester's. Runs make theirs by themselves."""
+    owner = access.directory.entity_named(entity)
+    if owner is None:
+        access.hide(requester, f"entity {entity!r}")
+    user_id = requester.user_id
+    if new.visibility is not None:
+        _check_rules(Project(0, owner, owner_id=user_id), new.visibility, access)
+    for field, text in (("name", new.name), ("description", new.description)):
+        with checking(field):
+            checked_text(field, text)
+    row = access.accounts.owned_projects.create(
+        owner.id,
+        new.name,
+        requester.actor,
+        access.clock(),
+        owner_id=user_id,
+        visibility=None if new.visibility is None else new.visibility.value,
+        description=new.description,
+    )
+    access.rights_changed()
+    response.headers["location"] = f"/api/v1/entities/{quote(entity)}/projects/{quote(row.name, safe='')}"
+    return project_detail(access, requester, row.id, outside)
+
+
 @router.get(PATH, dependencies=[needs("project:read")])
-def read_project(project: TheProject, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def read_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
+) -> dict[str, Any]:
     """A project, and what the requester may do with it."""
-    return project_detail(access, requester, project.id)
+    return project_detail(access, requester, project.id, outside)
 
 
-@router.patch(PATH, dependencies=[needs("project:read")])
+@router.patch(PATH, dependencies=[needs("project:read", or_else="project:update_visibility")])
 def change_project(
     project: TheProject,
     changes: EntityProjectChanges,
     access: TheAccess,
     requester: TheRequester,
+    outside: TheOutsideServices,
     request: Request,
 ) -> dict[str, Any]:
-    """Change a project. Each field needs a right of its own; all changes are made, or none."""
-    wanted = changes.model_dump(exclude_unset=True)
+    """Change a project. Each field needs a right of its own; all changes are made, or none.
+
+    Administrators may open a project that they cannot read, such as a private one whose owner has left.
+    """
+    sent = changes.model_dump(exclude_unset=True)
     resource, what = resource_of(access, project), f"project {project.name!r}"
-    for field in wanted:
+    for field in sent:
         access.require(requester, _NEEDS.get(field, Action.PROJECT_UPDATE), resource, what)
-    visibility, owner = wanted.pop("visibility", None), wanted.pop("owner", project.owner)
-    if visibility is not None:
-        _check_visibility(access, project, visibility)
-    owner_id = _owner_id(access, project, owner)
-    by, now_ms = requester.actor, access.clock()
-    texts = {field: value for field, value in wanted.items() if value is not None}
-    if texts:
-        with checking(next(iter(texts))):
-            access.accounts.owned_projects.update(project.id, by, now_ms, **texts)
-    if visibility is not None and visibility.value != project.visibility:
-        access.accounts.project_members.set_visibility(project.id, visibility.value, by, now_ms)
-    if owner_id != project.owner_id:
-        access.accounts.project_members.set_owner(project.id, owner_id, by, now_ms)
+    wanted: dict[str, Any] = {field: value for field, value in sent.items() if value is not None}
+    for field in wanted.keys() & {"name", "description", "overview"}:
+        with checking(field):
+            checked_text(field, wanted[field])
+    if changes.visibility is not None:
+        _check_rules(resource, changes.visibility, access)
+        wanted["visibility"] = changes.visibility.value
+    if "owner" in sent:
+        wanted.pop("owner", None)
+        wanted["owner_id"] = _owner_id(access, project, changes.owner)
+    access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **wanted)
     access.rights_changed()
     refresh_runs(request)
-    return project_detail(access, requester, project.id)
+    return project_detail(access, requester, project.id, outside)
 
 
 @router.delete(PATH, status_code=202, dependencies=[needs("project:delete")])
@@ -114,18 +168,21 @@ def delete_project(
     runs = access.accounts.owned_projects.trash(project.id, requester.actor, now_ms)
     access.rights_changed()
     refresh_runs(request)
-    days = with_defaults(access.accounts.settings.all())["trash_days"]
     return {
         "project": project.name,
         "entity": project.entity,
         "runs": runs,
-        "purged_ms": now_ms + days * _DAY_MS,
+        "purged_ms": now_ms + trash_ms(access),
     }
 
 
 @router.post(f"{PATH}/restore", dependencies=[needs("project:delete")])
 def restore_project(
-    project: TheProject, access: TheAccess, requester: TheRequester, request: Request
+    project: TheProject,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    request: Request,
 ) -> dict[str, Any]:
     """Take a project out of the trash, with the runs that went there with it."""
     if project.deleted_ms is None:
@@ -133,7 +190,7 @@ def restore_project(
     access.accounts.owned_projects.restore(project.id, requester.actor, access.clock())
     access.rights_changed()
     refresh_runs(request)
-    return project_detail(access, requester, project.id)
+    return project_detail(access, requester, project.id, outside)
 
 
 @router.post(f"{PATH}/transfer", dependencies=[needs("project:transfer")])
@@ -142,6 +199,7 @@ def transfer_project(
     transfer: Transfer,
     access: TheAccess,
     requester: TheRequester,
+    outside: TheOutsideServices,
     request: Request,
 ) -> dict[str, Any]:
     """Give a project to another team, or to the requester's own space.
@@ -158,7 +216,7 @@ def transfer_project(
     access.accounts.project_members.transfer(project.id, target.id, requester.actor, access.clock())
     access.rights_changed()
     refresh_runs(request)
-    return project_detail(access, requester, project.id)
+    return project_detail(access, requester, project.id, outside)
 
 
 @router.put(f"{PATH}/star", status_code=204, dependencies=[needs("project:read")])
@@ -173,8 +231,9 @@ def unstar(project: TheProject, access: TheAccess, requester: TheRequester) -> N
     access.accounts.owned_projects.set_star(project.id, _user_id(requester), False)
 
 
-def _check_visibility(access: AccessControl, project: ProjectDetail, wanted: Visibility) -> None:
-    resource, policies = resource_of(access, project), access.directory.policies()
+def _check_rules(resource: Project, wanted: Visibility, access: AccessControl) -> None:
+    """Raise unless a project may get this visibility: 403, 409 or 422."""
+    policies = access.directory.policies()
     problem = visibility_problem(resource, wanted, policies)
     if problem is None:
         return

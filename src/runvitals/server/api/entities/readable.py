@@ -10,11 +10,13 @@ from runvitals.server.access.requester import Requester
 from runvitals.store.metadata.accounts.project_members import ListedProject
 
 
-def readable_projects(access: AccessControl, requester: Requester, entity_id: int) -> list[ListedProject]:
-    """The readable projects, the one with the newest run first."""
+def readable_projects(
+    access: AccessControl, requester: Requester, entity_id: int, deleted: bool = False
+) -> list[ListedProject]:
+    """The readable projects, the one with the newest run first; or those in the trash."""
     return [
         project
-        for project in access.accounts.project_members.of_entity(entity_id)
+        for project in access.accounts.project_members.of_entity(entity_id, deleted)
         if access.may(requester, Action.PROJECT_READ, access.directory.project(project.id))
     ]
 
@@ -29,4 +31,5 @@ def project_json(entity: str, project: ListedProject) -> dict[str, Any]:
         "runs": project.runs,
         "newest_ms": project.newest_ms,
         "created_ms": project.created_ms,
+        **({} if project.deleted_ms is None else {"deleted_ms": project.deleted_ms}),
     }

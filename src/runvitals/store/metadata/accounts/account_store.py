@@ -34,6 +34,7 @@ from runvitals.store.metadata.accounts.owned_projects import OwnedProjectTable
 from runvitals.store.metadata.accounts.pictures import PictureTable
 from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
+from runvitals.store.metadata.accounts.project_redirects import ProjectRedirectTable
 from runvitals.store.metadata.accounts.roles import RoleTable
 from runvitals.store.metadata.accounts.run_authors import set_author
 from runvitals.store.metadata.accounts.scim import ScimTable
@@ -56,9 +57,9 @@ class AccountStore:
 
     Attributes:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
-            service_accounts, keys, invitations, project_members, owned_projects, guest_links, scim, settings,
-            audit, outgoing_mail, pictures, logins, group_memberships, jwt_issuers: the tables, by what they
-            hold.
+            service_accounts, keys, invitations, project_members, owned_projects, project_redirects,
+            guest_links, scim, settings, audit, outgoing_mail, pictures, logins, group_memberships,
+            jwt_issuers: the tables, by what they hold.
     """
 
     def __init__(self, database: Database) -> None:
@@ -78,6 +79,7 @@ class AccountStore:
         self.invitations = InvitationTable(database)
         self.project_members = ProjectMemberTable(database)
         self.owned_projects = OwnedProjectTable(database)
+        self.project_redirects = ProjectRedirectTable(database)
         self.guest_links = GuestLinkTable(database)
         self.scim = ScimTable(database)
         self.settings = SettingTable(database)

@@ -10,8 +10,8 @@ from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.project_tables import guest_link
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
-from runvitals.store.metadata.accounts.tables import guest_link
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
 
@@ -80,6 +80,20 @@ class GuestLinkTable:
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         return None if row is None else GuestLinkRow(**row._asdict())
+
+    def problem(self, secret: str, now_ms: int) -> str | None:
+        """Why a link with this secret is not valid; None if there never was one, or it is valid."""
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(guest_link.c.expires_ms, guest_link.c.revoked_ms).where(
+                    guest_link.c.digest == digest_of(secret)
+                )
+            ).first()
+        if row is None:
+            return None
+        if row.revoked_ms is not None:
+            return "this link was revoked"
+        return "this link has expired" if row.expires_ms is not None and row.expires_ms <= now_ms else None
 
     def all(
         self, now_ms: int, *, project_id: int | None = None, run_id: int | None = None

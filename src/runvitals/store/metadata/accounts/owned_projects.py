@@ -14,22 +14,26 @@ from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.project_redirects import remember_address
+from runvitals.store.metadata.accounts.project_tables import project_star
 from runvitals.store.metadata.accounts.tables import (
     custom_role,
     entity,
     project_member,
-    project_star,
     service_account,
     user_account,
 )
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.projects import ProjectOwner, ensure_projects, find_projects
 from runvitals.store.metadata.run_places import copy_entities
 from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.text import checked_name
 
 MAX_PROJECT_NAME = 128
 MAX_DESCRIPTION = 500
-MAX_OVERVIEW = 100_000
+MAX_OVERVIEW = 20_000
+"""As much Markdown as is shown."""
+_UNCHECKED = ("visibility", "owner_id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,29 +104,78 @@ class OwnedProjectTable:
         with self._database.read() as connection:
             return _detail(connection, project_id)
 
-    def update(self, project_id: int, by: Actor, now_ms: int, **changes: str) -> ProjectDetail:
-        """Change name, description or overview.
+    def named(self, owner: str, name: str) -> ProjectDetail:
+        """A project of a team or user, by both names; in the trash, too.
+
+        Raises:
+            UnknownProject: there is none.
+        """
+        wanted = _PROJECTS.where(entity.c.name == owner.lower(), project.c.name == name)
+        with self._database.read() as connection:
+            row = connection.execute(wanted).first()
+        if row is None:
+            raise UnknownProject(f"there is no project {f'{owner}/{name}'!r}")
+        return ProjectDetail(**row._asdict())
+
+    def create(
+        self,
+        entity_id: int,
+        name: str,
+        by: Actor,
+        now_ms: int,
+        *,
+        owner_id: int | None = None,
+        visibility: str | None = None,
+        description: str = "",
+    ) -> ProjectDetail:
+        """Create an empty project.
+
+        Args:
+            visibility: one that was checked; None: the default of its team.
 
         Raises:
             ValueError: an invalid value.
             NameTaken: the team or user has a project of this name.
         """
-        wanted = {field: _checked(field, value) for field, value in changes.items()}
+        key = entity_id, checked_text("name", name)
+        text = checked_text("description", description)
+        owner = ProjectOwner(entity_id, owner_id, visibility)
+
+        def work(connection: Connection) -> ProjectDetail:
+            if find_projects(connection, [key]):
+                raise NameTaken(f"the project {key[1]!r} already exists")
+            number = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
+            connection.execute(update(project).where(project.c.id == number).values(description=text))
+            row = _detail(connection, number)
+            if row.visibility == "restricted":
+                _add_self(connection, number, by, now_ms)
+            _record(connection, now_ms, by, "project.create", row, after={"visibility": row.visibility})
+            return row
+
+        return self._database.write(work)
+
+    def update(self, project_id: int, by: Actor, now_ms: int, **changes: Any) -> ProjectDetail:
+        """Change the name, description, overview, visibility or owner (`owner_id`): all of them, or none.
+
+        The visibility must be one that was checked. Who restricts a project becomes a member of it.
+
+        Raises:
+            ValueError: an invalid value.
+            NameTaken: the team or user has a project of this name.
+        """
+        wanted = {
+            field: value if field in _UNCHECKED else checked_text(field, value)
+            for field, value in changes.items()
+        }
 
         def work(connection: Connection) -> ProjectDetail:
             before = _detail(connection, project_id)
             changed = {field: value for field, value in wanted.items() if getattr(before, field) != value}
             if changed:
-                mine = update(project).where(project.c.id == project_id)
-                try:
-                    with connection.begin_nested():
-                        connection.execute(mine.values(changed))
-                except IntegrityError:
-                    raise NameTaken(f"the project {changed['name']!r} already exists") from None
-                # The audit log gets names, not what users wrote.
-                old = {"name": before.name} if "name" in changed else None
-                about = {"fields": sorted(changed), **({"name": changed["name"]} if old else {})}
-                _record(connection, now_ms, by, "project.update", before, before=old, after=about)
+                _change(connection, before, changed, now_ms)
+                if changed.get("visibility") == "restricted":
+                    _add_self(connection, project_id, by, now_ms)
+                _record_changes(connection, now_ms, by, before, changed)
                 rights_changed(connection)
             return _detail(connection, project_id)
 
@@ -264,7 +317,12 @@ class OwnedProjectTable:
         self._database.write(work)
 
 
-def _checked(field: str, value: str) -> str:
+def checked_text(field: str, value: str) -> str:
+    """The name, description or overview of a project, as it is stored.
+
+    Raises:
+        ValueError: what is wrong with it.
+    """
     if field == "name":
         name = checked_name("project name", value.strip(), MAX_PROJECT_NAME)
         if any(letter in "/\\" or letter < " " for letter in name):
@@ -283,6 +341,46 @@ def _detail(connection: Connection, project_id: int) -> ProjectDetail:
     if row is None:
         raise UnknownProject(f"there is no project with id {project_id}")
     return ProjectDetail(**row._asdict())
+
+
+def _change(connection: Connection, before: ProjectDetail, changed: dict[str, Any], now_ms: int) -> None:
+    if "name" in changed:
+        remember_address(connection, before.id, now_ms)
+    try:
+        with connection.begin_nested():
+            connection.execute(update(project).where(project.c.id == before.id).values(changed))
+    except IntegrityError:
+        if "name" not in changed:
+            raise
+        raise NameTaken(f"the project {changed['name']!r} already exists") from None
+
+
+def _add_self(connection: Connection, project_id: int, by: Actor, now_ms: int) -> None:
+    """Make a user a member of a project, unless they are one."""
+    mine = (project_member.c.project_id == project_id, project_member.c.user_id == by.user_id)
+    if by.user_id is None or connection.execute(select(project_member.c.id).where(*mine)).first() is not None:
+        return
+    values = {"project_id": project_id, "user_id": by.user_id, "created_ms": now_ms}
+    connection.execute(insert(project_member).values(values))
+
+
+def _record_changes(
+    connection: Connection, now_ms: int, by: Actor, before: ProjectDetail, changed: dict[str, Any]
+) -> None:
+    if "visibility" in changed:
+        old, new = {"visibility": before.visibility}, {"visibility": changed["visibility"]}
+        _record(connection, now_ms, by, "project.set_visibility", before, before=old, after=new)
+    others = changed.keys() - {"visibility"}
+    if not others:
+        return
+    # The audit log gets names, not what users wrote.
+    earlier: dict[str, Any] = {"name": before.name} if "name" in changed else {}
+    about: dict[str, Any] = {"fields": sorted(field.removesuffix("_id") for field in others)}
+    if "name" in changed:
+        about["name"] = changed["name"]
+    if "owner_id" in changed:
+        earlier["owner"], about["owner"] = before.owner, _detail(connection, before.id).owner
+    _record(connection, now_ms, by, "project.update", before, before=earlier or None, after=about)
 
 
 def _run(connection: Connection, run_id: int) -> Any:

@@ -1,4 +1,4 @@
-"""Who was added to a project, its owner and its visibility."""
+"""Who was added to a project, and whose it is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.members import resolve_role
+from runvitals.store.metadata.accounts.project_redirects import remember_address
 from runvitals.store.metadata.accounts.project_transfer import give_project
 from runvitals.store.metadata.accounts.tables import (
     entity,
@@ -46,12 +47,13 @@ class ListedProject:
     visibility: str
     owner: str | None
     created_ms: int
+    deleted_ms: int | None
     runs: int
     newest_ms: int | None
 
 
 class ProjectMemberTable:
-    """Members, owner and visibility of projects."""
+    """Members of projects, and whose projects are."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -69,8 +71,13 @@ class ProjectMemberTable:
         with self._database.read() as connection:
             return [_owned(row) for row in connection.execute(select(project).order_by(project.c.id))]
 
-    def of_entity(self, entity_id: int) -> list[ListedProject]:
-        """All projects of a team or user, the one with the newest run first."""
+    def of_entity(self, entity_id: int, deleted: bool = False) -> list[ListedProject]:
+        """All projects of a team or user, the one with the newest run first.
+
+        Args:
+            deleted: those in the trash instead, without their runs.
+        """
+        where = project.c.deleted_ms.is_not(None) if deleted else project.c.deleted_ms.is_(None)
         counted = (
             select(
                 run.c.project_id, func.count().label("runs"), func.max(run.c.started_ms).label("newest_ms")
@@ -86,13 +93,14 @@ class ProjectMemberTable:
                 func.coalesce(project.c.visibility, "team").label("visibility"),
                 entity.c.name.label("owner"),
                 project.c.created_ms,
+                project.c.deleted_ms,
                 func.coalesce(counted.c.runs, 0).label("runs"),
                 counted.c.newest_ms,
             )
             .outerjoin(counted, counted.c.project_id == project.c.id)
             .outerjoin(user_account, user_account.c.id == project.c.owner_id)
             .outerjoin(entity, entity.c.id == user_account.c.entity_id)
-            .where(project.c.entity_id == entity_id, project.c.deleted_ms.is_(None))
+            .where(project.c.entity_id == entity_id, where)
             .order_by(func.coalesce(counted.c.newest_ms, 0).desc(), project.c.id.desc())
         )
         with self._database.read() as connection:
@@ -174,37 +182,6 @@ class ProjectMemberTable:
 
         self._database.write(work)
 
-    def set_visibility(self, project_id: int, visibility: str, by: Actor, now_ms: int) -> None:
-        """Change a project's visibility, to one that was checked. Who restricts it becomes a member of it."""
-
-        def work(connection: Connection) -> None:
-            before = _project(connection, project_id)
-            connection.execute(
-                update(project).where(project.c.id == project_id).values(visibility=visibility)
-            )
-            if visibility == "restricted" and by.user_id is not None:
-                present = select(project_member.c.id).where(*_mine(project_id, by.user_id, None))
-                if connection.execute(present).first() is None:
-                    first = {"project_id": project_id, "user_id": by.user_id, "created_ms": now_ms}
-                    connection.execute(insert(project_member).values(first))
-            old, new = {"visibility": before.visibility}, {"visibility": visibility}
-            _record(connection, now_ms, by, "project.set_visibility", before, before=old, after=new)
-            rights_changed(connection)
-
-        self._database.write(work)
-
-    def set_owner(self, project_id: int, owner_id: int | None, by: Actor, now_ms: int) -> None:
-        """Name another owner of a project."""
-
-        def work(connection: Connection) -> None:
-            row = _project(connection, project_id)
-            connection.execute(update(project).where(project.c.id == project_id).values(owner_id=owner_id))
-            owner = None if owner_id is None else _member_name(connection, owner_id, None)
-            _record(connection, now_ms, by, "project.update", row, after={"owner": owner})
-            rights_changed(connection)
-
-        self._database.write(work)
-
     def transfer(self, project_id: int, entity_id: int, by: Actor, now_ms: int) -> None:
         """Give a project to another team or user. Members who are not in the new team are dropped.
 
@@ -215,6 +192,7 @@ class ProjectMemberTable:
 
         def work(connection: Connection) -> None:
             row = _project(connection, project_id)
+            remember_address(connection, project_id, now_ms)
             give_project(connection, project_id, entity_id)
             team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
             strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))

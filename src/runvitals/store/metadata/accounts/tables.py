@@ -306,14 +306,6 @@ project_member = Table(
     sqlite_autoincrement=True,
 )
 
-project_star = Table(
-    "project_star",
-    metadata,
-    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
-    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True),
-    sqlite_with_rowid=False,
-)
-
 # `public_id`: the part of the key that is shown, and by which its row is found.
 api_key = Table(
     "api_key",
@@ -385,21 +377,6 @@ invitation = Table(
     ),
     Index(None, "user_id"),
     CheckConstraint("state IN ('pending', 'accepted', 'declined', 'revoked', 'expired')", name="state"),
-    sqlite_autoincrement=True,
-)
-
-guest_link = Table(
-    "guest_link",
-    metadata,
-    id_column(),
-    Column("digest", LargeBinary, nullable=False, unique=True),
-    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), index=True),
-    Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), index=True),
-    _by_user("created_by"),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("expires_ms", BigInteger),
-    Column("revoked_ms", BigInteger),
-    CheckConstraint("(project_id IS NULL) <> (run_id IS NULL)", name="one_target"),
     sqlite_autoincrement=True,
 )
 
