@@ -42,6 +42,7 @@ COMMANDS = (
     "token",
     "user",
     "team",
+    "project",
     "key",
     "invite",
     "role",
