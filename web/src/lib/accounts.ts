@@ -53,6 +53,49 @@ export interface Profile {
   locale: string;
 }
 
+export type Visibility = 'private' | 'restricted' | 'team' | 'organisation' | 'public' | 'open';
+
+/** A project with what the user may do with it and in it. */
+export interface ProjectDetail {
+  name: string;
+  entity: string;
+  description: string;
+  /** Markdown, and the HTML that the server made of it. */
+  overview: string;
+  overview_html: string;
+  visibility: Visibility;
+  owner: string | null;
+  created_ms: number;
+  deleted_ms: number | null;
+  /** When it is removed for good; null outside the trash. */
+  purged_ms: number | null;
+  runs: number;
+  newest_ms: number | null;
+  starred: boolean;
+  may: string[];
+}
+
+/** Who was added to a project. `role` null: the role in the team. */
+export interface ProjectMember {
+  name: string;
+  display_name: string;
+  service_account: boolean;
+  role: Role | null;
+  custom_role: string | null;
+  created_ms: number;
+}
+
+export interface GuestLink {
+  id: number;
+  created_ms: number;
+  expires_ms: number | null;
+}
+
+/** A link with its address: shown once. */
+export interface NewGuestLink extends GuestLink {
+  url: string;
+}
+
 export interface ProjectLink {
   name: string;
   entity?: string | null;

@@ -1,5 +1,7 @@
 // Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
 
+import { guest } from './guest.svelte';
+
 export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
 export type Value = number | null;
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
@@ -273,7 +275,7 @@ const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account$|account\/password
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(url, how);
+    response = await fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } });
   } catch (error) {
     if (how.signal?.aborted) throw error;
     throw new ApiError(0, 'The server does not respond. Is it running?');
@@ -283,6 +285,7 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
   if (response.ok && type.includes('zip')) return (await response.blob()) as T;
   if (response.ok) return type.includes('json') ? ((await response.json()) as T) : (undefined as T);
   if (response.status === 428 && (await onDemand.confirmPassword())) return ask<T>(url, how);
+  if (guest.active()) throw guest.checked(await errorOf(response));
   if (response.status === 401 && !MAY_BE_SIGNED_OUT.test(url)) onDemand.signIn();
   throw await errorOf(response);
 }
@@ -304,7 +307,18 @@ export function address(path: string, params: Params = {}): string {
     for (const item of Array.isArray(value) ? value : [value]) query.append(name, String(item));
   }
   const text = query.toString();
-  return `/api/v1/${path}${text && `?${text}`}`;
+  return `/api/v1/${path}${text && `${path.includes('?') ? '&' : '?'}${text}`}`;
 }
 
-export const runPath = (id: string): string => `runs/${encodeURIComponent(id)}`;
+/** Which run: the team or user that has it, null without accounts, and its id, which is unique there only. */
+export interface RunKey {
+  id: string;
+  entity: string | null;
+}
+
+/** `rest`: of the path, such as `/series`. */
+export const runPath = ({ id, entity }: RunKey, rest = ''): string =>
+  `runs/${encodeURIComponent(id)}${rest}${entity === null ? '' : `?entity=${encodeURIComponent(entity)}`}`;
+
+export const projectPath = ({ entity, name }: { entity: string; name: string }, rest = ''): string =>
+  `entities/${encodeURIComponent(entity)}/projects/${encodeURIComponent(name)}${rest}`;

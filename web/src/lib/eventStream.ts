@@ -1,24 +1,32 @@
-// A run's event stream. Browsers reconnect automatically, and send the last event that they received (Last-Event-ID).
+// A run's event stream: reconnects by itself, from the last event that it got.
 
-import { address, runPath, type News } from './api';
+import { address, runPath, type News, type RunKey } from './api';
+import { guest } from './guest.svelte';
+import { eventsOf } from './serverEvents';
 
-/** Browsers do not reconnect automatically after an error response. */
-const RECONNECT_MS = 5000;
+/** Before the next attempt: after the connection was lost, and after the server refused it. */
+const LOST_MS = 3000;
+const REFUSED_MS = 5000;
+/** The server sends something every 15 s. A connection that brings nothing for this long is lost. */
+const SILENT_MS = 50_000;
 
 export type Link = 'connecting' | 'open' | 'paused';
 
 /**
  * Follows a run until it is closed.
  *
- * A hidden tab closes its connection: a browser has six to a server, for all its tabs together.
+ * It is read by `fetch`, because an EventSource cannot send the header of a guest link. A hidden tab closes its
+ * connection: a browser has six to a server, for all its tabs together.
  */
 export class EventStream {
-  #source: EventSource | null = null;
+  #connection: AbortController | null = null;
   #again: ReturnType<typeof setTimeout> | undefined;
+  #silence: ReturnType<typeof setTimeout> | undefined;
+  #last = '';
   #watch = (): void => (document.hidden ? this.#pause() : this.#connect());
 
   constructor(
-    private readonly run: string,
+    private readonly run: RunKey,
     private readonly on: { news: (news: News) => void; link: (link: Link) => void; refused: () => void },
   ) {
     document.addEventListener('visibilitychange', this.#watch);
@@ -26,36 +34,68 @@ export class EventStream {
   }
 
   #connect(): void {
-    if (this.#source) return;
+    if (this.#connection) return;
+    const connection = new AbortController();
+    this.#connection = connection;
     this.on.link('connecting');
-    const source = new EventSource(address(`${runPath(this.run)}/live`));
-    source.addEventListener('open', () => this.on.link('open'));
-    source.addEventListener('error', () => this.#failed(source));
-    source.addEventListener('news', (event) => this.on.news(JSON.parse((event as MessageEvent<string>).data) as News));
-    this.#source = source;
+    void this.#follow(connection).then((refused) => {
+      clearTimeout(this.#silence);
+      if (this.#connection !== connection) return; // paused or closed
+      connection.abort(); // frees what is still open
+      this.on.link('connecting');
+      if (refused) this.on.refused();
+      this.#again = setTimeout(
+        () => {
+          this.#connection = null;
+          this.#connect();
+        },
+        refused ? REFUSED_MS : LOST_MS,
+      );
+    });
   }
 
-  #failed(source: EventSource): void {
-    this.on.link('connecting');
-    if (source.readyState !== EventSource.CLOSED) return;
-    this.on.refused();
-    this.#again = setTimeout(() => {
-      this.#source = null;
-      this.#connect();
-    }, RECONNECT_MS);
+  /** Read until the connection ends. Resolves to whether the server refused it, rather than it being lost. */
+  async #follow(connection: AbortController): Promise<boolean> {
+    try {
+      const headers = { accept: 'text/event-stream', ...guest.headers(), ...(this.#last && { 'last-event-id': this.#last }) };
+      const how = { headers, signal: connection.signal, cache: 'no-store' } as const;
+      this.#expectSign(connection);
+      const response = await fetch(address(runPath(this.run, '/live')), how);
+      if (!response.ok || !response.body) return true;
+      this.on.link('open');
+      for await (const event of eventsOf(response.body, () => this.#expectSign(connection))) {
+        if (connection.signal.aborted) return false;
+        this.#last = event.id;
+        if (event.name === 'unauthorised') return true;
+        if (event.name === 'news') this.on.news(JSON.parse(event.data) as News);
+      }
+    } catch (problem) {
+      // A lost connection is a TypeError, and an aborted one a DOMException: anything else is an error of this page.
+      if (!(problem instanceof TypeError || problem instanceof DOMException)) throw problem;
+    }
+    return false;
+  }
+
+  #expectSign(connection: AbortController): void {
+    clearTimeout(this.#silence);
+    this.#silence = setTimeout(() => connection.abort(), SILENT_MS);
   }
 
   #pause(): void {
-    clearTimeout(this.#again);
-    this.#source?.close();
-    this.#source = null;
+    this.#end();
     this.on.link('paused');
   }
 
   close(): void {
     document.removeEventListener('visibilitychange', this.#watch);
+    this.#end();
+  }
+
+  #end(): void {
     clearTimeout(this.#again);
-    this.#source?.close();
-    this.#source = null;
+    clearTimeout(this.#silence);
+    const connection = this.#connection;
+    this.#connection = null;
+    connection?.abort();
   }
 }

@@ -1,6 +1,6 @@
 // The values that a run logged: the list of their names, and the points of the charts in view.
 
-import { get, reasonOf, runPath, type Logged, type LoggedRow } from './api';
+import { get, reasonOf, runPath, type Logged, type LoggedRow, type RunKey } from './api';
 import { append, fromLogged, processLabel, type Points } from './points';
 import type { Range } from './runData.svelte';
 import { keyGlob, SERIES_PAGE } from './seriesList';
@@ -44,7 +44,7 @@ export class LoggedData {
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
 
-  constructor(private readonly id: string) {
+  constructor(private readonly key: RunKey) {
     void this.#loadNames();
   }
 
@@ -127,7 +127,7 @@ export class LoggedData {
   }
 
   #namesPage(params: { keys?: string; skip?: number }): Promise<string[]> {
-    return get<string[]>(`${runPath(this.id)}/history/names`, params, this.#closed.signal);
+    return get<string[]>(runPath(this.key, '/history/names'), params, this.#closed.signal);
   }
 
   #reload(): void {
@@ -150,7 +150,7 @@ export class LoggedData {
       const keys = names.slice(i, i + NAMES_PER_REQUEST);
       await this.#try(async () => {
         const params = { keys, max_points: MAX_POINTS };
-        const points = fromLogged(await get<Logged>(`${runPath(this.id)}/history`, params, this.#closed.signal));
+        const points = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
         for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map<string, Points>());
         this.version += 1;
       });

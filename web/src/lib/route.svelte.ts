@@ -15,17 +15,32 @@ export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 
+export const PROJECT_TABS = ['overview', 'runs', 'settings'] as const;
+export type ProjectTab = (typeof PROJECT_TABS)[number];
+
 /** Pages of a server with accounts. */
 export type AccountRoute =
   | { page: 'entry'; entry: Entry }
+  | { page: 'project'; entity: string; project: string; tab: ProjectTab }
   | { page: 'settings'; tab: SettingsTab }
   | { page: 'organisation'; tab: OrganisationTab }
   | { page: 'entity'; name: string }
   | { page: 'team'; team: string; tab: TeamTab };
 
+/** `entity` and `project`: null in an address without them. `shared`: as a guest, by a link. */
+export interface RunRoute {
+  page: 'run';
+  id: string;
+  tab: Tab;
+  entity: string | null;
+  project: string | null;
+  shared: boolean;
+}
+
 export type Route =
   | { page: 'runs'; project: string | null }
-  | { page: 'run'; id: string; tab: Tab }
+  | RunRoute
+  | { page: 'shared' }
   | AccountRoute
   | { page: 'unknown'; path: string };
 
@@ -33,11 +48,20 @@ export function parse(path: string): Route {
   const parts = path.split('/').filter(Boolean).map(decode);
   if (parts.length === 0) return { page: 'runs', project: null };
   if (parts[0] === 'projects' && parts.length === 2) return { page: 'runs', project: parts[1]! };
-  if (parts[0] === 'runs' && parts.length <= 3 && parts[1]) {
-    const tab = parts[2] ?? 'system';
-    if (TABS.includes(tab)) return { page: 'run', id: parts[1], tab: tab as Tab };
-  }
-  return accountRoute(parts) ?? { page: 'unknown', path };
+  if (parts.length === 2 && parts[0] === '-' && parts[1] === 'shared') return { page: 'shared' };
+  return runRoute(parts) ?? accountRoute(parts) ?? { page: 'unknown', path };
+}
+
+/** `/runs/RUN`, `/ENTITY/PROJECT/runs/RUN`, or `/-/shared/runs/RUN`, each with a tab or without. */
+function runRoute(parts: readonly string[]): RunRoute | null {
+  const from = parts[0] === 'runs' ? 0 : 2;
+  const [runs, id, tab = 'system', ...more] = parts.slice(from);
+  if (runs !== 'runs' || !id || more.length > 0 || !TABS.includes(tab)) return null;
+  const run: RunRoute = { page: 'run', id, tab: tab as Tab, entity: null, project: null, shared: false };
+  if (from === 0) return run;
+  const [entity, project] = parts as [string, string];
+  if (entity === '-' && project === 'shared') return { ...run, shared: true };
+  return isEntityName(entity) ? { ...run, entity, project } : null;
 }
 
 function accountRoute(parts: readonly string[]): AccountRoute | null {
@@ -55,6 +79,8 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   if (parts.length === 1) return { page: 'entity', name: first };
   const team = TEAM_TABS.find((name) => name === (fourth ?? 'general'));
   if (second === '-' && third === 'settings' && parts.length <= 4 && team) return { page: 'team', team: first, tab: team };
+  const tab = PROJECT_TABS.find((name) => name === (third ?? 'overview'));
+  if (second !== '-' && parts.length <= 3 && tab) return { page: 'project', entity: first, project: second!, tab };
   return null;
 }
 
@@ -66,11 +92,20 @@ function decode(part: string): string {
   }
 }
 
-/** `entity`: the team or user that has the project; names are unique in it only. */
-export const projectHref = (name: string, entity: string | null = null): string =>
-  `/projects/${encodeURIComponent(name)}${entity === null ? '' : `?entity=${encodeURIComponent(entity)}`}`;
-export const runHref = (id: string, tab: Tab = 'system'): string =>
-  `/runs/${encodeURIComponent(id)}${tab === 'system' ? '' : `/${tab}`}`;
+/** Where a guest reads what a link leads to. */
+export const SHARED = '/-/shared';
+
+/** `entity`: the team or user that has the project, on a server with accounts; names are unique in it only. */
+export function projectHref(name: string, entity: string | null = null, tab: ProjectTab = 'overview'): string {
+  if (here.guest) return SHARED;
+  if (entity === null) return `/projects/${encodeURIComponent(name)}`;
+  return `/${encodeURIComponent(entity)}/${encodeURIComponent(name)}${tab === 'overview' ? '' : `/${tab}`}`;
+}
+
+export function runHref(run: { id: string; entity: string | null; project: string }, tab: Tab = 'system'): string {
+  const before = here.guest ? SHARED : run.entity === null ? '' : projectHref(run.project, run.entity);
+  return `${before}/runs/${encodeURIComponent(run.id)}${tab === 'system' ? '' : `/${tab}`}`;
+}
 
 const ENTRY_TITLES: Record<Entry, string> = {
   login: 'Sign in',
@@ -87,6 +122,7 @@ export function accountTitle(route: AccountRoute): string {
   if (route.page === 'entry') return ENTRY_TITLES[route.entry];
   if (route.page === 'settings') return 'Settings';
   if (route.page === 'organisation') return 'Organisation';
+  if (route.page === 'project') return `${route.entity}/${route.project}`;
   return route.page === 'team' ? `${route.team}: settings` : route.name;
 }
 
@@ -104,6 +140,8 @@ class Location {
   /** The secret of a link from a mail: after the `#`, so that it is in no log. */
   token = $state(tokenInAddress());
   route = $derived(parse(this.path));
+  /** The view is that of a guest: what the link leads to, and nothing of the user who may be signed in. */
+  guest = $derived(this.path === SHARED || this.path.startsWith(`${SHARED}/`));
 
   constructor() {
     window.addEventListener('popstate', () => this.#read());
@@ -135,13 +173,18 @@ class Location {
 
   /** The address of this view with some parameters set, or dropped (null). */
   with(changes: Record<string, string | null>): string {
+    return this.path + this.queryWith(changes);
+  }
+
+  /** The same without the path: empty, or from the `?` on. */
+  queryWith(changes: Record<string, string | null>): string {
     const query = new URLSearchParams(this.query);
     for (const [name, value] of Object.entries(changes)) {
       if (value === null || value === '') query.delete(name);
       else query.set(name, value);
     }
     const text = query.toString();
-    return this.path + (text && `?${text}`);
+    return text && `?${text}`;
   }
 
   /** Follow links to views of this page without reloading it; the browser handles new tabs and other sites. */

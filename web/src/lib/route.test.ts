@@ -1,13 +1,20 @@
 import { describe, expect, it, vi } from 'vitest';
 
 vi.stubGlobal('window', { location: { pathname: '/', search: '', hash: '' }, addEventListener: () => undefined });
-const { parse } = await import('./route.svelte');
+const { here, parse, projectHref, runHref } = await import('./route.svelte');
 
 describe('the view of an address', () => {
   it.each([
     ['/', { page: 'runs', project: null }],
     ['/projects/a%2Fb', { page: 'runs', project: 'a/b' }],
-    ['/runs/abc/logged', { page: 'run', id: 'abc', tab: 'logged' }],
+    ['/runs/abc/logged', { page: 'run', id: 'abc', tab: 'logged', entity: null, project: null, shared: false }],
+    ['/vision/a%20b/runs/abc', { page: 'run', id: 'abc', tab: 'system', entity: 'vision', project: 'a b', shared: false }],
+    ['/vision/-/runs/abc/console', { page: 'run', id: 'abc', tab: 'console', entity: 'vision', project: '-', shared: false }],
+    ['/-/shared/runs/abc/console', { page: 'run', id: 'abc', tab: 'console', entity: null, project: null, shared: true }],
+    ['/-/shared', { page: 'shared' }],
+    ['/vision/digits', { page: 'project', entity: 'vision', project: 'digits', tab: 'overview' }],
+    ['/vision/digits/runs', { page: 'project', entity: 'vision', project: 'digits', tab: 'runs' }],
+    ['/vision/digits/settings/', { page: 'project', entity: 'vision', project: 'digits', tab: 'settings' }],
     ['/-/login', { page: 'entry', entry: 'login' }],
     ['/-/settings', { page: 'settings', tab: 'profile' }],
     ['/-/settings/keys', { page: 'settings', tab: 'keys' }],
@@ -19,10 +26,28 @@ describe('the view of an address', () => {
     expect(parse(path)).toEqual(route);
   });
 
-  it.each(['/-', '/-/none', '/-/login/more', '/-/settings/none', '/-/settings/keys/1', '/runs/abc/none', '/Vision', '/vision/-/none', '/vision/-/settings/none', '/vision/p', '/%'])(
+  it.each(['/-', '/-/none', '/-/login/more', '/-/settings/none', '/-/settings/keys/1', '/runs/abc/none', '/Vision', '/vision/-/none', '/vision/-/settings/none', '/vision/p/none', '/Vision/p', '/-/shared/runs', '/-/none/runs/abc', '/vision/p/runs/abc/none', '/vision/p/runs/abc/logged/more', '/%'])(
     'is unknown for %s',
     (path) => {
       expect(parse(path)).toEqual({ page: 'unknown', path });
     },
   );
+});
+
+describe('the address of a run', () => {
+  const run = { id: 'a b', entity: 'vision', project: 'a/b' };
+
+  it('has its team and project where there are accounts', () => {
+    expect(runHref(run, 'logged')).toBe('/vision/a%2Fb/runs/a%20b/logged');
+    expect(runHref({ ...run, entity: null })).toBe('/runs/a%20b');
+    expect(projectHref('a/b', 'vision', 'runs')).toBe('/vision/a%2Fb/runs');
+    expect(projectHref('a/b')).toBe('/projects/a%2Fb');
+  });
+
+  it('stays among the pages of guests for a guest', () => {
+    here.path = '/-/shared';
+    expect(runHref(run, 'logged')).toBe('/-/shared/runs/a%20b/logged');
+    expect(projectHref('a/b', 'vision')).toBe('/-/shared');
+    here.path = '/';
+  });
 });

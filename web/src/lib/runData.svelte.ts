@@ -1,6 +1,6 @@
 // One run as the page follows it: its facts, its series, the displayed time range, and the points of each chart.
 
-import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type Sample, type SeriesInfo } from './api';
+import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from './api';
 import type { ChartPlan } from './chartPlan';
 import { EventStream, type Link } from './eventStream';
 import { append, fromMetrics, seriesId, type Points } from './points';
@@ -72,7 +72,7 @@ export class RunData {
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
 
-  constructor(readonly id: string) {
+  constructor(readonly key: RunKey) {
     this.#start();
   }
 
@@ -80,7 +80,7 @@ export class RunData {
     await this.refresh();
     if (this.#closed.signal.aborted || this.error) return;
     // The stream first: the responses that are requested once it is open contain everything before it, so nothing is missed.
-    this.#live = new EventStream(this.id, {
+    this.#live = new EventStream(this.key, {
       news: (news) => this.#take(news),
       link: (link) => this.#linkChanged(link),
       refused: () => void this.refresh(),
@@ -97,7 +97,7 @@ export class RunData {
   /** Load the run again: it was changed, or the user is no longer authorised. */
   async refresh(): Promise<void> {
     await this.#try(async () => {
-      this.run = await get<RunDetail>(runPath(this.id), {}, this.#closed.signal);
+      this.run = await get<RunDetail>(runPath(this.key), {}, this.#closed.signal);
     });
   }
 
@@ -116,7 +116,7 @@ export class RunData {
   }
 
   #seriesPage(params: Params): Promise<SeriesInfo[]> {
-    return get<SeriesInfo[]>(`${runPath(this.id)}/series`, params, this.#closed.signal);
+    return get<SeriesInfo[]>(runPath(this.key, '/series'), params, this.#closed.signal);
   }
 
   #setSeries(series: SeriesInfo[]): void {
@@ -232,7 +232,7 @@ export class RunData {
     const keys = [...new Set(feeds.flatMap((feed) => feed.plan.patterns))];
     const params = { keys, max_points: MAX_POINTS, t0: from, t1: zoom ? Math.ceil(zoom.max) : null };
     try {
-      const answer = await get<Metrics>(`${runPath(this.id)}/metrics`, params, this.#closed.signal);
+      const answer = await get<Metrics>(runPath(this.key, '/metrics'), params, this.#closed.signal);
       if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the user changed the range meanwhile
       this.#receive(answer, feeds, zoom !== null);
     } catch (error) {
