@@ -22,6 +22,8 @@ Connect = Callable[[str, int, float], socket.socket]
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))
 _MAX_URL: Final = 4096
 _RESOLVERS: Final = 8
+_LOOK_UP_S: Final = 2.0
+"""How long a name is looked up that a proxy will look up again."""
 
 
 class FetchFailed(Exception):
@@ -75,7 +77,7 @@ def _connect(address: str, port: int, timeout_s: float) -> socket.socket:
 
 
 class Fetcher:
-    """Sends requests. Thread-safe. Proxies of the environment are not used, and no cookies are kept.
+    """Sends requests. Thread-safe. Only the policy names a proxy, not the environment; no cookies are kept.
 
     Args:
         policy: what is allowed at the moment.
@@ -167,13 +169,18 @@ class Fetcher:
         limits: FetchLimits,
         until_s: float,
     ) -> FetchedResponse:
-        target = self._target(url)
-        addresses = self._checked_addresses(target, until_s)
+        target, proxy = self._target(url), self._policy().proxy
+        addresses = self._checked_addresses(target, until_s, through_proxy=proxy is not None)
         sent = {"User-Agent": "runvitals", "Accept-Encoding": "identity", "Connection": "close"}
         sent |= {**headers, "Host": target.host_header}
         try:
-            connected = self._connected(target, addresses, until_s)
+            if proxy is None:
+                connected = self._connected(target, addresses, until_s)
+            else:
+                connected = self._connect(*proxy, _left_s(until_s))
             with _ending_at(until_s, connected):
+                if proxy is not None:
+                    _open_tunnel(connected, target)
                 connection = http.client.HTTPConnection(target.host, target.port)
                 connection.sock = self._encrypted(target, connected)
                 with closing(connection):
@@ -184,11 +191,19 @@ class Fetcher:
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise FetchFailed(f"{target.host} did not answer: {error or type(error).__name__}") from error
 
-    def _checked_addresses(self, target: _Target, until_s: float) -> list[str]:
+    def _checked_addresses(self, target: _Target, until_s: float, *, through_proxy: bool) -> list[str]:
+        """The addresses of a target, all of which may be reached.
+
+        A proxy resolves names itself, and often knows more of them: through one, an unknown name has no
+        addresses here.
+        """
         try:
             found = self._resolvers.submit(self._resolve, target.host, target.port)
-            addresses = list(found.result(_left_s(until_s)))
+            left_s = _left_s(until_s)
+            addresses = list(found.result(min(left_s, _LOOK_UP_S) if through_proxy else left_s))
         except (OSError, UnicodeError, FutureTimeout) as error:
+            if through_proxy:
+                return []
             raise FetchFailed(f"the address of {target.host} is unknown: {error}") from error
         if not addresses:
             raise FetchFailed(f"{target.host} has no address")
@@ -208,6 +223,21 @@ class Fetcher:
 
     def _encrypted(self, target: _Target, connected: socket.socket) -> socket.socket:
         return self._tls.wrap_socket(connected, server_hostname=target.host) if target.is_https else connected
+
+
+def _open_tunnel(connected: socket.socket, target: _Target) -> None:
+    """Have the proxy connect to the target."""
+    name = f"[{target.host}]" if ":" in target.host else target.host
+    place = f"{name}:{target.port}"
+    connected.sendall(f"CONNECT {place} HTTP/1.1\r\nHost: {place}\r\nUser-Agent: runvitals\r\n\r\n".encode())
+    # Nothing beyond the head is read: the target is silent until the client speaks.
+    response = http.client.HTTPResponse(connected, method="CONNECT")
+    try:
+        response.begin()
+    finally:
+        response.close()
+    if response.status != 200:
+        raise OSError(f"the proxy answered {response.status} {response.reason}")
 
 
 def _answer(url: str, response: http.client.HTTPResponse, body_bytes: int) -> FetchedResponse:

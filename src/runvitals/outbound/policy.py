@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import urllib.parse
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -66,12 +67,14 @@ class OutboundPolicy:
         endpoints: addresses with their ports that may be reached: the only way to allow loopback.
         http_hosts: hosts that may be asked without encryption.
         ports: of public addresses.
+        proxy: host and port of the HTTP proxy that all requests go through.
     """
 
     networks: tuple[IpNetwork, ...] = ()
     endpoints: frozenset[tuple[IpAddress, int]] = frozenset()
     http_hosts: frozenset[str] = frozenset()
     ports: frozenset[int] = frozenset((443, 8443))
+    proxy: tuple[str, int] | None = None
 
     def check(self, address: str, port: int) -> None:
         """Check an address that a name resolved to.
@@ -106,14 +109,18 @@ class OutboundPolicy:
         return any(ip.version == network.version and ip in network for network in self.networks)
 
 
-def outbound_policy(allowed: Iterable[str], http_hosts: Iterable[str] = ()) -> OutboundPolicy:
-    """The policy of the setting `outbound_allow`.
+def outbound_policy(
+    allowed: Iterable[str], http_hosts: Iterable[str] = (), proxy: str = ""
+) -> OutboundPolicy:
+    """The policy of the settings `outbound_allow` and `outbound_proxy`.
 
     Args:
         allowed: private networks (`10.1.0.0/16`), or addresses with a port (`127.0.0.1:9000`).
+        proxy: its URL; empty: none.
 
     Raises:
-        ValueError: one of them is neither, or is a network with loopback addresses.
+        ValueError: one of them is neither, or is a network with loopback addresses; or the proxy's URL is
+            invalid.
 
     Example:
         >>> outbound_policy(["10.1.0.0/16"]).check("10.1.2.3", 443)
@@ -132,7 +139,34 @@ def outbound_policy(allowed: Iterable[str], http_hosts: Iterable[str] = ()) -> O
                 f"invalid outbound_allow {text[:60]!r}; expected a private network such as 10.1.0.0/16, "
                 "or an address and port such as 127.0.0.1:9000"
             ) from None
-    return OutboundPolicy(tuple(networks), frozenset(endpoints), frozenset(map(str.lower, http_hosts)))
+    return OutboundPolicy(
+        tuple(networks),
+        frozenset(endpoints),
+        frozenset(map(str.lower, http_hosts)),
+        proxy=proxy_address(proxy) if proxy else None,
+    )
+
+
+def proxy_address(url: str) -> tuple[str, int]:
+    """The host and port of the setting `outbound_proxy`.
+
+    Raises:
+        ValueError: not `http://host:port`. A proxy that asks for a password cannot be used.
+
+    Example:
+        >>> proxy_address("http://proxy.example.org:3128")
+        ('proxy.example.org', 3128)
+    """
+    expected = "expected the proxy as http://host:port, without a user"
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, port = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError(expected) from None
+    more = "@" in parts.netloc or parts.path not in ("", "/") or parts.query or parts.fragment
+    if parts.scheme != "http" or not host or not port or more:
+        raise ValueError(expected)
+    return host, port
 
 
 def _network(text: str) -> IpNetwork:
