@@ -248,6 +248,35 @@ def test_groups_give_and_take_memberships(configure: Configure, idp: Idp, accoun
     assert roles() == {"robotics": "member"}
 
 
+def test_a_group_makes_administrators(configure: Configure, idp: Idp, accounts: AccountStore) -> None:
+    accounts.users.create("grace", CLI, T0, org_role="admin")
+    sso = configure(auto_create=True, group_claim="groups", admin_group="chiefs")
+
+    def role(*groups: str) -> str:
+        idp.changes = {"groups": list(groups)}
+        outcome = _sign_in(sso, idp)
+        assert isinstance(outcome, SignedIn)
+        return accounts.users.get(outcome.user_id).org_role
+
+    assert role("eyes") == "member"
+    assert role("chiefs") == "admin"
+    assert role() == "member"
+    ada = accounts.users.by_name("ada")
+    accounts.users.update(ada.id, CLI, T0, org_role="admin")
+    assert role() == "admin", "an appointment by hand stays"
+    assert role("chiefs") == "admin"
+    assert role() == "admin", "also after the group was there for a while"
+    accounts.users.update(ada.id, CLI, T0, org_role="member")
+    assert role("chiefs") == "admin"
+    accounts.users.update(accounts.users.by_name("grace").id, CLI, T0, org_role="member", state="suspended")
+    assert role() == "admin", "the last administrator stays"
+
+
+def test_without_a_claim_a_group_makes_nobody_an_administrator(configure: Configure) -> None:
+    with pytest.raises(ValueError, match="admin_group needs group_claim"):
+        configure(admin_group="chiefs")
+
+
 def test_a_sign_in_ends_once(configure: Configure, idp: Idp) -> None:
     sso = configure(auto_create=True)
     begun = sso.start("lab")

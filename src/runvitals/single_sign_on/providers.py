@@ -25,6 +25,7 @@ _OPTIONAL: Final = (
     "auto_create",
     "group_claim",
     "group_map",
+    "admin_group",
 )
 _FIELDS: Final = frozenset((*_REQUIRED, *_OPTIONAL))
 
@@ -43,6 +44,7 @@ class Provider:
         auto_create: whether unknown users get an account: all, none, or those with an address in a domain.
         group_claim: which claim of the ID token has the groups; None: they are ignored.
         group_map: team and role by group.
+        admin_group: the group whose members administer the organisation; None: no group does.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Provider:
     auto_create: bool | tuple[str, ...] = False
     group_claim: str | None = None
     group_map: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    admin_group: str | None = None
 
     def creates_account_for(self, address: str | None) -> bool:
         """Whether someone with this verified address, or without one, gets an account."""
@@ -135,6 +138,10 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
     issuer = _text(name, "issuer", entry.get("issuer", GITHUB if kind == "github" else ""))
     if not issuer.startswith("https://"):
         raise ValueError(f"provider {name}: invalid issuer; expected https://…")
+    claim = _text(name, "group_claim", entry["group_claim"]) if entry.get("group_claim") else None
+    admin_group = _text(name, "admin_group", entry["admin_group"]) if entry.get("admin_group") else None
+    if admin_group is not None and claim is None:
+        raise ValueError(f"provider {name}: admin_group needs group_claim, which names the groups of a user")
     return Provider(
         name,
         _text(name, "label", entry.get("label")),
@@ -145,8 +152,9 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         _scopes(name, kind, entry.get("scopes")),
         _switch(name, "trust_email", entry.get("trust_email", False)),
         _auto_create(name, entry.get("auto_create", False)),
-        _text(name, "group_claim", entry["group_claim"]) if entry.get("group_claim") else None,
+        claim,
         _group_map(name, entry.get("group_map", {})),
+        admin_group,
     )
 
 

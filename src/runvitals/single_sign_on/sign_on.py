@@ -22,7 +22,7 @@ from runvitals.single_sign_on.discovery import Discovery, IssuerMetadata, Provid
 from runvitals.single_sign_on.people import Person, github_person, oidc_person
 from runvitals.single_sign_on.providers import Provider, providers_of
 from runvitals.single_sign_on.tokens import InvalidToken
-from runvitals.store.errors import NameTaken, NoLongerValid
+from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.invitations import InvitationRow
@@ -346,7 +346,22 @@ class SingleSignOn:
             by = replace(by, kind="user", name=user.name, id=user.id)
             for problem in self._accounts.group_memberships.follow(user_id, provider.id, wanted, by, now_ms):
                 log.warning("a membership does not follow the groups of %s: %s", provider.id, problem)
+            if provider.admin_group is not None:
+                self._follow_administrators(user, provider, provider.admin_group in person.groups, by, now_ms)
         return SignedIn(user_id, provider.id, created, next_path)
+
+    def _follow_administrators(
+        self, user: UserRow, provider: Provider, wanted: bool, by: Actor, now_ms: int
+    ) -> None:
+        """Make a user an administrator, or one no longer whom this provider's group had made so."""
+        users = self._accounts.users
+        if wanted:
+            users.update(user.id, by, now_ms, group_of=provider.id, org_role="admin")
+        elif self._accounts.group_memberships.administrator_by(user.id) == provider.id:
+            try:
+                users.update(user.id, by, now_ms, org_role="member")
+            except LastAdministrator as error:
+                log.warning("an administrator does not follow the groups of %s: %s", provider.id, error)
 
     def _invitation(self, secret: str | None, address: str | None, now_ms: int) -> InvitationRow | None:
         """The invitation of a link, if it is for this address."""

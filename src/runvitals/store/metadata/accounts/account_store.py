@@ -64,7 +64,8 @@ class AccountStore:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self.users = UserTable(database)
+        self.settings = SettingTable(database)
+        self.users = UserTable(database, self.settings)
         self.profiles = ProfileTable(database)
         self.emails = EmailTable(database)
         self.credentials = CredentialTable(database)
@@ -82,7 +83,6 @@ class AccountStore:
         self.project_redirects = ProjectRedirectTable(database)
         self.guest_links = GuestLinkTable(database)
         self.scim = ScimTable(database)
-        self.settings = SettingTable(database)
         self.audit = AuditTable(database)
         self.outgoing_mail = OutgoingMailTable(database)
         self.pictures = PictureTable(database)

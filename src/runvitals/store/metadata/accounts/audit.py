@@ -7,11 +7,11 @@ secrets, hashes or what users wrote.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.tables import audit_event
@@ -140,6 +140,35 @@ def record(
         "after": None if after is None else json.dumps(after),
     }
     connection.execute(insert(audit_event).values(row))
+
+
+def anonymise_user(
+    connection: Connection, user_id: int, owner: tuple[int, str], addresses: Sequence[str]
+) -> None:
+    """Replace the name, the addresses and the origin of a user by `deleted-user-ID`. What was done stays.
+
+    Args:
+        owner: the id and name of the user's own space.
+    """
+    pseudonym, names = f"deleted-user-{user_id}", (owner[1], *addresses)
+    column = audit_event.c
+    by_user = (column.actor_kind == "user") & (column.actor_id == user_id)
+    # Before an account is known, as at a failed sign-in, the name is what was typed.
+    by_name = (column.actor_kind == "anonymous") & column.actor_name.in_(names)
+    about = (column.actor_kind == "anonymous") & column.target.in_(names)
+    for which, values in (
+        (by_user | by_name, {"actor_name": pseudonym, "ip": None, "agent": None}),
+        (about, {"ip": None, "agent": None}),
+        (column.entity_id == owner[0], {"entity": pseudonym}),
+        (column.target.in_(names), {"target": pseudonym}),
+    ):
+        connection.execute(update(audit_event).where(which).values(values))
+    for body in (column.before, column.after):
+        for name in names:
+            written = json.dumps(name)
+            changed = {body.name: func.replace(body, written, json.dumps(pseudonym))}
+            mentions = body.contains(written, autoescape=True)
+            connection.execute(update(audit_event).where(mentions).values(changed))
 
 
 class AuditTable:

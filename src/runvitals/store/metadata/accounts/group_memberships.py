@@ -10,6 +10,7 @@ from sqlalchemy import Connection, insert, select, update
 from runvitals.store.errors import LastAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.group_administrators import administrator_by
 from runvitals.store.metadata.accounts.members import add_member, remove_member, resolve_role
 from runvitals.store.metadata.accounts.sign_on_tables import group_membership
 from runvitals.store.metadata.accounts.tables import entity, membership
@@ -62,6 +63,11 @@ class GroupMembershipTable:
 
         self._database.write(work)
         return problems
+
+    def administrator_by(self, user_id: int) -> str | None:
+        """The provider whose group made a user an administrator; None: no group did."""
+        with self._database.read() as connection:
+            return administrator_by(connection, user_id)
 
 
 def _present(connection: Connection, user_id: int) -> dict[str, _Present]:

@@ -15,15 +15,30 @@ from runvitals.store.metadata.database import Database, put_rows
 
 
 class SettingTable:
-    """The table of settings, as JSON values by name. Names and values are checked by the caller."""
+    """The table of settings, as JSON values by name. Names and values are checked by the caller.
+
+    Attributes:
+        fixed: settings from a file, which take precedence over the table in this process.
+        fixed_by: the name of that file.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.fixed: Mapping[str, Any] = {}
+        self.fixed_by: str | None = None
+
+    def fix(self, settings: Mapping[str, Any], by: str) -> None:
+        """Let settings from a file take precedence. Call it before anything reads the settings."""
+        self.fixed, self.fixed_by = dict(settings), by
 
     def all(self) -> dict[str, Any]:
         """The settings that differ from their defaults."""
         with self._database.read() as connection:
-            return _all(connection)
+            return {**_all(connection), **self.fixed}
+
+    def anonymises(self) -> bool:
+        """Whether deletions of accounts remove the names of their users from the audit log."""
+        return self.all().get("audit_anonymise") is True
 
     def put(
         self, changes: Mapping[str, Any], by: Actor, now_ms: int, secret: frozenset[str] = frozenset()

@@ -81,6 +81,14 @@ group_membership = Table(
     Column("provider", Text, nullable=False),
 )
 
+# The administrators of the organisation who follow a provider's group.
+group_administrator = Table(
+    "group_administrator",
+    metadata,
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True),
+    Column("provider", Text, nullable=False),
+)
+
 # Whose tokens are accepted instead of keys: GitHub Actions, GitLab, Kubernetes.
 jwt_issuer = Table(
     "jwt_issuer",

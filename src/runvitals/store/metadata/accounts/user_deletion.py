@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import Connection, delete, select, update
 
 from runvitals.store.metadata.accounts import sign_on_tables, tables
-from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.audit import Actor, anonymise_user, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.pictures import remove_picture
@@ -26,17 +26,29 @@ _PERSONAL = (
     sign_on_tables.login,
     sign_on_tables.login_offer,
     sign_on_tables.sign_in_attempt,
+    sign_on_tables.group_administrator,
     tables.membership,
     tables.project_member,
 )
 
 
-def remove_user(connection: Connection, user_id: int, owner: tuple[int, str], by: Actor, now_ms: int) -> None:
+def remove_user(
+    connection: Connection,
+    user_id: int,
+    owner: tuple[int, str],
+    by: Actor,
+    now_ms: int,
+    *,
+    anonymise: bool = False,
+) -> None:
     """Remove everything personal of a user, in a transaction that has checked that they may go.
 
     Args:
         owner: the id and name of the user's own space.
+        anonymise: whether to remove their name and addresses from the audit log.
     """
+    mine = select(tables.email.c.address).where(tables.email.c.user_id == user_id)
+    addresses = connection.execute(mine).scalars().all()
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
@@ -60,6 +72,8 @@ def remove_user(connection: Connection, user_id: int, owner: tuple[int, str], by
     connection.execute(update(user_account).where(user_account.c.id == user_id).values(wiped))
     connection.execute(update(entity).where(entity.c.id == owner[0]).values(deleted_ms=now_ms))
     record(connection, now_ms, by, "user.delete", entity=owner)
+    if anonymise:
+        anonymise_user(connection, user_id, owner, addresses)
     rights_changed(connection)
 
 

@@ -15,6 +15,8 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.emails import add_address
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.group_administrators import note_group_administrator
+from runvitals.store.metadata.accounts.settings import SettingTable
 from runvitals.store.metadata.accounts.tables import entity, invitation, membership, user_account
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
 from runvitals.store.metadata.accounts.teams import revoke_invitations
@@ -62,8 +64,8 @@ class ListedUser:
 class UserTable:
     """The table of users."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, database: Database, settings: SettingTable) -> None:
+        self._database, self._settings = database, settings
 
     def create(
         self,
@@ -215,10 +217,15 @@ class UserTable:
         with self._database.read() as connection:
             return list(connection.execute(names).scalars())
 
-    def update(self, user_id: int, by: Actor, now_ms: int, **changes: str) -> UserRow:
+    def update(
+        self, user_id: int, by: Actor, now_ms: int, *, group_of: str | None = None, **changes: str
+    ) -> UserRow:
         """Change state, org_role, access, billing_role or display_name.
 
         Pending invitations by a user who is suspended, or no longer an administrator, end.
+
+        Args:
+            group_of: the provider whose group makes the user an administrator; None: it is done by hand.
 
         Raises:
             LastAdministrator: nobody would administer the organisation, or its billing.
@@ -236,6 +243,8 @@ class UserTable:
             if not changed:
                 return before
             connection.execute(update(user_account).where(user_account.c.id == user_id).values(changed))
+            if "org_role" in changed:
+                note_group_administrator(connection, user_id, group_of)
             if changed.keys() & {"state", "org_role", "billing_role"}:
                 _check_administrators(connection, before)
             if changed.get("state") == "suspended":
@@ -299,7 +308,10 @@ class UserTable:
         Raises:
             LastAdministrator: the user is the last administrator of the organisation or of a team.
         """
-        self._database.write(lambda connection: _delete(connection, user_id, by, now_ms, leave_teams))
+        anonymise = self._settings.anonymises()
+        self._database.write(
+            lambda connection: _delete(connection, user_id, by, now_ms, anonymise, leave_teams)
+        )
 
     def delete_due(self, by: Actor, now_ms: int) -> list[str]:
         """Carry out the deletions whose waiting period is over; returns the names.
@@ -324,11 +336,13 @@ class UserTable:
         Their names are free again: nobody else has seen anything of them.
         """
 
+        anonymise = self._settings.anonymises()
+
         def work(connection: Connection) -> int:
             old = _USERS.where(user_account.c.state == "unverified", user_account.c.created_ms < before_ms)
             users = [UserRow(**row._asdict()) for row in connection.execute(old)]
             for user in users:
-                _delete(connection, user.id, by, now_ms)
+                _delete(connection, user.id, by, now_ms, anonymise)
                 free = {"name": f"~{user.entity_id}", "purged_ms": now_ms}
                 connection.execute(update(entity).where(entity.c.id == user.entity_id).values(free))
             return len(users)
@@ -426,8 +440,10 @@ def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
     connection.execute(living.values(revoked_ms=now_ms))
 
 
-def _delete(connection: Connection, user_id: int, by: Actor, now_ms: int, leave_teams: bool = False) -> None:
+def _delete(
+    connection: Connection, user_id: int, by: Actor, now_ms: int, anonymise: bool, leave_teams: bool = False
+) -> None:
     _administrators(connection)
     user = _user(connection, user_account.c.id == user_id, lock=True)
     _check_deletion(connection, user, leave_teams)
-    remove_user(connection, user_id, (user.entity_id, user.name), by, now_ms)
+    remove_user(connection, user_id, (user.entity_id, user.name), by, now_ms, anonymise=anonymise)
