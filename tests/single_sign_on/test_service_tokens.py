@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.single_sign_on.discovery import Discovery
 from runvitals.single_sign_on.service_tokens import CACHED_MS, ServiceTokens, looks_like_token
-from runvitals.store.errors import NameTaken
+from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI
@@ -143,3 +143,45 @@ def test_a_subject_belongs_to_one_account(accounts: AccountStore, robot: int) ->
 def test_keys_are_told_apart_cheaply() -> None:
     assert looks_like_token(_token())
     assert not looks_like_token("rvt-0123456789")
+
+
+def test_subjects_with_wildcards(tokens: ServiceTokens, robot: int, accounts: AccountStore) -> None:
+    team = accounts.teams.by_name("vision")
+    (issuer,) = accounts.jwt_issuers.all()
+
+    def acting_as(name: str, subject: str) -> int:
+        account = accounts.service_accounts.create(name, team.id, CLI, T0)
+        accounts.jwt_issuers.assign(account.id, issuer.id, subject, CLI, T0)
+        return account.id
+
+    vision = acting_as("vision", "repo:lab/vision:*")
+    heads = acting_as("heads", "repo:lab/*:ref:refs/heads/*")
+    assert tokens.account(_token()) == robot, "the exact subject takes precedence"
+    assert tokens.account(_token(sub="repo:lab/vision:ref:refs/heads/dev")) == heads
+    assert tokens.account(_token(sub="repo:lab/vision:pull_request")) == vision
+    assert tokens.account(_token(sub="repo:lab/speech:ref:refs/heads/main")) == heads
+    for other in (
+        "repo:lab/speech:pull_request",
+        "repo:lab/vision2:x",
+        "xrepo:lab/vision:x",
+        "repo:lab/vision",
+    ):
+        assert tokens.account(_token(sub=other)) is None, other
+    accounts.service_accounts.set_disabled(robot, True, CLI, T0)
+    assert accounts.jwt_issuers.service_account(issuer.id, SUBJECT) is None, "not the next that fits"
+
+
+@pytest.mark.parametrize("subject", ["*", "*:lab", "a*b*c*d*e*f", "", "x" * 501])
+def test_subjects_that_are_refused(robot: int, accounts: AccountStore, subject: str) -> None:
+    (issuer,) = accounts.jwt_issuers.all()
+    with pytest.raises(ValueError, match="subject"):
+        accounts.jwt_issuers.assign(robot, issuer.id, subject, CLI, T0)
+
+
+def test_a_subject_is_removed(tokens: ServiceTokens, robot: int, accounts: AccountStore) -> None:
+    (issuer,) = accounts.jwt_issuers.all()
+    accounts.jwt_issuers.unassign(issuer.id, SUBJECT, CLI, T0)
+    assert accounts.jwt_issuers.identities(issuer.id) == []
+    assert tokens.account(_token()) is None
+    with pytest.raises(UnknownAccount):
+        accounts.jwt_issuers.unassign(issuer.id, SUBJECT, CLI, T0)

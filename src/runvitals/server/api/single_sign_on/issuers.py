@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.outbound.policy import Blocked
@@ -33,7 +33,11 @@ class NewIssuer(BaseModel):
 class IssuerSubject(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    subject: str = Field(min_length=1, max_length=500, description="As the issuer's tokens have it.")
+    subject: str = Field(
+        min_length=1,
+        max_length=500,
+        description="As the issuer's tokens have it; `*` stands for any characters, not at the beginning.",
+    )
     service_account: str = Field(max_length=64)
     team: str | None = Field(None, max_length=64, description="Of the service account; null: none.")
 
@@ -98,11 +102,11 @@ def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) 
 @router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
 def subjects(issuer: IssuerId, access: TheAccess) -> Any:
     """Which subject of an issuer acts as which service account."""
-    names = {account.id: account.name for account in access.accounts.service_accounts.all()}
+    owners = {account.id: account for account in access.accounts.service_accounts.all()}
     rows = [
-        {"subject": identity.subject, "service_account": names[identity.service_account_id]}
+        {"subject": identity.subject, "service_account": owner.name, "team": owner.team}
         for identity in access.accounts.jwt_issuers.identities(issuer)
-        if identity.service_account_id in names
+        if (owner := owners.get(identity.service_account_id)) is not None
     ]
     return {"subjects": rows, "total": len(rows), "next": None}
 
@@ -119,8 +123,29 @@ def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, reques
         raise HTTPException(404, str(error)) from None
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"subject": str(error)}) from None
     access.rights_changed()
-    return {"subject": body.subject, "service_account": account.name}
+    return {"subject": body.subject, "service_account": account.name, "team": body.team}
+
+
+@router.delete(
+    "/organisation/issuers/{issuer}/subjects",
+    status_code=204,
+    dependencies=[needs("org:service_account")],
+)
+def remove_subject(
+    issuer: IssuerId,
+    subject: Annotated[str, Query(max_length=500)],
+    access: TheAccess,
+    requester: TheRequester,
+) -> None:
+    """Let tokens with this subject act as no service account any more."""
+    try:
+        access.accounts.jwt_issuers.unassign(issuer, subject, requester.actor, access.clock())
+    except UnknownAccount as error:
+        raise HTTPException(404, str(error)) from None
+    access.rights_changed()
 
 
 def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -17,6 +18,7 @@ from runvitals.store.metadata.text import checked_name
 MAX_NAME = 64
 MAX_URL = 500
 MAX_SUBJECT = 500
+MAX_WILDCARDS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +35,22 @@ class JwtIssuerRow:
 
 @dataclass(frozen=True, slots=True)
 class ExternalIdentity:
-    """Who a service account is at an issuer."""
+    """Who a service account is at an issuer. `subject`: `*` in it stands for any characters."""
 
     service_account_id: int
     issuer_id: int
     subject: str
+
+    def fits(self, subject: str) -> bool:
+        """Whether the subject of a token is this one.
+
+        Example:
+            >>> ExternalIdentity(1, 1, "repo:lab/vision:ref:*").fits("repo:lab/vision:ref:refs/heads/main")
+            True
+        """
+        return (
+            re.fullmatch(".*".join(map(re.escape, self.subject.split("*"))), subject, re.DOTALL) is not None
+        )
 
 
 _ISSUERS = select(*[jwt_issuer.c[name] for name in JwtIssuerRow.__dataclass_fields__])
@@ -125,12 +138,15 @@ class JwtIssuerTable:
     def assign(self, service_account_id: int, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
         """Let the holder of this subject at an issuer act as a service account.
 
+        Args:
+            subject: may have `*` for any characters, after a text that all subjects begin with.
+
         Raises:
             ValueError: an invalid subject.
             NameTaken: another service account has it.
             UnknownAccount: there is no such issuer.
         """
-        subject = checked_name("subject", subject, MAX_SUBJECT)
+        subject = _checked_subject(subject)
         values = {"service_account_id": service_account_id, "issuer_id": issuer_id, "subject": subject}
 
         def work(connection: Connection) -> None:
@@ -148,6 +164,26 @@ class JwtIssuerTable:
 
         self._database.write(work)
 
+    def unassign(self, issuer_id: int, subject: str, by: Actor, now_ms: int) -> None:
+        """Let no service account have a subject any more.
+
+        Raises:
+            UnknownAccount: none has it, or there is no such issuer.
+        """
+        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
+
+        def work(connection: Connection) -> None:
+            row = _issuer(connection, issuer_id)
+            owner = connection.execute(select(external_identity.c.service_account_id).where(*mine)).scalar()
+            if owner is None:
+                raise UnknownAccount("no service account has this subject")
+            connection.execute(delete(external_identity).where(*mine))
+            about = {"issuer": row.url, "subject": subject}
+            record(connection, now_ms, by, "service_account.update", target=str(owner), before=about)
+            rights_changed(connection)
+
+        self._database.write(work)
+
     def identities(self, issuer_id: int) -> list[ExternalIdentity]:
         """Who living service accounts are at an issuer."""
         columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
@@ -160,15 +196,36 @@ class JwtIssuerTable:
             return [ExternalIdentity(**row._asdict()) for row in rows]
 
     def service_account(self, issuer_id: int, subject: str) -> int | None:
-        """The id of the living service account with a subject at an issuer; None if there is none."""
-        living = (service_account.c.deleted_ms.is_(None), service_account.c.disabled_ms.is_(None))
-        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
-        found = select(service_account.c.id).join(
-            external_identity, external_identity.c.service_account_id == service_account.c.id
+        """The id of the service account with a subject at an issuer; None: there is none, or it is disabled.
+
+        Of several that fit, the one that says the most of it: without `*`, or else with the longest text. A
+        disabled one does not leave its subject to the next.
+        """
+        said = or_(external_identity.c.subject == subject, external_identity.c.subject.contains("*"))
+        living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None), said)
+        columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
+        found = select(*columns, service_account.c.disabled_ms).join(
+            service_account, service_account.c.id == external_identity.c.service_account_id
         )
+        fitting = []
         with self._database.read() as connection:
-            account_id = connection.execute(found.where(*mine, *living)).scalar()
-        return None if account_id is None else int(account_id)
+            for *identity, disabled_ms in connection.execute(found.where(*living)):
+                row = ExternalIdentity(*identity)
+                if row.subject == subject or row.fits(subject):
+                    fitting.append((row.subject == subject, len(row.subject), row, disabled_ms))
+        if not fitting:
+            return None
+        *_, best, disabled_ms = max(fitting, key=lambda fit: (*fit[:2], fit[2].subject))
+        return best.service_account_id if disabled_ms is None else None
+
+
+def _checked_subject(subject: str) -> str:
+    subject = checked_name("subject", subject, MAX_SUBJECT)
+    if subject.startswith("*"):
+        raise ValueError("the subject begins with *, so that everybody at the issuer could use it")
+    if subject.count("*") > MAX_WILDCARDS:
+        raise ValueError(f"the subject has too many *; expected at most {MAX_WILDCARDS}")
+    return subject
 
 
 def _issuer(connection: Connection, issuer_id: int) -> JwtIssuerRow:
