@@ -185,7 +185,7 @@ def test_a_secret_for_scim(command: Command, where: str) -> None:
         assert metadata_store.accounts.scim.check(secret)
     command("organisation", "scim-secret", "--remove")
     with open_metadata_store(where) as metadata_store:
-        assert not metadata_store.accounts.scim.enabled()
+        assert metadata_store.accounts.scim.secret() is None
 
 
 def test_tokens_of_a_service_act_as_a_service_account(command: Command, where: str) -> None:

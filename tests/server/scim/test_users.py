@@ -7,6 +7,7 @@ import json
 import pytest
 
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.accounts_server import T0
 from tests.server.scim.provider import USER, Provider
 
 
@@ -102,7 +103,8 @@ def test_the_last_administrator_cannot_be_suspended(provider: Provider) -> None:
 
 def test_only_the_secret_opens_it(provider: Provider) -> None:
     server = provider.server
-    assert server.ask("olga", "GET", "organisation/scim-secret") == {"enabled": True}
+    state = server.ask("olga", "GET", "organisation/scim-secret")
+    assert (state["enabled"], state["created_ms"], state["path"]) == (True, T0, "/scim/v2")
     server.ask("bob", "POST", "organisation/scim-secret", 403)
     bob = server.accounts.users.by_name("bob")
     key, _ = server.accounts.keys.create("bob", CLI, server.clock(), user_id=bob.id, scope="full")
@@ -135,3 +137,26 @@ def test_a_user_who_was_deleted_here_can_be_provisioned_again(provider: Provider
     again = provider.create_user("ada")
     assert again["userName"] == "ada@example.org"
     assert accounts.users.by_name("ada-2").id == int(again["id"])
+
+
+def test_the_last_request_of_the_provider_is_shown(provider: Provider) -> None:
+    server = provider.server
+
+    def last_used_ms() -> object:
+        return server.ask("olga", "GET", "organisation/scim-secret")["last_used_ms"]
+
+    assert last_used_ms() is None
+    server.clock.now_ms += 1000
+    provider.client.get("Users")
+    assert last_used_ms() == T0 + 1000
+    server.clock.now_ms += 59_000
+    provider.client.get("Users")
+    assert last_used_ms() == T0 + 1000, "noted once a minute: each note is a write"
+    server.clock.now_ms += 1000
+    provider.client.get("Users")
+    assert last_used_ms() == T0 + 61_000
+    server.ask("olga", "POST", "organisation/scim-secret", 201)
+    assert last_used_ms() is None
+    server.ask("olga", "DELETE", "organisation/scim-secret", 204)
+    ended = server.ask("olga", "GET", "organisation/scim-secret")
+    assert (ended["enabled"], ended["created_ms"]) == (False, None)

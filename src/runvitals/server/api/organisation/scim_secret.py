@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.key_rules import check_session
+from runvitals.server.scim.messages import PREFIX
 
 router = APIRouter()
 
 
 @router.get("/organisation/scim-secret", dependencies=[needs("org:settings")])
-def scim_state(access: TheAccess) -> dict[str, bool]:
-    """Whether there is a secret."""
-    return {"enabled": access.accounts.scim.enabled()}
+def scim_state(access: TheAccess) -> dict[str, Any]:
+    """Whether there is a secret, when the provider last used it, and where it sends its requests."""
+    secret = access.accounts.scim.secret()
+    return {
+        "enabled": secret is not None,
+        "created_ms": None if secret is None else secret.created_ms,
+        "last_used_ms": None if secret is None else secret.used_ms,
+        "path": PREFIX,
+    }
 
 
 @router.post("/organisation/scim-secret", status_code=201, dependencies=[needs("org:settings")])

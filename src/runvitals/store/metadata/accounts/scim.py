@@ -16,6 +16,17 @@ from runvitals.store.metadata.accounts.tables import organisation_setting, scim_
 from runvitals.store.metadata.database import Database, put_rows
 
 _SECRET = "scim_secret_digest"
+_USED = "scim_used_ms"
+_USED_EVERY_MS = 60_000
+"""How precisely the last request is noted: each note is a write."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScimSecret:
+    """The present secret, without the secret itself. `used_ms`: the last request with it, to the minute."""
+
+    created_ms: int
+    used_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +53,7 @@ class ScimTable:
         value = json.dumps(digest.hex())
 
         def work(connection: Connection) -> None:
+            connection.execute(delete(organisation_setting).where(organisation_setting.c.name == _USED))
             put_rows(connection, organisation_setting, [{"name": _SECRET, "value": value, "set_ms": now_ms}])
             record(connection, now_ms, by, "scim.secret_create")
 
@@ -54,13 +66,28 @@ class ScimTable:
         def work(connection: Connection) -> None:
             mine = delete(organisation_setting).where(organisation_setting.c.name == _SECRET)
             if connection.execute(mine).rowcount:
+                connection.execute(delete(organisation_setting).where(organisation_setting.c.name == _USED))
                 record(connection, now_ms, by, "scim.secret_delete")
 
         self._database.write(work)
 
-    def enabled(self) -> bool:
-        """Whether there is a secret."""
-        return self._digest() is not None
+    def secret(self) -> ScimSecret | None:
+        """The present secret; None if there is none."""
+        columns = (organisation_setting.c.name, organisation_setting.c.set_ms)
+        mine = select(*columns).where(organisation_setting.c.name.in_((_SECRET, _USED)))
+        with self._database.read() as connection:
+            times = {row.name: row.set_ms for row in connection.execute(mine)}
+        return ScimSecret(times[_SECRET], times.get(_USED)) if _SECRET in times else None
+
+    def used(self, now_ms: int) -> None:
+        """Note a request with the secret."""
+        present = self.secret()
+        if present is None or (present.used_ms is not None and now_ms < present.used_ms + _USED_EVERY_MS):
+            return
+        row = {"name": _USED, "value": "null", "set_ms": now_ms}
+        self._database.write(
+            lambda connection: put_rows(connection, organisation_setting, [row]), durable=False
+        )
 
     def check(self, secret: str) -> bool:
         """Whether this is the secret."""
