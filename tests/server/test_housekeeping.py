@@ -16,6 +16,7 @@ from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import SectionUpdate, WriterRegistration
+from runvitals.store.metadata.accounts.audit import CLI
 from tests.query.journals import T0
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer
@@ -123,6 +124,19 @@ def test_the_trash_is_emptied_after_some_days(server: StoredServer) -> None:
     assert server.store.stats().runs == 1
     assert server.metadata_store.runs.get([number, kept], server.now_ms).keys() == {kept}
     assert keeper.totals.runs == 1
+
+
+def test_the_setting_says_how_long_runs_stay_in_the_trash(server: StoredServer) -> None:
+    number = run(server, "bad", 3)
+    keeper, forgotten = housekeeping(server, RetentionPolicy())
+    server.metadata_store.accounts.settings.put({"trash_days": 7}, CLI, server.now_ms)
+    server.request("DELETE", "/api/v1/runs/bad", json={})
+    server.now_ms += 6 * DAY_MS
+    keeper.run_once()
+    assert forgotten == []
+    server.now_ms += 2 * DAY_MS
+    keeper.run_once()
+    assert forgotten == [number]
 
 
 def test_ages_are_checked_once_an_hour(server: StoredServer) -> None:

@@ -37,6 +37,7 @@ from runvitals.accounts.matrix import (
     OrgRole,
     Role,
 )
+from runvitals.accounts.own_spaces import own_space_has
 from runvitals.accounts.policies import DEFAULT_POLICIES, OrganisationPolicies
 from runvitals.accounts.principals import (
     SCOPE_ACTIONS,
@@ -89,12 +90,6 @@ _LINK_ACTIONS: Final = {
     "project": DATA_READS,
     "run": frozenset((Action.RUN_READ,)),
     "report": frozenset((Action.REPORT_READ,)),
-}
-_OWN_SPACE_ACTIONS: Final = PROJECT_ACTIONS | {
-    Action.TEAM_READ,
-    Action.TEAM_PROFILE,
-    Action.STORAGE_READ,
-    Action.USAGE_READ_TEAM,
 }
 _INVITES: Final = frozenset((Action.MEMBER_INVITE, Action.MEMBER_REMOVE, Action.MEMBER_UPDATE_ROLE))
 _WORLD_READABLE: Final = frozenset((Visibility.ORGANISATION, Visibility.PUBLIC, Visibility.OPEN))
@@ -244,7 +239,7 @@ def _entity_allows(
     if rule is None or not _action_fits(action, resource):
         return False
     entity = cast(Entity, _entity_of(resource))
-    if entity.owner_id is not None and action not in _OWN_SPACE_ACTIONS:
+    if entity.owner_id is not None and not own_space_has(action, resource, policies):
         return False
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
         return False

@@ -295,7 +295,8 @@ class Directory:
         grants = self._accounts.user_grants(user_id, self._now_ms())
         if grants is None or grants.state in ("suspended", "deleted"):
             return None
-        return Identity(_user(grants, key), grants.name, public_id, session)
+        user = _user(grants, key, self.policies().personal_entities)
+        return Identity(user, grants.name, public_id, session)
 
     def _of_service(self, account_id: int, key: KeyLimits, public_id: str | None) -> Identity | None:
         grants = self._accounts.service_grants(account_id)
@@ -314,7 +315,9 @@ class Directory:
 
     def _signed_in(self, user_id: int) -> User | None:
         grants = self._accounts.user_grants(user_id, self._now_ms())
-        return None if grants is None or grants.state == "deleted" else _user(grants, None)
+        if grants is None or grants.state == "deleted":
+            return None
+        return _user(grants, None, self.policies().personal_entities)
 
     def _session_life(self) -> SessionLife:
         from runvitals.store.metadata.accounts.sessions import SessionLife
@@ -353,7 +356,7 @@ class Directory:
         return Project(row.id, entity, Visibility(row.visibility), row.owner_id, deleted=row.deleted)
 
 
-def _user(grants: UserGrants, key: KeyLimits | None) -> User:
+def _user(grants: UserGrants, key: KeyLimits | None, has_own_space: bool) -> User:
     teams = {team: _membership(grant) for team, grant in grants.teams.items()}
     billing: Any = grants.billing_role
     state: Any = grants.state
@@ -366,7 +369,7 @@ def _user(grants: UserGrants, key: KeyLimits | None) -> User:
         teams={team: membership for team, membership in teams.items() if membership is not None},
         projects={project: _membership(grant) for project, grant in grants.projects.items()},
         key=key,
-        home=_home(grants),
+        home=_home(grants, has_own_space),
     )
 
 
@@ -374,10 +377,12 @@ def _limits(key: KeyRow) -> KeyLimits:
     return KeyLimits(KeyScope(key.scope), key.entities or None, key.id)
 
 
-def _home(grants: UserGrants) -> int:
+def _home(grants: UserGrants, has_own_space: bool) -> int | None:
     """Where runs go that name no team: the default team while the user is in it, else their own space."""
     default = grants.default_entity_id
-    return default if default is not None and default in grants.teams else grants.entity_id
+    if default is not None and default in grants.teams:
+        return default
+    return grants.entity_id if has_own_space else None
 
 
 def _membership(grant: RoleGrant) -> Membership | None:

@@ -2,32 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+from zoneinfo import available_timezones
 
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.model.account_names import address_key, domain_key
-from runvitals.outbound.policy import outbound_policy
+from runvitals.outbound.policy import outbound_policy, proxy_address
 
 _MAX_NETWORKS: Final = 50
+_MAX_FEATURES: Final = 100
+_MAX_FEATURE_NAME: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class SettingRule:
-    """A setting: one of `choices`, an integer within `limits`, a text up to `longest`, a list of networks, or
-    else a list of domains."""
+    """A setting: one of `choices`, an integer within `limits`, a text up to `longest`, or what `check` makes.
+
+    Attributes:
+        check: returns a valid value as it is stored, and raises ValueError for others; not for empty texts.
+        optional: null is valid too.
+    """
 
     default: Any
     choices: tuple[Any, ...] = ()
     limits: tuple[int, int] | None = None
     longest: int | None = None
-    networks: bool = False
+    check: Callable[[Any], Any] | None = None
     optional: bool = False
 
 
 def _switch(default: bool) -> SettingRule:
     return SettingRule(default, (True, False))
+
+
+def time_zone(name: str) -> str:
+    """The name of a time zone, checked.
+
+    Raises:
+        ValueError: there is no such zone.
+    """
+    if name not in available_timezones():
+        raise ValueError("unknown time zone; expected a name such as Europe/Berlin")
+    return name
+
+
+def _sender(address: str) -> str:
+    address_key(address)
+    return address
+
+
+def _proxy(url: str) -> str:
+    proxy_address(url)
+    return url
+
+
+def _networks(value: Any) -> list[str]:
+    valid = isinstance(value, list) and len(value) <= _MAX_NETWORKS
+    if not valid or not all(isinstance(network, str) for network in value):
+        raise ValueError(f"expected a list of at most {_MAX_NETWORKS} networks")
+    outbound_policy(value)
+    return list(value)
+
+
+def _domains(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(domain, str) for domain in value):
+        raise ValueError("expected a list of domains")
+    return sorted({domain_key(domain) for domain in value})
+
+
+def _features(value: Any) -> dict[str, str]:
+    valid = isinstance(value, dict) and len(value) <= _MAX_FEATURES
+    if not valid or not all(state in ("on", "off") for state in value.values()):
+        raise ValueError("expected on or off by the name of a feature")
+    return {str(name)[:_MAX_FEATURE_NAME]: state for name, state in value.items()}
 
 
 _ENFORCED: Final = {
@@ -43,9 +92,10 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "name": SettingRule("", longest=64),
     "url": SettingRule("", longest=300),
     "support_contact": SettingRule("", longest=300),
-    "mail_from": SettingRule("", longest=254),
+    "mail_from": SettingRule("", longest=254, check=_sender),
+    "time_zone": SettingRule("UTC", longest=64, check=time_zone),
     "signup": SettingRule("invite", ("closed", "invite", "domain", "open")),
-    "signup_domains": SettingRule([]),
+    "signup_domains": SettingRule([], check=_domains),
     "default_access": SettingRule("full", ("full", "viewer", "none")),
     "password_login": _switch(True),
     "team_creation": SettingRule("admins", ("admins", "members")),
@@ -53,6 +103,7 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "team_admins_edit_privacy": _switch(False),
     "admin_team_access": _switch(True),
     "anonymous_access": SettingRule("off", ("off", "read")),
+    "personal_entities": _switch(True),
     "personal_visibility": SettingRule("team", ("team", "organisation", "public", "open")),
     "hide_teams_by_default": _switch(False),
     "code_saving_default": _switch(False),
@@ -68,8 +119,11 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "invitation_days": SettingRule(7, limits=(1, 30)),
     "trash_days": SettingRule(30, limits=(1, 365)),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
+    "audit_anonymise": _switch(False),
     "outside_images": SettingRule("proxy", ("proxy", "off")),
-    "outbound_allow": SettingRule([], networks=True),
+    "outbound_allow": SettingRule([], check=_networks),
+    "outbound_proxy": SettingRule("", longest=300, check=_proxy),
+    "beta_features": SettingRule({}, check=_features),
 }
 
 
@@ -94,7 +148,9 @@ SECURITY_SETTINGS: Final = frozenset(
         "session_idle_days",
         "sudo_minutes",
         "audit_days",
+        "audit_anonymise",
         "outbound_allow",
+        "outbound_proxy",
     )
 )
 """Settings of whose changes all administrators get a mail."""
@@ -135,6 +191,7 @@ def policies_of(stored: Mapping[str, Any]) -> OrganisationPolicies:
         admins_join_teams=settings["admin_team_access"],
         public_projects=settings["allow_public_projects"],
         public_links=settings["allow_public_links"],
+        personal_entities=settings["personal_entities"],
     )
 
 
@@ -169,29 +226,23 @@ def _checked(name: str, value: Any) -> Any:
             raise ValueError(f"invalid {name} {value!r}; expected an integer from {low} to {high}")
         return value
     if rule.longest is not None:
-        return _text(name, value, rule.longest)
-    if rule.networks:
-        return _networks(name, value)
-    return _domains(name, value)
+        return _text(name, value, rule)
+    assert rule.check is not None
+    return _with_name(name, value, rule.check)
 
 
-def _text(name: str, value: Any, longest: int) -> str:
-    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
-        raise ValueError(f"invalid {name}; expected a text of at most {longest} characters")
-    if name == "mail_from" and value:
-        address_key(value)
-    return value.strip()
+def _text(name: str, value: Any, rule: SettingRule) -> str:
+    assert rule.longest is not None
+    if not isinstance(value, str) or len(value) > rule.longest or not value.isprintable():
+        raise ValueError(f"invalid {name}; expected a text of at most {rule.longest} characters")
+    text = value.strip()
+    if not text and rule.default:
+        return str(rule.default)
+    return str(_with_name(name, text, rule.check)) if text and rule.check is not None else text
 
 
-def _networks(name: str, value: Any) -> list[str]:
-    valid = isinstance(value, list) and len(value) <= _MAX_NETWORKS
-    if not valid or not all(isinstance(network, str) for network in value):
-        raise ValueError(f"invalid {name}; expected a list of at most {_MAX_NETWORKS} networks")
-    outbound_policy(value)
-    return list(value)
-
-
-def _domains(name: str, value: Any) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(domain, str) for domain in value):
-        raise ValueError(f"invalid {name} {value!r}; expected a list of domains")
-    return sorted({domain_key(domain) for domain in value})
+def _with_name(name: str, value: Any, check: Callable[[Any], Any]) -> Any:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise ValueError(f"invalid {name}: {error}") from None

@@ -17,6 +17,7 @@ class OrganisationPolicies:
         admins_join_teams: whether administrators of the organisation may join any team.
         public_projects: whether projects may be made public or open.
         public_links: whether links for people without an account may be made.
+        personal_entities: whether users have projects in a space of their own, not only in teams.
     """
 
     anonymous_read: bool = False
@@ -26,6 +27,7 @@ class OrganisationPolicies:
     admins_join_teams: bool = True
     public_projects: bool = True
     public_links: bool = True
+    personal_entities: bool = True
 
 
 DEFAULT_POLICIES = OrganisationPolicies()

@@ -17,6 +17,7 @@ from runvitals.model.account_names import entity_name
 if TYPE_CHECKING:
     import socket
 
+    from runvitals.accounts.secret_box import SecretBox
     from runvitals.store.metadata import MetadataStore
     from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
@@ -45,6 +46,12 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
     add_accounts(parser)
+    parser.add_argument(
+        "--settings",
+        metavar="FILE",
+        help="settings of the organisation and providers of sign-in, as TOML; they cannot be changed on the "
+        "page; a mail server and secrets of providers may be among them, so only the server should read it",
+    )
     _add_secrets(parser)
     _add_audit_file(parser)
     add_keeping(parser)
@@ -52,8 +59,7 @@ def add(subparsers: Any) -> None:
         "--keep-deleted",
         metavar="TIME",
         type=time_ms,
-        default=time_ms("30d"),
-        help="how long deleted runs stay in the trash; default: 30d",
+        help="how long deleted runs stay in the trash; default: the setting trash_days, 30 days at first",
     )
     parser.add_argument(
         "--log-format",
@@ -175,6 +181,8 @@ def run(arguments: argparse.Namespace) -> int:
         token_required = arguments.require_token or not serve.is_loopback_address(listener)
         url = _url(listener)
         welcome = _welcome(metadata_store, arguments, token_required, clock())
+        box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
+        _fix_settings(metadata_store, arguments.settings, box)
         configure(arguments.log_format)  # before the threads start, whose messages would be lost
         app = SharedServer(
             store,
@@ -184,7 +192,7 @@ def run(arguments: argparse.Namespace) -> int:
             first_team=arguments.team,
             offers_setup=any(path.startswith(_SETUP) for _, path in welcome),
             trusted_proxies=arguments.trusted_proxies,
-            secret_box=open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE)),
+            secret_box=box,
             is_stolen=_stolen_passwords(arguments.stolen_passwords),
         )
         stack.callback(app.close)
@@ -202,6 +210,18 @@ def run(arguments: argparse.Namespace) -> int:
         _print_links(url, welcome)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _fix_settings(metadata_store: MetadataStore, path: str | None, box: SecretBox) -> None:
+    if path is None:
+        return
+    from runvitals.server.settings_file import read_settings_file
+
+    try:
+        settings = read_settings_file(path, box)
+    except OSError as error:
+        raise OSError(f"could not read the settings {path}: {error.strerror}") from None
+    metadata_store.accounts.settings.fix(settings, path)
 
 
 def _print_links(url: str, welcome: list[tuple[str, str]]) -> None:

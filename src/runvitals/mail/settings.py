@@ -80,6 +80,23 @@ def smtp_server(url: str) -> SmtpServer:
     return SmtpServer(host, port or _PORTS[encryption], encryption, user, password)
 
 
+def smtp_url_of(server: SmtpServer) -> str:
+    """The `smtp_url` of a mail server, with its password.
+
+    Example:
+        >>> smtp_url_of(SmtpServer("mail.example.org", 587, "starttls", "rita", "a/b"))
+        'smtp://rita:a%2Fb@mail.example.org:587'
+    """
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    user = ""
+    if server.user is not None:
+        quoted = (urllib.parse.quote(text or "", safe="") for text in (server.user, server.password))
+        user = ":".join(quoted) + "@"
+    scheme = "smtps" if server.encryption == "tls" else "smtp"
+    options = "?tls=none" if server.encryption == "none" else ""
+    return f"{scheme}://{user}{host}:{server.port}{options}"
+
+
 def masked_smtp_url(url: str) -> str:
     """An `smtp_url` to show, without its password."""
     parts = urllib.parse.urlsplit(url)
@@ -138,6 +155,16 @@ def mail_settings(
     address_key(sender)
     organisation = stored.get("name") or _DEFAULT_ORGANISATION
     return MailSettings(smtp_server(smtp_url), sender, server_url(url), organisation)
+
+
+def missing_for_mail(stored: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:
+    """Which settings are missing, without which no mail is sent although there is a mail server."""
+    if not (environment.get(SMTP_URL_ENVIRONMENT) or stored.get("smtp_url")):
+        return []
+    variables = {"mail_from": MAIL_FROM_ENVIRONMENT, "url": URL_ENVIRONMENT}
+    return [
+        name for name, variable in variables.items() if not (environment.get(variable) or stored.get(name))
+    ]
 
 
 def server_url(url: str) -> str:

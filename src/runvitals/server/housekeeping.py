@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from types import TracebackType
 
+from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.server.account_housekeeping import remove_expired
 from runvitals.server.account_trash import AccountTrash
 from runvitals.store.metadata import MetadataStore
@@ -20,7 +21,8 @@ from runvitals.store.supervised_thread import SupervisedThread
 _MINUTE_MS = 60_000
 _INTERVAL_MS = 5 * _MINUTE_MS
 _AGE_CHECK_MS = 60 * _MINUTE_MS
-_STATISTICS_MS = 24 * 60 * _MINUTE_MS
+_DAY_MS = 24 * 60 * _MINUTE_MS
+_STATISTICS_MS = _DAY_MS
 _RUNS_PER_BATCH = 100
 
 log = logging.getLogger("runvitals.server")
@@ -28,17 +30,17 @@ log = logging.getLogger("runvitals.server")
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """What a server keeps. None means no limit.
+    """What a server keeps. None means no limit, if nothing else is said.
 
     Args:
         samples_ms: how long samples are kept.
         size_bytes: how much disk space samples may take; beyond it the oldest are dropped.
-        trash_ms: how long runs stay in the trash.
+        trash_ms: how long runs stay in the trash; None: as long as the setting `trash_days` says.
     """
 
     samples_ms: int | None = None
     size_bytes: int | None = None
-    trash_ms: int | None = 30 * 24 * 60 * _MINUTE_MS
+    trash_ms: int | None = None
 
 
 @dataclass(slots=True)
@@ -142,9 +144,10 @@ class Housekeeping:
         self.totals.bytes += freed
 
     def _empty_trash(self, now_ms: int) -> None:
-        if self._policy.trash_ms is None:
-            return
-        expired = self._metadata_store.runs.trashed_before(now_ms - self._policy.trash_ms)
+        trash_ms = self._policy.trash_ms
+        if trash_ms is None:
+            trash_ms = with_defaults(self._metadata_store.accounts.settings.all())["trash_days"] * _DAY_MS
+        expired = self._metadata_store.runs.trashed_before(now_ms - trash_ms)
         self._remove_runs(expired)
         if expired:
             log.info("removed runs from the trash", extra={"fields": {"runs": len(expired)}})

@@ -69,8 +69,9 @@ class OutsideServices:
         return self._settings.all()
 
     def policy(self) -> OutboundPolicy:
-        """Which private networks requests may go to, by the settings."""
-        return outbound_policy(with_defaults(self.settings())["outbound_allow"])
+        """Which private networks requests may go to, and through which proxy, by the settings."""
+        settings = with_defaults(self.settings())
+        return outbound_policy(settings["outbound_allow"], proxy=settings["outbound_proxy"])
 
     def image_links(self) -> ImageLinks:
         """Makes the addresses of images in texts."""

@@ -351,3 +351,33 @@ def test_in_an_open_project_of_another_team_only_its_members_are_authors(
     assert people.send("ci", {**sent, "seq": 2}, **{NAME: name}).status_code == 200
     run = people.run("abc", "speech")
     assert (run.author.name if run.author else None) == author
+
+
+def test_without_own_spaces_a_run_must_name_a_team(server: AccountServer) -> None:
+    settings = server.metadata_store.accounts.settings
+    assert server.send("ada", envelope(project="mine")).status_code == 200
+    settings.put({"personal_entities": False}, CLI, NOW)
+    server.rights_changed()
+    assert "entity is missing" in refused(server.send("ada", envelope("new")))
+    assert "may not create projects" in refused(server.send("ada", envelope("new", entity="ada")))
+    assert "not log to it" in refused(server.send("ada", envelope(entity="ada", project="mine")))
+    assert server.send("ada", envelope("new", entity="vision")).status_code == 200
+    assert server.send("ci", envelope("other")).status_code == 200
+    settings.put({"personal_entities": True}, CLI, NOW)
+    server.rights_changed()
+    assert server.send("ada", envelope(project="mine")).status_code == 200
+
+
+def test_new_projects_of_users_have_the_visibility_that_was_chosen(server: AccountServer) -> None:
+    accounts = server.metadata_store.accounts
+    accounts.settings.put({"personal_visibility": "organisation"}, CLI, NOW)
+    server.rights_changed()
+
+    def visibility(uid: str, project: str) -> str:
+        assert server.send("ada", envelope(uid, project=project)).status_code == 200
+        return accounts.project_members.get(server.run(uid, "ada").project_id).visibility
+
+    assert visibility("first", "one") == "organisation"
+    accounts.profiles.put(server.users["ada"], {"default_visibility": "team"}, CLI, NOW)
+    server.rights_changed()
+    assert visibility("second", "two") == "team"

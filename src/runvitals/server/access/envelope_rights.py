@@ -16,6 +16,7 @@ from runvitals.accounts.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibility
 from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.account_names import address_key
+from runvitals.server.access.entity_defaults import entity_defaults
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, SentEnvelope
 from runvitals.server.ingest.errors import HttpRejection, unavailable
@@ -265,7 +266,9 @@ class KeyRights:
     def _visibility(self, decided: _Decided) -> Visibility:
         """The visibility of a new project: the default of its entity, where it is allowed."""
         facts = self._metadata_store.accounts.entity(decided.entity.id)
-        wanted = Visibility.TEAM if facts is None else Visibility(facts.default_visibility)
+        wanted = Visibility.TEAM
+        if facts is not None:
+            wanted = Visibility(entity_defaults(self._metadata_store.accounts, facts).visibility)
         project = Project(0, decided.entity, Visibility.TEAM, decided.admitted.sender.author_id)
         if visibility_problem(project, wanted, self._directory.policies()) is None:
             return wanted

@@ -48,7 +48,7 @@ def test_a_profile_is_changed_field_by_field(people: People) -> None:
         "intro": "",
         "hide_teams": False,
         "default_entity": "ada",
-        "default_visibility": "team",
+        "default_visibility": "",
         "code_saving": False,
         "time_zone": "",
         "locale": "",

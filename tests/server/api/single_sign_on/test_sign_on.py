@@ -197,6 +197,17 @@ def test_issuers_are_set_by_administrators(people: People, idp: Idp) -> None:
     path = f"/organisation/issuers/{made.json()['id']}"
     assert rita.patch(path, json={"enabled": False}).json()["enabled"] is False
     assert [row["enabled"] for row in rita.get("/organisation/issuers").json()["issuers"]] == [False]
+    team = people.accounts.teams.create("vision", CLI, people.now_ms)
+    people.accounts.service_accounts.create("ci", team.id, CLI, people.now_ms)
+    subject = {"subject": "repo:lab/*", "service_account": "ci", "team": "vision"}
+    assert rita.put(f"{path}/subjects", json=subject).json() == subject
+    assert rita.get(f"{path}/subjects").json()["subjects"] == [subject]
+    wrong = rita.put(f"{path}/subjects", json=subject | {"subject": "*"})
+    assert "begins with *" in wrong.json()["fields"]["subject"]
+    assert _delete(rita, path).status_code == 409
+    assert _delete(ada, f"{path}/subjects?subject=repo:lab/*").status_code in (403, 404)
+    assert _delete(rita, f"{path}/subjects?subject=repo:lab/*").status_code == 204
+    assert _delete(rita, f"{path}/subjects?subject=repo:lab/*").status_code == 404
     assert _delete(rita, path).status_code == 204
     assert _delete(rita, path).status_code == 404
     assert rita.patch(path, json={"enabled": True}).status_code == 404

@@ -48,6 +48,7 @@ def account_json(access: AccessControl, user_id: int) -> dict[str, Any]:
         "delete_after_ms": row.delete_after_ms,
         "may": access.may_list(Requester(principal, row.name), Organisation(), _ORGANISATION_ACTIONS),
         "api_key_creation": settings["api_key_creation"],
+        "personal_entities": settings["personal_entities"],
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from fastapi import APIRouter, HTTPException
@@ -15,6 +16,16 @@ from runvitals.server.api.accounts.services import TheServices
 router = APIRouter()
 
 
+def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> bool:
+    """Whether a feature is on for a user.
+
+    Args:
+        own: what the user chose.
+        forced: `on` or `off`, where the organisation decides for all.
+    """
+    return forced[feature] == "on" if feature in forced else bool(own.get(feature, False))
+
+
 class Switch(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
@@ -23,15 +34,17 @@ class Switch(BaseModel):
 
 @router.get("/account/beta", dependencies=[needs("account:read")])
 def features(access: TheAccess, services: TheServices, owner: TheOwner) -> Any:
-    """The features, and which of them the user has switched on."""
-    on = access.accounts.profiles.get(owner.id).fields.get("beta", {})
+    """The features, and which of them are on for the user: by choice, or because the organisation says so."""
+    own = access.accounts.profiles.get(owner.id).fields.get("beta", {})
+    forced = services.settings()["beta_features"]
     rows = [
         {
             "name": feature.name,
             "text": feature.text,
             "since": feature.since,
             "stage": feature.stage,
-            "on": bool(on.get(feature.name, False)),
+            "on": is_on(feature.name, own, forced),
+            "forced": forced.get(feature.name),
         }
         for feature in services.beta_features
     ]
@@ -50,6 +63,8 @@ def switch(
     known = {feature.name for feature in services.beta_features}
     if name not in known:
         raise HTTPException(404, f"there is no beta feature {name[:64]!r}")
+    if name in services.settings()["beta_features"]:
+        raise HTTPException(409, f"the organisation decides about {name}")
     profiles = access.accounts.profiles
     before = profiles.get(owner.id).fields.get("beta", {})
     # Switches of features that no longer exist go.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import unicodedata
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
-from zoneinfo import available_timezones
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.matrix import Role
+from runvitals.accounts.organisation_settings import time_zone, with_defaults
 from runvitals.accounts.principals import User
 from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -28,7 +28,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "links": [],
     "intro": "",
     "hide_teams": False,
-    "default_visibility": "team",
+    "default_visibility": "",
     "code_saving": False,
     "time_zone": "",
     "locale": "",
@@ -62,11 +62,11 @@ class ProfileChanges(BaseModel):
     intro: str | None = Field(None, max_length=20_000)
     hide_teams: bool | None = None
     default_entity: Annotated[str, Field(max_length=64)] | None = None
-    default_visibility: Literal["team", "public", "open"] | None = None
+    default_visibility: Literal["", "team", "organisation", "public", "open"] | None = None
     code_saving: bool | None = None
     time_zone: str | None = Field(None, max_length=64)
     locale: str | None = Field(None, max_length=35, pattern=r"^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$")
-    theme: Literal["", "light", "dark"] | None = None
+    theme: Literal["", "system", "light", "dark"] | None = None
     landing_page: str | None = Field(None, max_length=300)
 
 
@@ -105,7 +105,9 @@ def shown_fields(profile: ProfileRow) -> dict[str, Any]:
 
 def profile_json(access: AccessControl, profile: ProfileRow) -> dict[str, Any]:
     """A profile with all its fields, as its owner sees it."""
-    fields = {name: profile.fields.get(name, default) for name, default in DEFAULTS.items()}
+    of_organisation = with_defaults(access.accounts.settings.all())["code_saving_default"]
+    defaults = {**DEFAULTS, "code_saving": of_organisation}
+    fields = {name: profile.fields.get(name, default) for name, default in defaults.items()}
     user = access.directory.user(profile.user_id) or User(profile.user_id, state="deleted")
     return {
         "display_name": profile.display_name,
@@ -133,8 +135,11 @@ def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str,
     landing_page = given.get("landing_page")
     if landing_page and redirect_target(landing_page) != landing_page:
         problems["landing_page"] = "expected a path of this server, such as /vision/digits"
-    if given.get("time_zone") and given["time_zone"] not in available_timezones():
-        problems["time_zone"] = "unknown time zone; expected a name such as Europe/Berlin"
+    if given.get("time_zone"):
+        try:
+            time_zone(given["time_zone"])
+        except ValueError as error:
+            problems["time_zone"] = str(error)
     return changes
 
 
@@ -162,6 +167,8 @@ def _entity_id(access: AccessControl, user_id: int, name: str, problems: dict[st
     """The id of a team in which the user may log; None for the user's own space."""
     row, user = access.accounts.users.get(user_id), access.directory.user(user_id)
     if name.lower() in ("", row.name):
+        if name and not access.directory.policies().personal_entities:
+            problems["default_entity"] = "users have no projects of their own on this server: expected a team"
         return None
     for team, _, _ in access.accounts.teams.of_user(user_id, access.clock()):
         membership = user.teams.get(team.id) if user is not None else None

@@ -6,8 +6,8 @@ from typing import Any
 
 from fastapi import APIRouter
 
-from runvitals.accounts.organisation_settings import enforced_switches, with_defaults
 from runvitals.server.access.control import TheAccess
+from runvitals.server.access.entity_defaults import entity_defaults
 from runvitals.server.access.permission import needs
 from runvitals.server.api.entities.parameters import EntityName
 from runvitals.store.errors import UnknownAccount
@@ -16,16 +16,11 @@ router = APIRouter()
 
 
 @router.get("/entities/{entity}/defaults", dependencies=[needs("team:read")])
-def entity_defaults(entity: EntityName, access: TheAccess) -> dict[str, Any]:
+def defaults(entity: EntityName, access: TheAccess) -> dict[str, Any]:
     """Whether code is saved, and who sees new projects."""
-    stored = access.accounts.settings.all()
-    settings = with_defaults(stored)
-    try:
-        team = access.accounts.teams.by_name(entity)
-    except UnknownAccount:  # a user's own space
-        return {
-            "code_saving": settings["code_saving_default"],
-            "visibility": settings["personal_visibility"],
-        }
-    code_saving = enforced_switches(stored).get("code_saving", team.code_saving)
-    return {"code_saving": code_saving, "visibility": team.default_visibility}
+    number = access.accounts.entity_id(entity)
+    facts = None if number is None else access.accounts.entity(number)
+    if facts is None:
+        raise UnknownAccount(f"there is no team or user {entity!r}")
+    found = entity_defaults(access.accounts, facts)
+    return {"code_saving": found.code_saving, "visibility": found.visibility}

@@ -4,40 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import APIRouter
 
-from runvitals.accounts.organisation_settings import (
-    SECURITY_SETTINGS,
-    SETTINGS,
-    checked_settings,
-    with_defaults,
-)
+from runvitals.accounts.organisation_settings import SETTINGS, checked_settings, with_defaults
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.mail import messages
-from runvitals.mail.settings import (
-    MAIL_FROM_ENVIRONMENT,
-    SMTP_URL_ENVIRONMENT,
-    URL_ENVIRONMENT,
-    masked_smtp_url,
-    opened_smtp_url,
-    sealed_smtp_url,
-    server_url,
-)
+from runvitals.mail.settings import masked_smtp_url, opened_smtp_url, sealed_smtp_url, server_url
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.services import TheNotices, TheServices
+from runvitals.server.api.organisation.changed_settings import (
+    ENVIRONMENT,
+    SMTP_URL,
+    enforced_by,
+    put_settings,
+)
 from runvitals.server.errors import InvalidFields
-
-SMTP_URL: Final = "smtp_url"
-_ENVIRONMENT: Final = {
-    SMTP_URL: SMTP_URL_ENVIRONMENT,
-    "mail_from": MAIL_FROM_ENVIRONMENT,
-    "url": URL_ENVIRONMENT,
-}
-"""Settings that the environment takes precedence over."""
 
 router = APIRouter()
 
@@ -66,15 +50,7 @@ def change_settings(
             wrong[name] = str(error)
     if wrong:
         raise InvalidFields(wrong)
-    locked = sorted(name for name in checked if os.environ.get(_ENVIRONMENT.get(name, "")))
-    if locked:
-        raise HTTPException(409, f"{locked[0]} is set in the environment, by {_ENVIRONMENT[locked[0]]}")
-    if checked:
-        secret = frozenset((SMTP_URL,))
-        access.accounts.settings.put(checked, requester.actor, access.clock(), secret)
-        access.rights_changed()
-        if matters := sorted(checked.keys() & SECURITY_SETTINGS):
-            notices.to_organisation_administrators(messages.settings_changed(requester.name, matters))
+    put_settings(access, requester, notices, checked)
     return _settings(access, services.box)
 
 
@@ -94,7 +70,7 @@ def _settings(access: AccessControl, box: SecretBox) -> dict[str, Any]:
     values = with_defaults(stored)
     shown = {
         name: {
-            **_setting(name, values[name], str),
+            **_setting(access, name, values[name], str),
             "default": rule.default,
             **({"choices": list(rule.choices)} if rule.choices else {}),
             **({"limits": list(rule.limits)} if rule.limits else {}),
@@ -102,17 +78,17 @@ def _settings(access: AccessControl, box: SecretBox) -> dict[str, Any]:
         for name, rule in SETTINGS.items()
     }
     smtp_url = _shown_smtp_url(stored.get(SMTP_URL), box)
-    shown[SMTP_URL] = {**_setting(SMTP_URL, smtp_url, masked_smtp_url), "default": None}
+    shown[SMTP_URL] = {**_setting(access, SMTP_URL, smtp_url, masked_smtp_url), "default": None}
     return {"settings": shown}
 
 
-def _setting(name: str, value: Any, shown: Callable[[str], str]) -> dict[str, Any]:
-    variable = _ENVIRONMENT.get(name, "")
-    locked = os.environ.get(variable) or None
+def _setting(access: AccessControl, name: str, value: Any, shown: Callable[[str], str]) -> dict[str, Any]:
+    by = enforced_by(name, access.accounts.settings)
+    of_environment = os.environ.get(ENVIRONMENT.get(name, ""))
     return {
-        "value": value if locked is None else shown(locked),
-        "editable": locked is None,
-        "enforced_by": None if locked is None else variable,
+        "value": shown(of_environment) if of_environment else value,
+        "editable": by is None,
+        "enforced_by": by,
     }
 
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.mail import messages
 from runvitals.outbound.policy import Blocked
-from runvitals.server.access.control import TheAccess
+from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.services import TheNotices
+from runvitals.server.api.organisation.changed_settings import PROVIDERS, enforced_by
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.single_sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
-
-SETTING = "providers"
 
 router = APIRouter()
 
@@ -28,15 +27,14 @@ class Providers(BaseModel):
     providers: list[dict[str, Any]] = Field(
         max_length=MAX_PROVIDERS,
         description="Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, "
-        "client_secret; optional: scopes, trust_email, auto_create, group_claim, group_map.",
+        "client_secret; optional: scopes, trust_email, auto_create, group_claim, group_map, admin_group.",
     )
 
 
 @router.get("/organisation/providers", dependencies=[needs("org:member_read")])
-def providers(outside: TheOutsideServices) -> Any:
+def providers(access: TheAccess) -> dict[str, Any]:
     """The providers, without their secrets."""
-    rows = shown_providers(outside.settings().get(SETTING, []))
-    return {"providers": rows, "total": len(rows), "next": None}
+    return _as_json(access, access.accounts.settings.all().get(PROVIDERS, []))
 
 
 @router.put("/organisation/providers", dependencies=[needs("org:settings")])
@@ -46,9 +44,12 @@ def put_providers(
     requester: TheRequester,
     outside: TheOutsideServices,
     notices: TheNotices,
-) -> Any:
+) -> dict[str, Any]:
     """Set the providers. A provider whose secret is left out keeps the one that it has."""
-    before = outside.settings().get(SETTING, [])
+    by = enforced_by(PROVIDERS, access.accounts.settings)
+    if by is not None:
+        raise HTTPException(409, f"the providers cannot be changed here: they are set by {by}")
+    before = outside.settings().get(PROVIDERS, [])
     given = [
         {name: value for name, value in entry.items() if name != "has_secret"} for entry in body.providers
     ]
@@ -57,11 +58,15 @@ def put_providers(
         for entry in stored:
             outside.fetcher.check(entry.get("issuer", "https://github.com"))
     except (ValueError, Blocked) as error:
-        raise InvalidFields({SETTING: str(error)}) from None
+        raise InvalidFields({PROVIDERS: str(error)}) from None
     access.accounts.settings.put(
-        {SETTING: stored}, requester.actor, access.clock(), secret=frozenset((SETTING,))
+        {PROVIDERS: stored}, requester.actor, access.clock(), secret=frozenset((PROVIDERS,))
     )
     access.rights_changed()
-    notices.to_organisation_administrators(messages.settings_changed(requester.name, [SETTING]))
-    rows = shown_providers(stored)
-    return {"providers": rows, "total": len(rows), "next": None}
+    notices.to_organisation_administrators(messages.settings_changed(requester.name, [PROVIDERS]))
+    return _as_json(access, stored)
+
+
+def _as_json(access: AccessControl, stored: list[dict[str, Any]]) -> dict[str, Any]:
+    rows, by = shown_providers(stored), enforced_by(PROVIDERS, access.accounts.settings)
+    return {"providers": rows, "total": len(rows), "next": None, "editable": by is None, "enforced_by": by}

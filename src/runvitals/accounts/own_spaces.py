@@ -1,0 +1,30 @@
+"""What there is to do in users' own spaces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runvitals.accounts.actions import PROJECT_ACTIONS, Action
+from runvitals.accounts.policies import OrganisationPolicies
+from runvitals.accounts.resources import Project, Resource
+
+_ACTIONS: Final = PROJECT_ACTIONS | {
+    Action.TEAM_READ,
+    Action.TEAM_PROFILE,
+    Action.STORAGE_READ,
+    Action.USAGE_READ_TEAM,
+}
+_ADDITIONS: Final = frozenset((Action.PROJECT_CREATE, Action.RUN_CREATE, Action.PROJECT_TRANSFER))
+
+
+def own_space_has(action: Action, resource: Resource, policies: OrganisationPolicies) -> bool:
+    """Whether an action exists in users' own spaces.
+
+    Where only teams have projects, nothing is added to own spaces. What is there stays theirs, and may be
+    given to a team.
+    """
+    if action not in _ACTIONS:
+        return False
+    if policies.personal_entities or action not in _ADDITIONS:
+        return True
+    return action is Action.PROJECT_TRANSFER and isinstance(resource, Project)

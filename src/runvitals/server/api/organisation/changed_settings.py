@@ -1,0 +1,72 @@
+"""Changes of settings: checked together, written, and reported to the administrators."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from fastapi import HTTPException
+
+from runvitals.accounts.organisation_settings import SECURITY_SETTINGS
+from runvitals.mail import messages
+from runvitals.mail.notices import Notices
+from runvitals.mail.settings import (
+    MAIL_FROM_ENVIRONMENT,
+    SMTP_URL_ENVIRONMENT,
+    URL_ENVIRONMENT,
+    missing_for_mail,
+)
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.requester import Requester
+from runvitals.server.errors import InvalidFields
+from runvitals.store.metadata.accounts.settings import SettingTable
+
+SMTP_URL: Final = "smtp_url"
+PROVIDERS: Final = "providers"
+ENVIRONMENT: Final = {
+    SMTP_URL: SMTP_URL_ENVIRONMENT,
+    "mail_from": MAIL_FROM_ENVIRONMENT,
+    "url": URL_ENVIRONMENT,
+}
+"""Settings that the environment takes precedence over."""
+_SECRET: Final = frozenset((SMTP_URL, PROVIDERS))
+_OF_MAIL: Final = frozenset((SMTP_URL, "mail_from", "url"))
+_MISSING: Final = {
+    "mail_from": "the sender is missing, without which no mail is sent",
+    "url": "the address of this server is missing, with which links in mails begin",
+}
+
+
+def enforced_by(name: str, settings: SettingTable) -> str | None:
+    """What takes precedence over the stored value of a setting: a variable or a file; None: nothing."""
+    variable = ENVIRONMENT.get(name, "")
+    if os.environ.get(variable):
+        return variable
+    return settings.fixed_by if name in settings.fixed else None
+
+
+def put_settings(
+    access: AccessControl, requester: Requester, notices: Notices, changes: Mapping[str, Any]
+) -> None:
+    """Store settings whose values are valid.
+
+    Raises:
+        InvalidFields: mail could not be sent any more, because a setting that it needs is missing.
+        HTTPException: 409 if a variable or a file sets one of them.
+    """
+    if not changes:
+        return
+    table = access.accounts.settings
+    for name in sorted(changes):
+        by = enforced_by(name, table)
+        if by is not None:
+            raise HTTPException(409, f"{name} cannot be changed here: it is set by {by}")
+    if changes.keys() & _OF_MAIL:
+        missing = missing_for_mail({**table.all(), **changes}, os.environ)
+        if missing:
+            raise InvalidFields({name: _MISSING[name] for name in missing})
+    table.put(changes, requester.actor, access.clock(), _SECRET)
+    access.rights_changed()
+    if matters := sorted(changes.keys() & SECURITY_SETTINGS):
+        notices.to_organisation_administrators(messages.settings_changed(requester.name, matters))
