@@ -441,11 +441,15 @@ def test_every_page_fits_a_phone_and_can_be_read_by_everyone(
 PAGES = (
     "/rita",
     "/vision",
-    *[f"/-/settings/{tab}" for tab in ("profile", "emails", "security", "keys", "teams", "account")],
+    *[
+        f"/-/settings/{tab}"
+        for tab in ("profile", "preferences", "emails", "security", "keys", "teams", "account")
+    ],
     *[
         f"/-/organisation/{tab}"
-        for tab in ("members", "teams", "roles", "service-accounts", "keys", "sign-in", "settings", "audit")
+        for tab in ("members", "teams", "roles", "service-accounts", "issuers", "keys", "sign-in", "mail")
     ],
+    *[f"/-/organisation/{tab}" for tab in ("settings", "audit")],
     *[
         f"/vision/-/settings/{tab}"
         for tab in ("general", "members", "privacy", "roles", "service-accounts", "audit")

@@ -1,8 +1,10 @@
 // Who is signed in, on a server with accounts. Without accounts, nothing is requested.
 
 import { ApiError, get, send } from './api';
-import type { Account } from './accounts';
+import type { Account, Preferences } from './accounts';
+import { dateStyle } from './dateStyle.svelte';
 import { here } from './route.svelte';
+import { theme } from './theme.svelte';
 
 class Me {
   /** Null: nobody is signed in. Undefined: not known yet. */
@@ -11,10 +13,24 @@ class Me {
   async load(): Promise<void> {
     try {
       this.account = await get<Account>('account');
+      this.#apply(this.account);
     } catch (problem) {
       if (!(problem instanceof ApiError) || problem.status !== 401) throw problem;
       this.account = null;
     }
+  }
+
+  /** Store preferences of the user, and follow them at once. */
+  async prefer(changes: Partial<Preferences>): Promise<void> {
+    await send('PATCH', 'account/profile', changes);
+    if (!this.account) return;
+    this.account = { ...this.account, ...changes };
+    this.#apply(this.account);
+  }
+
+  #apply({ time_zone, locale, theme: chosen }: Account): void {
+    dateStyle.set(time_zone, locale);
+    if (chosen) theme.set(chosen);
   }
 
   /** Whether the user may do this in the organisation. */
@@ -49,6 +65,6 @@ export function signInHref(): string {
 
 /** Where to go after signing in: a path of this server only. */
 export function nextView(query: URLSearchParams): string {
-  const next = query.get('next') ?? '/';
+  const next = query.get('next') ?? (me.account?.landing_page || '/');
   return /^\/(?![/\\])[^\s\\]*$/.test(next) && !next.startsWith('/-/login') ? next : '/';
 }

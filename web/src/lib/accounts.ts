@@ -13,8 +13,17 @@ export interface SignInMethods {
   support_contact?: string;
 }
 
+/** How a user wants the page to be. Empty: nothing was chosen. */
+export interface Preferences {
+  theme: '' | 'system' | 'light' | 'dark';
+  time_zone: string;
+  locale: string;
+  /** The path that the user sees first. */
+  landing_page: string;
+}
+
 /** Who is signed in. */
-export interface Account {
+export interface Account extends Preferences {
   name: string;
   display_name: string;
   state: 'active' | 'unverified';
@@ -23,6 +32,8 @@ export interface Account {
   access: Access;
   teams: { name: string; display_name: string; role: string; custom_role?: string | null }[];
   default_entity: string;
+  /** Whether users have projects in a space of their own. */
+  personal_entities: boolean;
   must_change_password?: boolean;
   /** The digest of the picture. */
   picture?: string | null;
@@ -38,7 +49,7 @@ export interface Link {
 }
 
 /** What users say about themselves. */
-export interface Profile {
+export interface Profile extends Preferences {
   display_name: string;
   institution: string;
   bio: string;
@@ -49,8 +60,16 @@ export interface Profile {
   default_entity: string;
   default_visibility: string;
   code_saving: boolean;
-  time_zone: string;
-  locale: string;
+}
+
+/** A feature under development. `forced`: what the organisation decided for all. */
+export interface BetaFeature {
+  name: string;
+  text: string;
+  since: string;
+  stage: 'beta' | 'retiring';
+  on: boolean;
+  forced: 'on' | 'off' | null;
 }
 
 export type Visibility = 'private' | 'restricted' | 'team' | 'organisation' | 'public' | 'open';
@@ -167,7 +186,51 @@ export interface Provider {
   trust_email?: boolean;
   auto_create?: boolean | string[];
   group_claim?: string | null;
-  group_map?: Record<string, Json>;
+  group_map?: Record<string, { team: string; role: string }>;
+  admin_group?: string | null;
+}
+
+/** How mail is sent. */
+export interface MailServer {
+  configured: boolean;
+  host: string;
+  port: number | null;
+  encryption: 'starttls' | 'tls' | 'none';
+  user: string;
+  has_password: boolean;
+  mail_from: string;
+  url: string;
+  editable: boolean;
+  enforced_by: string | null;
+  mail_from_enforced_by: string | null;
+  /** Why mail cannot be sent at the moment. */
+  problem: string | null;
+}
+
+/** Provisioning of users and teams by an identity provider. */
+export interface Provisioning {
+  enabled: boolean;
+  created_ms: number | null;
+  last_used_ms: number | null;
+  /** Where it sends its requests on this server. */
+  path: string;
+}
+
+/** A service whose tokens programs may show instead of keys. */
+export interface Issuer {
+  id: number;
+  name: string;
+  url: string;
+  audience: string;
+  enabled: boolean;
+  created_ms: number;
+}
+
+/** Tokens with this subject act as a service account. */
+export interface Subject {
+  subject: string;
+  service_account: string;
+  team: string | null;
 }
 
 export interface SecondFactor {

@@ -4,7 +4,7 @@ export type SettingField = { name: string; title: string; text: string } & (
   | { kind: 'switch' }
   | { kind: 'choice'; options: readonly (readonly [string, string])[] }
   | { kind: 'number'; min: number; max: number; optional?: boolean }
-  | { kind: 'domains' }
+  | { kind: 'list' }
   | { kind: 'text'; max: number }
 );
 
@@ -24,6 +24,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       { kind: 'text', name: 'name', title: 'Name', text: '', max: 64 },
       { kind: 'text', name: 'url', title: 'Address of this server', text: 'Links in mails begin with it.', max: 500 },
       { kind: 'text', name: 'support_contact', title: 'Where users get help', text: 'An e-mail address or a link, shown where users sign in.', max: 254 },
+      { kind: 'text', name: 'time_zone', title: 'Time zone', text: 'Of times in mails to users who chose none, such as Europe/Berlin.', max: 64 },
     ],
   },
   {
@@ -35,7 +36,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
         ['domain', 'Whoever has an address of a listed domain'],
         ['open', 'Everyone'],
       ]),
-      { kind: 'domains', name: 'signup_domains', title: 'Domains', text: 'One per line, for sign-up by domain.' },
+      { kind: 'list', name: 'signup_domains', title: 'Domains', text: 'One per line, for sign-up by domain.' },
       choice('default_access', 'Access of new accounts', [
         ['full', 'Full'],
         ['viewer', 'View-only'],
@@ -72,6 +73,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       ]),
       on('allow_public_projects', 'Allow public projects'),
       on('allow_public_links', 'Allow public links'),
+      on('personal_entities', 'Users have projects of their own', 'Off: new projects belong to teams. Present ones stay where they are.'),
       choice('personal_visibility', 'New projects of users are', [
         ['team', 'Private'],
         ['organisation', 'For the organisation'],
@@ -95,6 +97,18 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       number('key_max_age_days', 'Most days that a key lives', 1, 3650, 'Empty: without a limit.', true),
       number('trash_days', 'Days in the trash', 1, 365),
       number('audit_days', 'Days that the audit log is kept', 90, 36_500),
+      on('audit_anonymise', 'Remove names of deleted users from the audit log', 'Their entries stay, as deleted-user and a number. It concerns accounts that are deleted from now on.'),
+    ],
+  },
+  {
+    title: 'Requests to other servers',
+    fields: [
+      choice('outside_images', 'Images from other sites in texts', [
+        ['proxy', 'Shown: this server fetches them'],
+        ['off', 'Not shown: a link instead'],
+      ]),
+      { kind: 'list', name: 'outbound_allow', title: 'Private networks that may be reached', text: 'One per line: a network such as 10.1.0.0/16, or an address and port. Public addresses need not be listed.' },
+      { kind: 'text', name: 'outbound_proxy', title: 'Proxy', text: 'Such as http://proxy.example.org:3128. Empty: requests go out directly.', max: 300 },
     ],
   },
 ];

@@ -8,9 +8,9 @@ const TABS: readonly string[] = ['system', 'logged', 'overview', 'console'] sati
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device'] as const;
 export type Entry = (typeof ENTRIES)[number];
-export const SETTINGS_TABS = ['profile', 'emails', 'security', 'keys', 'teams', 'account'] as const;
+export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'security', 'keys', 'teams', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
-export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'keys', 'sign-in', 'settings', 'audit'] as const;
+export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];

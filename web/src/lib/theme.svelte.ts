@@ -23,8 +23,10 @@ class Theme {
     else document.documentElement.dataset.theme = choice;
   }
 
-  next(): void {
+  /** The next one of the three; returns it. */
+  next(): Choice {
     this.set(CHOICES[(CHOICES.indexOf(this.choice) + 1) % CHOICES.length] as Choice);
+    return this.choice;
   }
 }
 

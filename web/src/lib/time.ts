@@ -1,5 +1,7 @@
 // Times: how long, when, and the ticks of a time axis.
 
+import { dateStyle } from './dateStyle.svelte';
+
 const S = 1000;
 const M = 60 * S;
 const H = 60 * M;
@@ -31,15 +33,54 @@ export function formatAgo(ms: number): string {
 /** The same for a day, given by the time since it began in UTC: `today`, `3 d ago`. */
 export const formatDaysAgo = (ms: number): string => (ms < D ? 'today' : formatAgo(ms));
 
-/** Local date and time, to the second: `2026-11-21 09:33:20`. */
+/** Date and time in the user's time zone, to the second: `2026-11-21 09:33:20`, or as the chosen language writes it. */
 export function formatMoment(ms: number): string {
-  const d = new Date(ms);
+  const d = wall(ms);
+  if (dateStyle.locale) return inWords(d, { dateStyle: 'medium', timeStyle: 'medium' });
   return `${formatDay(d)} ${formatClock(d, true)}`;
 }
 
-const formatDay = (d: Date): string => `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}`;
+/** When a day (`2026-11-21`) begins in the user's time zone. */
+export function startOfDay(day: string): number {
+  const midnight = Date.parse(`${day}T00:00Z`);
+  const guess = midnight - offset(midnight);
+  return midnight - offset(guess); // the clock may have been changed between the two
+}
+
+const formatDay = (d: Date): string => `${d.getUTCFullYear()}-${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())}`;
 const formatClock = (d: Date, seconds: boolean): string =>
-  `${two(d.getHours())}:${two(d.getMinutes())}${seconds ? `:${two(d.getSeconds())}` : ''}`;
+  `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}${seconds ? `:${two(d.getUTCSeconds())}` : ''}`;
+
+/** What clocks in the user's time zone show, as if it were UTC: read it with `getUTC…`. */
+const wall = (ms: number): Date => new Date(ms + offset(ms));
+
+/** The user's time zone: how far its clocks are ahead of UTC. */
+function offset(ms: number): number {
+  if (!dateStyle.timeZone) return -new Date(ms).getTimezoneOffset() * M;
+  const shown: Record<string, number> = {};
+  for (const { type, value } of parts(dateStyle.timeZone).formatToParts(ms)) shown[type] = Number(value);
+  const { year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0 } = shown;
+  return Date.UTC(year, month - 1, day, hour, minute, second) - Math.floor(ms / S) * S;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Making a format takes longer than using it, and an axis has many ticks. */
+function cached(key: string, make: () => Intl.DateTimeFormat): Intl.DateTimeFormat {
+  const found = formats.get(key) ?? make();
+  formats.set(key, found);
+  return found;
+}
+
+const parts = (timeZone: string): Intl.DateTimeFormat =>
+  cached(timeZone, () => {
+    const numeric = 'numeric' as const;
+    return new Intl.DateTimeFormat('en-US', { timeZone, hourCycle: 'h23', year: numeric, month: numeric, day: numeric, hour: numeric, minute: numeric, second: numeric });
+  });
+
+/** A date of `wall` as the chosen language writes it. */
+const inWords = (d: Date, how: Intl.DateTimeFormatOptions): string =>
+  cached(`${dateStyle.locale} ${JSON.stringify(how)}`, () => new Intl.DateTimeFormat(dateStyle.locale, { ...how, timeZone: 'UTC' })).format(d);
 
 /** Time since the start, as precise as a step: `0:05`, `1:30:00`, `2d 06:00`, `0:00.2`. */
 export function formatElapsed(ms: number, step = S): string {
@@ -72,10 +113,10 @@ export function elapsedTicks(min: number, max: number, count: number, start: num
   return multiples(min - start, max - start, stepFor(max - min, count)).map((t) => t + start);
 }
 
-/** Ticks at round local times of day, at most about `count`. */
+/** Ticks at round times of day in the user's time zone, at most about `count`. */
 export function wallTicks(min: number, max: number, count: number): number[] {
-  const offset = -new Date(min).getTimezoneOffset() * M;
-  return multiples(min + offset, max + offset, stepFor(max - min, count)).map((t) => t - offset);
+  const ahead = offset(min);
+  return multiples(min + ahead, max + ahead, stepFor(max - min, count)).map((t) => t - ahead);
 }
 
 /** Ticks at round steps of training. */
@@ -107,10 +148,13 @@ export function formatElapsedTicks(ticks: readonly number[], start: number): str
 export function formatWallTicks(ticks: readonly number[]): string[] {
   const step = spacing(ticks);
   return ticks.map((tick) => {
-    const d = new Date(tick);
-    const midnight = d.getHours() === 0 && d.getMinutes() === 0 && d.getSeconds() === 0;
-    if (step >= D || (midnight && step >= M)) return `${two(d.getMonth() + 1)}-${two(d.getDate())}`;
-    const ms = step < S ? `.${String(d.getMilliseconds()).padStart(3, '0')}` : '';
+    const d = wall(tick);
+    const midnight = d.getUTCHours() === 0 && d.getUTCMinutes() === 0 && d.getUTCSeconds() === 0;
+    if (step >= D || (midnight && step >= M)) {
+      return dateStyle.locale ? inWords(d, { month: 'numeric', day: 'numeric' }) : `${two(d.getUTCMonth() + 1)}-${two(d.getUTCDate())}`;
+    }
+    if (dateStyle.locale && step >= M) return inWords(d, { timeStyle: 'short' });
+    const ms = step < S ? `.${String(d.getUTCMilliseconds()).padStart(3, '0')}` : '';
     return formatClock(d, step < M) + ms;
   });
 }
