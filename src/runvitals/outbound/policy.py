@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
-import urllib.parse
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -51,6 +51,7 @@ _NOT_PUBLIC: Final = tuple(
         ),
     )
 )
+_PROXY: Final = re.compile(r"http://(?P<host>[\w.-]+|\[[0-9a-fA-F:.]+\]):(?P<port>[0-9]{1,5})/?", re.ASCII)
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
 
 
@@ -157,16 +158,10 @@ def proxy_address(url: str) -> tuple[str, int]:
         >>> proxy_address("http://proxy.example.org:3128")
         ('proxy.example.org', 3128)
     """
-    expected = "expected the proxy as http://host:port, without a user"
-    try:
-        parts = urllib.parse.urlsplit(url)
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        raise ValueError(expected) from None
-    more = "@" in parts.netloc or parts.path not in ("", "/") or parts.query or parts.fragment
-    if parts.scheme != "http" or not host or not port or more:
-        raise ValueError(expected)
-    return host, port
+    found = _PROXY.fullmatch(url)
+    if found is None or not 0 < int(found["port"]) < 65_536:
+        raise ValueError("expected the proxy as http://host:port, without a user")
+    return found["host"].strip("[]"), int(found["port"])
 
 
 def _network(text: str) -> IpNetwork:
