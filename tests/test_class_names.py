@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "runvitals"
 # Names that two classes share, with the reason.
 SHARED = {
     "Run": "`sdk.run.Run` is public: what `init()` returns. `model.run.Run` is the run that it records.",
+    "Table": "`sdk.media.table.Table` is public: what `log()` takes. The API has tables of columns.",
 }
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from runvitals.client import Client
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
+    from runvitals.sdk.media.table import Table
+    from runvitals.sdk.media.values import Audio, Histogram, Html, Image, Text, Video
     from runvitals.sdk.recorded_dict import RecordedDict
 
     config: RecordedDict
@@ -36,10 +38,17 @@ else:
     ModuleType = type(sys)
 
 __all__ = [
+    "Audio",
     "Client",
+    "Histogram",
+    "Html",
+    "Image",
     "Run",
     "SettingError",
     "Settings",
+    "Table",
+    "Text",
+    "Video",
     "__version__",
     "alert",
     "config",
@@ -49,10 +58,12 @@ __all__ = [
     "log",
     "open_run",
     "run",
+    "save",
     "summary",
 ]
 
 _IN_SDK = ("Run", "SettingError", "Settings", "init")
+_MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
 _OF_ACTIVE_RUN = ("config", "summary")
 
 
@@ -65,13 +76,24 @@ def log(data: Mapping[str, Any], step: int | None = None) -> None:
     _active().log(data, step)
 
 
-def define_metric(name: str, summary: str = "last") -> None:
-    """Choose how a metric is aggregated in the summary of the open run; see `Run.define_metric`.
+def define_metric(
+    name: str, summary: str = "last", *, x: str | None = None, hidden: bool = False, goal: str | None = None
+) -> None:
+    """Choose how a metric of the open run is aggregated and shown; see `Run.define_metric`.
 
     Raises:
         RuntimeError: no run is open.
     """
-    _active().define_metric(name, summary)
+    _active().define_metric(name, summary, x=x, hidden=hidden, goal=goal)
+
+
+def save(pattern: str, base: str | None = None) -> list[str]:
+    """Record copies of files in the open run; see `Run.save`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
+    return _active().save(pattern, base)
 
 
 def alert(title: str, text: str = "", level: str = "info") -> None:
@@ -118,6 +140,16 @@ def __getattr__(name: str) -> object:
         value: object = getattr(sdk, name)
         globals()[name] = value
         return value
+    if name in _MEDIA:
+        from runvitals.sdk.media import values
+
+        value = getattr(values, name)
+        globals()[name] = value
+        return value
+    if name == "Table":
+        from runvitals.sdk.media.table import Table
+
+        return Table
     if name in _OF_ACTIVE_RUN:
         return getattr(_active(), name)
     if name == "run":

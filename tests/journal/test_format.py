@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 import re
@@ -12,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.journal import frames
-from runvitals.journal.reader import read_run
+from runvitals.journal.reader import Tail, read_run
 from runvitals.journal.sealing import SegmentSealer
 from runvitals.journal.writer import JournalWriter
 from tests.journal.minireader import FileContents
@@ -75,6 +76,21 @@ def test_a_reader_written_from_the_page_reads_raw_and_sealed_files(tmp_path: Pat
         while sealer.step():
             pass
     assert contents(tmp_path) == raw
+
+
+def test_the_media_record_of_the_page_is_read(tmp_path: Path) -> None:
+    [example] = re.findall(r"```json\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    journal = JournalWriter(str(tmp_path), "media.n1.7.18c", {**ABOUT, "role": "media"})
+    assert journal.record(frames.MEDIA, example.encode())
+    assert journal.record(frames.MEDIA, example.replace("e3b0", "../x").encode())
+    assert journal.record(11, b"of a later version")
+    assert journal.json(frames.EVENT, {"t": 7, "name": "marker", "level": "info", "text": "on"})
+    journal.close()
+    tail = Tail(str(tmp_path))
+    start, media, event = tail.poll()
+    assert (start.type, event.type, tail.damaged) == (frames.START, frames.EVENT, 1)
+    assert media.value == json.loads(example)
+    assert contents(tmp_path)[1] == (frames.MEDIA, 1, example.encode())  # of a reader that does not know it
 
 
 def contents(folder: Path) -> list[tuple[int, int, Any]]:

@@ -9,9 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from runvitals.server.clock import Clock
 from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.ingest.limits import Limits
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import MetadataStore, open_metadata_store
@@ -77,6 +79,7 @@ def serving(
         SqliteChunks(str(folder / "store")),
         open_metadata_store(str(folder / "catalogue.db")),
     )
+    how.setdefault("files", ReceivedFiles(str(folder / "files"), metadata_store, Clock()))
     app = SharedServer(
         store, metadata_store, token_required, limits=limits, response_limits=response_limits, **how
     )

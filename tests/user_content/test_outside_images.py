@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.model.media_types import image_type
 from runvitals.outbound.policy import Blocked
 from runvitals.user_content.image_links import ImageLinks
 from runvitals.user_content.outside_images import (
@@ -18,7 +19,6 @@ from runvitals.user_content.outside_images import (
     NoImage,
     OutsideImages,
     TooManyFetches,
-    image_type,
 )
 from tests.outbound.site import Answer, Site, serving
 from tests.patience import PATIENCE_S

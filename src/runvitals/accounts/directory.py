@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.accounts.actions import Action
@@ -203,6 +204,37 @@ class Directory:
             raise AmbiguousName(text, names)
         return self._item(found[0])
 
+    def find_sent_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
+        """The run with this run id that a principal may add to: its own, or one that it may change.
+
+        Args:
+            entity: name of the team or user that has it; default: as in `find_run`.
+
+        Raises:
+            UnknownRun: there is none.
+            AmbiguousName: several teams or users have one.
+        """
+        unlimited: Principal = principal
+        if isinstance(principal, (User, ServiceAccount)):
+            unlimited = replace(principal, key=None)
+        found = []
+        for place in self._metadata_store.runs.places(uid):  # it may have been created a moment ago
+            if place.entity_id is None or (entity is not None and place.entity != entity.lower()):
+                continue
+            item = self._item(place)
+            if self.may(principal, Action.RUN_CREATE, item) and (
+                _is_own(principal, item) or self.may(unlimited, Action.RUN_UPDATE, item)
+            ):
+                found.append((place, item))
+        if len(found) > 1 and isinstance(principal, (User, ServiceAccount)):
+            found = [pair for pair in found if pair[0].entity_id == principal.home] or found
+        if not found:
+            raise UnknownRun(f"there is no run {uid!r}")
+        if len(found) > 1:
+            names = sorted(place.entity or "" for place, _ in found)
+            raise AmbiguousName(f"{', '.join(names)} each have a run {uid!r}; add ?entity=", names)
+        return found[0][1]
+
     def _places(self, uid: str) -> list[RunPlace]:
         second = self._now_ms() // RUN_LIFE_MS
         return self._cache.get(("run", uid, second), lambda: self._metadata_store.runs.places(uid))
@@ -391,3 +423,9 @@ def _membership(grant: RoleGrant) -> Membership | None:
     # An action of a later version is unknown here and grants nothing.
     added = frozenset(_ACTIONS[name] for name in grant.actions if name in _ACTIONS)
     return Membership(Role(grant.role), added)
+
+
+def _is_own(principal: Principal, item: ProjectItem) -> bool:
+    if isinstance(principal, User):
+        return item.author_id == principal.id
+    return isinstance(principal, ServiceAccount) and item.service_account_id == principal.id

@@ -23,6 +23,7 @@ COMMANDS = (
     "runs",
     "show",
     "export",
+    "files",
     "import",
     "sample",
     "top",

@@ -138,8 +138,9 @@ class JournalExport:
                 yield ExportRow(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
 
     def history(self) -> Iterator[ExportRow]:
-        for record in self._records(frames.HISTORY):
-            logged = dict(leaves(record.value.get("data") or {}))
+        """The rows of `log()`. Of media, the names and SHA-256 of their files in the run's folder."""
+        for record in self._records(frames.HISTORY, frames.MEDIA):
+            logged = _logged(record)
             self._keys.update(dict.fromkeys(logged))
             values = {k: v for k, v in logged.items() if self._wanted(k)}
             if values:
@@ -163,12 +164,12 @@ class JournalExport:
             ]
         return plan
 
-    def _records(self, type: int) -> Iterator[Record]:
+    def _records(self, *types: int) -> Iterator[Record]:
         return merge(
-            *(self._of_writer(writer, type) for writer in self._segments), key=lambda record: record.time_ms
+            *(self._of_writer(writer, types) for writer in self._segments), key=lambda record: record.time_ms
         )
 
-    def _of_writer(self, writer: str, type: int) -> Iterator[Record]:
+    def _of_writer(self, writer: str, types: tuple[int, ...]) -> Iterator[Record]:
         tail = WriterTail(self._folder, writer)
         until = self._until.get(writer)
         last = -1
@@ -178,11 +179,18 @@ class JournalExport:
             last = record.seq
             if record.type == frames.START:
                 self._facts.add(record)
-            elif record.type == type:
+            elif record.type in types:
                 yield record
         if until is None:
             self._until[writer] = last
             self.problems += [str(problem) for problem in tail.problems]
+
+
+def _logged(record: Record) -> dict[str, Any]:
+    """What a record of a row or of media logged, by name."""
+    if record.type == frames.MEDIA:
+        return {record.value["key"]: record.value["items"]}
+    return dict(leaves(record.value.get("data") or {}))
 
 
 def write_csv(rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO) -> None:

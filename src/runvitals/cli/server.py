@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
 METADATA_FILE = "catalogue.db"
+FILES_FOLDER = "files"
+"""In the store: media and saved files of runs, by their SHA-256."""
 SECRETS_FILE = "secrets.key"
 """The keys that encrypt what must be read again: queued mail, second factors, passwords of mail servers."""
 
@@ -55,6 +57,7 @@ def add(subparsers: Any) -> None:
     _add_secrets(parser)
     _add_audit_file(parser)
     add_keeping(parser)
+    _add_files(parser)
     parser.add_argument(
         "--keep-deleted",
         metavar="TIME",
@@ -135,6 +138,16 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_files(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--max-files",
+        metavar="SIZE",
+        type=size_bytes,
+        help="size of all images, tables and files of runs: 200GB, 1TiB; beyond it no more are accepted; "
+        "default: while the disk has 1 GiB free",
+    )
+
+
 def add_store(parser: argparse.ArgumentParser) -> None:
     """Options for the sample store and the metadata store."""
     parser.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
@@ -165,6 +178,7 @@ def run(arguments: argparse.Namespace) -> int:
         from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
         from runvitals.server.http import serve
         from runvitals.server.http.logs import configure
+        from runvitals.server.received_files import FileLimits, ReceivedFiles
         from runvitals.server.shared_server import SharedServer
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
@@ -184,6 +198,8 @@ def run(arguments: argparse.Namespace) -> int:
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
         _fix_settings(metadata_store, arguments.settings, box)
         configure(arguments.log_format)  # before the threads start, whose messages would be lost
+        file_limits = FileLimits(total_bytes=arguments.max_files)
+        files = ReceivedFiles(os.path.join(folder, FILES_FOLDER), metadata_store, clock, file_limits)
         app = SharedServer(
             store,
             metadata_store,
@@ -194,10 +210,13 @@ def run(arguments: argparse.Namespace) -> int:
             trusted_proxies=arguments.trusted_proxies,
             secret_box=box,
             is_stolen=_stolen_passwords(arguments.stolen_passwords),
+            files=files,
         )
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
-        housekeeping = Housekeeping(store, metadata_store, retention, app.forget, clock.earliest)
+        housekeeping = Housekeeping(
+            store, metadata_store, retention, app.forget, clock.earliest, files.collect
+        )
         app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)

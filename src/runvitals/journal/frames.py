@@ -45,6 +45,7 @@ EVENT = 6  # JSON: an alert, a failure, a marker …
 LIFECYCLE = 7  # JSON: attach, finish, exit, gap, end
 INFO = 8  # JSON: facts about the run or the machine; later records override earlier ones key by key
 # 9 is BLOCK: see `sealing.py`
+MEDIA = 10  # JSON: images, tables, audio … logged under a name at a step; their files lie beside the journal
 
 _WINDOW = 256 * 1024
 # One byte more than the longest frame, to see whether the file continues after it.

@@ -6,6 +6,8 @@ import errno
 import os
 import sys
 
+from runvitals.model.media import is_sha256
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,15 +70,15 @@ def check_writer(writer: str) -> str:
 
 
 def role_and_host(writer: str) -> tuple[str, str]:
-    """Role and host from a writer's name: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or
-    `console.<host>.<pid>.<start>`.
+    """Role and host from a writer's name: `monitor.<host>.<start>`, or `train.<host>.<pid>.<start>`, which
+    `console` and `media` resemble.
 
     Example:
         >>> role_and_host("train.node1.example.org.4711.19f3a")
         ('train', 'node1.example.org')
     """
     role, _, rest = writer.partition(".")
-    host = rest.rsplit(".", 2 if role in ("train", "console") else 1)[0]
+    host = rest.rsplit(".", 2 if role in ("train", "console", "media") else 1)[0]
     return role, host or writer
 
 
@@ -124,6 +126,22 @@ def run_dir(run_id: str, directory: str | None = None) -> str:
 
 def segment_path(folder: str, writer: str, segment: int) -> str:
     return os.path.join(folder, f"{writer}.{segment:05d}{SUFFIX}")
+
+
+def files_dir(folder: str) -> str:
+    """The folder of a run's media and saved files, each named by its SHA-256."""
+    return os.path.join(folder, "files")
+
+
+def content_path(folder: str, sha256: str) -> str:
+    """The path of a file of a run by its SHA-256.
+
+    Raises:
+        ValueError: not 64 hexadecimal digits.
+    """
+    if not is_sha256(sha256):
+        raise ValueError(f"invalid SHA-256 {sha256[:80]!r}: expected 64 of 0-9 a-f")
+    return os.path.join(files_dir(folder), sha256)
 
 
 def segments(folder: str) -> dict[str, list[int]]:

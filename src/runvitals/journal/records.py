@@ -24,6 +24,7 @@ _KINDS = {
     frames.EVENT: records.EVENT,
     frames.LIFECYCLE: records.LIFECYCLE,
     frames.INFO: records.INFO,
+    frames.MEDIA: records.MEDIA,
 }
 
 

@@ -38,3 +38,14 @@ MESSAGE_BYTES = 16 * 1024 * 1024
 """Of a request after its content encoding is removed."""
 UNPACKED_BYTES = 64 * 1024 * 1024
 """Of all times and values of a request."""
+
+FILE_BYTES = 2 * 1024 * 1024 * 1024
+"""Of one file that a run logs or saves."""
+RUN_FILES_BYTES = 20 * 1024 * 1024 * 1024
+"""Of all files of a run that one process stores."""
+MEDIA_ITEMS = 1000
+"""Items in a MEDIA record, such as the images of a gallery."""
+ITEM_FILES = 10_000
+"""Files that one item names, such as the images in the cells of a table."""
+PIECE_BYTES = 1024 * 1024
+"""Of a file, in one request of an upload."""

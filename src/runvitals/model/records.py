@@ -7,6 +7,7 @@ null field is the same as a missing one.
 from __future__ import annotations
 
 from runvitals.model.limits import DEPTH, INT64, STEP, TIME_MS
+from runvitals.model.media import are_items
 from runvitals.model.names import sanitized_name
 from runvitals.model.state import ENDED_STATES, is_ended
 from runvitals.model.summary import is_summary_state
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     Rule = tuple[str, Callable[[Any], bool]]  # what is expected, in words, and whether a value is valid
 
 START, SCHEMA, HISTORY, EVENT, LIFECYCLE, INFO = "start", "schema", "history", "event", "lifecycle", "info"
+MEDIA = "media"
 LOST = "records_lost"
 """The name of the event with which a writer reports how many records it could not write."""
 _NO_FAULTS: dict[str, int] = {}
@@ -113,6 +115,11 @@ _FIELDS: dict[str, dict[str, Rule]] = {
         "sources": ("an object of objects of texts", _is_sources),
         "baselines": ("an object of numbers", _are_numbers),
     },
+    MEDIA: {
+        "t": _TIME,
+        **dict.fromkeys(("key", "kind"), _TEXT),
+        "items": ("a list of objects, each with a valid file or none", are_items),
+    },
 }
 # Names of events in journals that were written before the monitor's texts were reworded.
 _RENAMED_EVENTS = {"door_shut": "accept_failed", "not_inquired": "facts_failed"}
@@ -137,6 +144,10 @@ def check(kind: str, value: Mapping[str, Any]) -> None:
         _check_field(value, "since", _TIME)
     elif kind == LIFECYCLE:
         _check_lifecycle(value)
+    elif kind == MEDIA:
+        for name in ("key", "kind"):
+            if not value.get(name):
+                raise ValueError(f"missing {name}")
 
 
 def event_name(name: str) -> str:
@@ -185,12 +196,16 @@ def decoded(kind: str, value: object, payload: bytes | None = None) -> tuple[dic
     value = _without_nulls(kind, value)
     if kind == EVENT and value.get("name") in _RENAMED_EVENTS:
         value = {**value, "name": event_name(value["name"])}
-    if simple and kind != HISTORY:
+    if simple and kind not in (HISTORY, MEDIA):
         return value, _NO_FAULTS
     sanitizer = Sanitizer()
-    if kind != HISTORY:
+    if kind not in (HISTORY, MEDIA):
         return sanitizer.value(value, DEPTH + 1), sanitizer.faults
     step = value.get("step")
+    if kind == MEDIA:
+        media = sanitizer.value(value, DEPTH + 1)
+        named = {"key": sanitized_name(value["key"]), "step": valid_step(step)}
+        return {"items": [], **media, **named}, sanitizer.faults
     sanitized = {**value, "step": valid_step(step), "data": sanitizer.row(value.get("data") or {})}
     if sanitized["step"] != step:
         sanitizer.fault(f"a step that is not a number from -2⁵³ to 2⁵³: {_shown(step)}")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import Tail
 from runvitals.journal.records import Record
+from runvitals.model.logged_media import LoggedMedia
 from runvitals.model.run import Run
 from runvitals.model.state import MONITOR
 from runvitals.query import console
@@ -15,6 +16,7 @@ from runvitals.query.console import Console
 from runvitals.query.file_ends import EMPTY
 from runvitals.query.history import History
 from runvitals.query.key_filter import KeyFilter
+from runvitals.query.media import MediaLog, logged_media
 from runvitals.query.run_builder import RunBuilder
 from runvitals.query.series import Columns, RunSamples
 
@@ -46,6 +48,7 @@ class RunReader:
         self.samples = RunSamples()
         self.histories: dict[str, History] = {}
         self.console = Console()
+        self.media = MediaLog()
         self.last_seq: dict[str, int] = {}
         self._tail = Tail(self.folder)
 
@@ -70,6 +73,8 @@ class RunReader:
             self._history(record.writer).add(record)
         elif record.type == frames.CONSOLE:
             self.console.add(console.parse(record.value, record.writer))
+        elif record.type == frames.MEDIA:
+            self.media.add(record)
 
     def _history(self, writer: str) -> History:
         history = self.histories.get(writer)
@@ -79,8 +84,9 @@ class RunReader:
 
     @property
     def nbytes(self) -> int:
-        """Memory used by samples and logged rows."""
-        return self.samples.nbytes + sum(history.nbytes for history in self.histories.values())
+        """Memory used by samples, logged rows and media records."""
+        logged = sum(history.nbytes for history in self.histories.values())
+        return self.samples.nbytes + logged + self.media.nbytes
 
     def problems(self) -> list[str]:
         """Files and records that could not be read."""
@@ -88,7 +94,9 @@ class RunReader:
         damaged = self._tail.damaged
         skipped = [f"skipped {damaged} damaged records"] if damaged else []
         empty = [f"{tail.writer}: {EMPTY}" for tail in self._tail.writers.values() if tail.is_empty]
-        return [*skipped, *damage, *empty, *self.facts.problems]
+        left = self.media.left_out
+        cut = [f"the oldest {left:,} media records are left out: see the journal"] if left else []
+        return [*skipped, *damage, *empty, *cut, *self.facts.problems]
 
     def run(self, now_ms: int) -> Run:
         """The run as of `now_ms` (ms UTC)."""
@@ -105,6 +113,14 @@ class RunReader:
         ):
             groups.setdefault((writer.host, writer.role), []).append(writer.name)
         return groups
+
+    def logged_media(self, key: str) -> list[LoggedMedia]:
+        """What was logged under a name, by step."""
+        found = []
+        for record in self.media.of(key):
+            writer = self.facts.writer(record.writer)
+            found.append(logged_media(record, writer.rank, writer.host))
+        return sorted(found, key=lambda media: media.order)
 
     def columns(self, patterns: Iterable[str] = (), host: str | None = None) -> Columns:
         """The series of all keys that match a pattern, on all hosts or one, including derived rates."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Literal, get_args
@@ -12,6 +13,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
+from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Run, State
 from runvitals.query import console
 from runvitals.query.console import ConsoleText
@@ -163,6 +165,35 @@ class OpenRun:
             if record.type == frames.HISTORY and record.writer in writers
         ]
         return sorted(rows, key=lambda row: row.time_ms)
+
+    def media_keys(self) -> list[MediaKey]:
+        """The names under which images, tables, histograms and so on were logged.
+
+        Example:
+            >>> [(each.key, each.kind, each.count) for each in run.media_keys()]
+            [('samples', 'image', 10)]
+        """
+        return self._reader.media.keys()
+
+    def media(self, key: str) -> list[LoggedMedia]:
+        """What was logged under a name, by step, from all processes.
+
+        Example:
+            >>> [(each.step, run.path_of(each.items[0])) for each in run.media("samples")]
+            [(0, '/data/runs/brave-otter-1/files/4e5f…')]
+        """
+        return self._reader.logged_media(key)
+
+    def files(self) -> list[SavedFile]:
+        """The files that were saved with `save`, by name, each as it was last saved."""
+        return self._reader.media.files(self._reader.folder)
+
+    def path_of(self, item: Mapping[str, Any]) -> str | None:
+        """The path of the file of an item of `media`; None if it has none, or if the file is gone."""
+        if not item.get("sha256"):
+            return None
+        path = paths.content_path(self._reader.folder, item["sha256"])
+        return path if os.path.isfile(path) else None
 
     def console(self) -> Iterator[ConsoleText]:
         """The output recorded by `runvitals run --console`: process by process, in order within each."""

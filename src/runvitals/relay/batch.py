@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from runvitals.journal.clock import RunClock
 
-EVENT, LIFECYCLE, INFO, CONSOLE = "event", "lifecycle", "info", "console"
+EVENT, LIFECYCLE, INFO, CONSOLE, MEDIA = "event", "lifecycle", "info", "console", "media"
 
 
 class RunFacts:
@@ -50,7 +50,7 @@ class WriterFacts:
 
     Attributes:
         name: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or `console.<host>.<pid>.<start>`.
-        role: "monitor", "train" or "console".
+        role: "monitor", "train", "console" or "media".
         host: the host's name.
         pid: process id on that host.
         rank, local_rank, world_size: of a training process within its job; None if it has none.
@@ -192,7 +192,7 @@ class Note:
 
     Attributes:
         seq: the record number in the journal.
-        kind: "event", "lifecycle", "info" or "console".
+        kind: "event", "lifecycle", "info", "console" or "media".
         value: the record as docs/concepts/journal.md describes it, with "t". For "console":
             `{"t", "stream": 1 for stdout or 2 for stderr, "text"}`.
     """

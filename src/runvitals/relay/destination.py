@@ -46,6 +46,8 @@ The relay guarantees:
     - `Rejected(text)`: this batch, or the listed records of it, can never be delivered. They are counted and
       saved in a file next to the relay's position, `runvitals relay status` shows `text`, and delivery
       continues with the next batch.
+    - `Unfinished()`: part of the batch was delivered, such as some files. `deliver` is called again soon with
+      the same batch; other writers and runs are served meanwhile.
     - `Gone(text)`: the server wants no more data of this run, ever.
     - `Paused(text)`: the same until a user changes it: while the run is running, the relay retries the batch
       every 10 s.
@@ -127,6 +129,10 @@ class Rejected(Exception):
         super().__init__(text)
         self.points = points
         self.records = records
+
+
+class Unfinished(Exception):
+    """Part of the batch was delivered; the same batch is delivered further after other writers and runs."""
 
 
 class Gone(Exception):

@@ -77,7 +77,7 @@ def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
     if finite:
         low, high = _extremes(array, finite, size)
         found.update(min=low, max=high, mean=sum(finite) / len(finite))
-        found["values"], found["bins"] = _counts(finite)
+        found["values"], found["bins"] = counts(finite)
     return found
 
 
@@ -126,13 +126,13 @@ def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]
     return min(finite), max(finite)
 
 
-def _counts(finite: list[float]) -> tuple[list[int], list[float]]:
-    """The count of each bin, and the bin edges."""
+def counts(finite: list[float], bins: int = BINS) -> tuple[list[int], list[float]]:
+    """The count of each bin, and the bin edges. A single bin if all numbers are the same."""
     low, high = min(finite), max(finite)
-    width = high / BINS - low / BINS
+    width = high / bins - low / bins
     if not width:
         return [len(finite)], [low, high]
-    counts = [0] * BINS
+    found = [0] * bins
     for number in finite:
-        counts[min(BINS - 1, int((number - low) / width))] += 1
-    return counts, [low + width * edge for edge in range(BINS)] + [high]
+        found[min(bins - 1, int((number - low) / width))] += 1
+    return found, [low + width * edge for edge in range(bins)] + [high]

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple
 
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock, boot_id
+from runvitals.journal.records import Record
 from runvitals.journal.writer import JournalWriter
+from runvitals.model import media
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
 from runvitals.sdk.data_folder import working_folder
@@ -157,17 +159,17 @@ class Attachment:
             described = _description(values, {})
             self.journal.json(frames.INFO, {"t": self.clock.now_ms(), "run": described})
 
-    def new_journal(self, extra: Mapping[str, object]) -> JournalWriter:
-        """A new journal file for the calling process."""
+    def new_journal(self, extra: Mapping[str, object], role: str = "train") -> JournalWriter:
+        """A new journal file for the calling process: `train`, or `media` for records that name files."""
         host = host_name()
         return JournalWriter(
             self.folder,
-            f"train.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
+            f"{role}.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
             {
                 "run": self._run_id,
                 "project": self._values["project"],
                 "host": host,
-                "role": "train",
+                "role": role,
                 "pid": os.getpid(),
                 "boot_id": self._boot_id,
                 "labels": self._values["labels"],
@@ -222,9 +224,16 @@ class ResumeState(NamedTuple):
 
         next_step, names = 0, {}
         for record in read_run(folder):
-            if record.type == frames.HISTORY and record.value.get("step") is not None:
+            if _is_logged(record) and record.value.get("step") is not None:
                 next_step = max(next_step, int(record.value["step"]) + 1)
             elif record.type == frames.INFO:
                 about = record.value.get("run") or {}
                 names.update({key: about[key] for key in ("name", "default_name") if about.get(key)})
         return cls(next_step, names.get("name") or names.get("default_name"))
+
+
+def _is_logged(record: Record) -> bool:
+    """Whether a call of `log` wrote a record."""
+    return record.type == frames.HISTORY or (
+        record.type == frames.MEDIA and record.value["kind"] != media.FILE
+    )

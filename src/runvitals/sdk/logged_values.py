@@ -15,6 +15,7 @@ from runvitals.model.limits import DEPTH, INT64, RECORD_VALUES, ROW_NAMES
 from runvitals.model.names import name_fault
 from runvitals.model.values import Sanitizer
 from runvitals.sdk.arrays import as_plain, is_masked
+from runvitals.sdk.media.base import is_media
 
 _SHORT_TEXT = 1000
 _SIMPLE_NAMES = 1000  # a row of this many names cannot exceed a record's size
@@ -49,8 +50,11 @@ class Values:
         self._known: set[str] = set()
         self.faults: dict[str, int] = {}
 
-    def row(self, data: Mapping[str, Any]) -> dict[str, Any]:
+    def row(self, data: Mapping[str, Any], media: list[tuple[str, object]] | None = None) -> dict[str, Any]:
         """Convert a row of `log()`; nested mappings become dotted names. 1 µs for a dozen numbers.
+
+        Args:
+            media: collects images, tables and so on, which are not part of the row.
 
         Raises:
             TypeError: `data` is not a mapping.
@@ -64,7 +68,10 @@ class Values:
         sanitizer = _sanitizer()
         flat: dict[str, Any] = {}
         for name, value in _leaves(data, sanitizer):
-            flat[name] = _value(value, sanitizer)
+            if media is not None and is_media(value):
+                media.append((name, value))
+            else:
+                flat[name] = _value(value, sanitizer)
         names = Sanitizer()
         row = names.row(flat)
         self._note({**sanitizer.faults, **names.faults})

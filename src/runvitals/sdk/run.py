@@ -4,29 +4,31 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from operator import index
+from threading import RLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from runvitals.journal import frames, paths
 from runvitals.journal.json_codec import dumps
-from runvitals.journal.writer import JournalWriter
 from runvitals.model.limits import STEP
-from runvitals.model.names import name_fault
-from runvitals.model.summary import KINDS
 from runvitals.sdk.attachment import Attachment
 from runvitals.sdk.exit_code import exit_code_of
 from runvitals.sdk.logged_summary import LoggedSummary
 from runvitals.sdk.logged_values import Values, without_secrets
 from runvitals.sdk.messages import notify
+from runvitals.sdk.metric_definition import metric_definition
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
+from runvitals.sdk.recorded_sections import RecordedSections
 from runvitals.sdk.serial_executor import SerialExecutor
+from runvitals.sdk.training_journal import TrainingJournal
 
 if TYPE_CHECKING:
+    from runvitals.model.logged_media import SavedFile
+    from runvitals.sdk.media.recorder import MediaRecorder
     from runvitals.sdk.stop_handler import StopHandler
 
-_SIMPLE = frozenset((str, int, float, bool, type(None)))
 LEVELS = ("info", "warning", "error")
 
 
@@ -63,25 +65,21 @@ class Run:
         self.finished = False
         self.dir = paths.run_dir(run_id, attachment.directory) if attachment else ""
         self._values = Values(self._report_fault)
-        self._config = RecordedDict(
-            lambda changes, removed: self._write_entries("config", changes, removed), self._values.fault
+        self._sections = RecordedSections(
+            self._values, self._records_section, lambda record: self._write(frames.INFO, **record)
         )
-        self._summary = Summary(
-            lambda changes, removed: self._write_entries("summary", changes, removed), self._values.fault
-        )
-        self.step = 0  # the step of the next `log()` call that names none
+        self._config = RecordedDict(self._sections.writer_of("config"), self._values.fault)
+        self._summary = Summary(self._sections.writer_of("summary"), self._values.fault)
+        self.step = 0
         self._serial = SerialExecutor()
         self._attachment = attachment
         self.opened_by = os.getpid()
-        self._journal = attachment.journal if attachment else None
-        self._journal_pid = self.opened_by
-        self._unwritable = False
+        self._journal = TrainingJournal(run_id, attachment, self.opened_by) if attachment else None
         self._warned_finished = False
-        if self._journal is not None and self._journal.error is not None:
-            self._notify_unwritable(self._journal)
         self._finish_timeout_s: float = values["finish_timeout"]
         self._stop: StopHandler | None = None
-        self._inner: dict[tuple[str, str], Any] = {}  # nested values of config and summary, as last written
+        self._media: MediaRecorder | None = None
+        self._media_lock = RLock()  # a signal handler may log too
         self._logged = LoggedSummary()
 
     # -- public API
@@ -123,7 +121,8 @@ class Run:
         Args:
             data: maps names to numbers, strings, booleans or lists. Nested mappings become dotted names.
                 NumPy and PyTorch scalars are converted; arrays of more than 32 elements are recorded as a
-                histogram.
+                histogram. Images, tables, sounds, films, HTML and figures (see `runvitals.Image` …), alone or
+                in a list, are stored as files first, which takes about as long as encoding them.
             step: position of the row; default: the last step plus one. Rows with the same step belong
                 together.
 
@@ -137,45 +136,86 @@ class Run:
         if self.disabled:
             return
         self._must_be_open("log")
-        row = self._values.row(data)
+        media: list[tuple[str, object]] = []
+        row = self._values.row(data, media)
         step = self.step if step is None else self._checked_step(step)
         self.step = min(step + 1, STEP)
         now_ms = self._now_ms()
-        payload = dumps({"t": now_ms, "step": step, "data": row})
-        self._serial.run(lambda: self._record_row(payload, row, now_ms))
+        if row or not media:
+            payload = dumps({"t": now_ms, "step": step, "data": row})
+            self._serial.run(lambda: self._record_row(payload, row, now_ms))
+        for name, value in media:
+            self._media_recorder().log(name, value, step, now_ms)
         self._ensure_monitor()
 
-    def define_metric(self, name: str, summary: str = "last") -> None:
-        """Choose how a metric is aggregated in the summary. Applies to values logged from now on.
+    def define_metric(
+        self,
+        name: str,
+        summary: str = "last",
+        *,
+        x: str | None = None,
+        hidden: bool = False,
+        goal: str | None = None,
+    ) -> None:
+        """Choose how a metric is aggregated and shown. Applies to values logged from now on, and replaces an
+        earlier choice for the same name.
 
         Args:
             name: a metric name, or a pattern in which `*` matches any characters. An exact name takes
                 precedence over patterns, and a longer pattern over a shorter one.
             summary: `last`, `min`, `max`, `mean`, or `none`.
+            x: the logged metric that its charts have as their x-axis, instead of the step.
+            hidden: whether it has no chart unless somebody asks for it.
+            goal: `minimize` or `maximize`: which values are better, where runs are compared.
 
         Raises:
-            TypeError: the name is not a string.
-            ValueError: the name is empty or too long, or `summary` is unknown.
+            TypeError: a name is not a string.
+            ValueError: a name is empty or too long, or `summary` or `goal` is unknown.
             RuntimeError: the run is finished.
 
         Example:
-            >>> run.define_metric("val/loss", summary="min")
-            >>> run.define_metric("val/*", summary="max")
+            >>> run.define_metric("val/loss", summary="min", goal="minimize")
+            >>> run.define_metric("val/*", x="epoch")
         """
-        if not isinstance(name, str):
-            raise TypeError(f"define_metric(): name must be a string, not {type(name).__name__}")
-        if fault := name_fault(name):
-            raise ValueError(f"define_metric(): {fault}")
-        if summary not in KINDS:
-            raise ValueError(
-                f"define_metric({name!r}): unknown summary {summary!r}; expected one of {', '.join(KINDS)}"
-            )
+        definition = metric_definition(name, summary, x, hidden, goal)
         if self.disabled:
             return
         self._must_be_open("define_metric")
-        definition = {name: {"summary": summary}}
         self._write(frames.INFO, metrics=definition)
         self._serial.run(lambda: self._logged.define(definition))
+
+    def save(self, pattern: str, base: str | None = None) -> list[str]:
+        """Record copies of files, as they are now: checkpoints, configurations, results.
+
+        Args:
+            pattern: a path; `*`, `?` and `[…]` match within a name, `**` any folders.
+            base: the files are named relative to this folder. Default: the working directory if it contains
+                them, otherwise the last folder of the pattern before a wildcard.
+
+        Returns:
+            The names of the files that were saved. Files that cannot be read are left out, counted, and a
+            warning is printed once.
+
+        Raises:
+            ValueError: `base` does not contain the files.
+            RuntimeError: the run is finished.
+
+        Example:
+            >>> run.save("checkpoints/*.pt")
+            ['checkpoints/1.pt']
+        """
+        if self.disabled:
+            return []
+        self._must_be_open("save")
+        return self._media_recorder().save(os.fspath(pattern), base, max(self.step - 1, 0), self._now_ms)
+
+    def files(self) -> list[SavedFile]:
+        """The files saved so far by all processes of the run on this machine, by name."""
+        if self.disabled:
+            return []
+        from runvitals.query.media import saved_files  # few runs need it
+
+        return saved_files(self.dir)
 
     def alert(self, title: str, text: str = "", level: str = "info") -> None:
         """Record an event that a user should notice.
@@ -298,6 +338,10 @@ class Run:
             self._attachment.after_fork()
         if self._journal is not None:
             self._journal.forget()
+        self._media_lock = RLock()
+        if self._media is not None:
+            self._media.forget()
+            self._media = None
 
     def _end(self, exit_code: int | None, closing: bool) -> None:
         if self.disabled or self.finished or os.getpid() != self.opened_by:
@@ -308,7 +352,7 @@ class Run:
         if self._stop is not None:
             message["stopped"] = self._stop.requested
             self._stop.restore()
-        self._write_inner_changes()
+        self._sections.write_inner_changes({"config": self._config, "summary": self._summary})
         self._serial.run(lambda: self._close_journal(message))
 
     def _close_journal(self, message: Mapping[str, object]) -> None:
@@ -318,12 +362,9 @@ class Run:
         if self._attachment is not None:
             self._attachment.finish(message, self._finish_timeout_s)
         if self._journal is not None:
-            self._report_loss(self._journal)
             self._journal.close()
-
-    def _report_loss(self, journal: JournalWriter) -> None:
-        if journal.lost:
-            notify(f"{journal.lost} records of run {self.id} could not be written: {journal.error}")
+        if self._media is not None:
+            self._media.close()
 
     # -- journal
 
@@ -341,41 +382,12 @@ class Run:
         self._values.fault(f"a step beyond {STEP}")
         return self.step
 
-    def _write_entries(self, section: str, changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
-        """Record the entries that were set in, or removed from, `config` or `summary`."""
-        if self.disabled:
-            return
-        if self.finished:
-            if not self._warned_finished:
-                self._warned_finished = True
-                notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
-            return
-        record: dict[str, Any] = {}
-        if removed:
-            record["removed"] = {section: list(self._values.facts(dict.fromkeys(removed)))}
-        if changes:
-            facts = self._values.facts(changes)
-            self._inner.update(
-                ((section, name), value) for name, value in facts.items() if type(value) in (dict, list)
-            )
-            record[section] = without_secrets(facts)
-        self._write(frames.INFO, **record)
-
-    def _write_inner_changes(self) -> None:
-        """Record nested values that changed after they were set. `config["net"]["lr"] = 1` triggers no
-        `__setitem__` of ours.
-        """
-        for section, fields in (("config", self.config), ("summary", self.summary)):
-            entries = list(fields.items())  # a copy: another thread may change them
-            inner = {name: value for name, value in entries if type(value) not in _SIMPLE}
-            facts = Values(_ignore).facts(inner)
-            changed = {
-                name: value
-                for name, value in facts.items()
-                if self._inner.get((section, name), value) != value
-            }
-            if changed:
-                self._write(frames.INFO, **{section: without_secrets(changed)})
+    def _records_section(self, section: str) -> bool:
+        """Whether changes of `config` or `summary` are recorded."""
+        if self.finished and not self.disabled and not self._warned_finished:
+            self._warned_finished = True
+            notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
+        return not self.disabled and not self.finished
 
     def _now_ms(self) -> int:
         """The time of a record; 0 when nothing is recorded."""
@@ -415,34 +427,21 @@ class Run:
             self._record(frames.EVENT, dumps({"t": self._now_ms(), **event, "text": text[:10_000]}))
 
     def _record(self, type: int, payload: bytes) -> None:
-        journal = self._journal
-        if journal is None or self._journal_pid != os.getpid():
-            journal = self._reopen()
-        journal.record(type, payload)
-        if not journal.lost:
-            self._unwritable = False
-        elif not self._unwritable:
-            self._notify_unwritable(journal)
+        assert self._journal is not None
+        self._journal.record(type, payload)
 
-    def _notify_unwritable(self, journal: JournalWriter) -> None:
-        self._unwritable = True
-        notify(
-            f"run {self.id} cannot be written ({journal.error}); "
-            "the training continues and lost records are counted"
-        )
+    def _media_recorder(self) -> MediaRecorder:
+        """What records media and saved files of this process. Few runs have any."""
+        with self._media_lock:
+            if self._media is None:
+                from runvitals.sdk.media.recorder import MediaRecorder
 
-    def _reopen(self) -> JournalWriter:
-        """Open a journal file for this forked process."""
-        assert self._attachment is not None
-        self._journal = self._attachment.new_journal({"forked_from": self.opened_by})
-        self._journal_pid = os.getpid()
-        return self._journal
+                assert self._journal is not None
+                journal = self._journal.of_media()
+                self._media = MediaRecorder(self.dir, journal, self._values.fault, self._serial.run)
+            return self._media
 
     def _ensure_monitor(self) -> None:
         """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
-        if self._attachment is not None and self._journal_pid == self.opened_by:
+        if self._attachment is not None and os.getpid() == self.opened_by:
             self._serial.run(self._attachment.ensure_monitor)
-
-
-def _ignore(fault: str) -> None:
-    """Faults of nested values were reported when the entry was set."""

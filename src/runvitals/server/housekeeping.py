@@ -66,6 +66,7 @@ class Housekeeping:
     Args:
         forget: called with the ids of runs that were removed for good.
         clock: the time now, ms UTC.
+        collect_files: removes files that no run has any more, and returns how many.
 
     Attributes:
         totals: what was done so far.
@@ -78,7 +79,9 @@ class Housekeeping:
         policy: RetentionPolicy,
         forget: Callable[[Collection[int]], None],
         clock: Callable[[], int],
+        collect_files: Callable[[], int] = lambda: 0,
     ) -> None:
+        self._collect_files = collect_files
         self._store = store
         self._metadata_store = metadata_store
         self._policy = policy
@@ -119,6 +122,8 @@ class Housekeeping:
             self._empty_trash(now_ms)
             remove_expired(self._metadata_store.accounts, now_ms)
             self._account_trash.empty(now_ms)
+            if removed := self._collect_files():
+                log.info("removed files that no run has any more", extra={"fields": {"files": removed}})
             if self._policy.samples_ms is not None:
                 oldest_ms = now_ms - self._policy.samples_ms
                 self._drop("samples beyond the maximum age", lambda: self._store.drop_before(oldest_ms))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.metrics import DEFINITIONS
 from runvitals.model.event import Event
 from runvitals.model.filter import Filter, ReadableRuns
+from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Run
 from runvitals.model.run_sort import RunSort
 from runvitals.query.globs import glob
@@ -122,6 +123,33 @@ class ConsolePiece(NamedTuple):
     rank: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class MediaSelection:
+    """Which records of a key are requested: from one step to another, both included; records without a step
+    come before all others. `skip`: those of previous pages."""
+
+    key: str
+    first_step: float | None = None
+    last_step: float | None = None
+    skip: int = 0
+    limit: int = 100
+
+
+class MediaPage(NamedTuple):
+    """Records by step, and how many there are on all pages."""
+
+    records: list[LoggedMedia]
+    total: int
+
+
+class OpenedContent(NamedTuple):
+    """A file of a run, open at its beginning; the reader closes it. The type is that of its content."""
+
+    file: BinaryIO
+    size: int
+    media_type: str
+
+
 class NewSample(NamedTuple):
     """A new sample, and the source that it is from."""
 
@@ -189,6 +217,21 @@ class RunView(Protocol):
 
     def console(self) -> tuple[bool, list[ConsolePiece]]:
         """Whether older output was left out, and the newest output in order of time."""
+
+    def media_keys(self) -> list[MediaKey]:
+        """The names under which media were logged, in order of first use."""
+
+    def media(self, selection: MediaSelection) -> MediaPage:
+        """What was logged under a name, by step."""
+
+    def media_steps(self, key: str) -> list[float]:
+        """The steps at which something was logged under a name, ascending."""
+
+    def saved_files(self) -> list[SavedFile]:
+        """The files that the run saved, by name."""
+
+    def content(self, sha256: str) -> OpenedContent | None:
+        """A file that a record of the run names; None if there is none, or if it has not arrived."""
 
     def count_between(self, before: Position, now: Position) -> int:
         """About how many samples and logged rows there are between two positions."""

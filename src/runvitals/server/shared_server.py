@@ -20,6 +20,7 @@ from runvitals.server import page
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
+from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
@@ -30,6 +31,7 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.outside_services import OutsideServices
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.stored.run_library import StoredLibrary
@@ -73,6 +75,7 @@ class SharedServer:
         monotonic: seconds that only grow, for limits on guessing and the cache of rights.
         fetcher: sends requests to providers and for images; None: to public addresses, and those of the
             setting `outbound_allow`.
+        files: keeps the files that runs send; None: they are not accepted.
 
     Attributes:
         api: the application behind the authentication.
@@ -105,6 +108,7 @@ class SharedServer:
         is_stolen: Callable[[str], bool] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         fetcher: Fetcher | None = None,
+        files: ReceivedFiles | None = None,
     ) -> None:
         limits, clock = limits or Limits(), clock or Clock()
         self.tally = SelfMetrics()
@@ -133,12 +137,14 @@ class SharedServer:
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)
         self.api = self._with_health(
             application(
-                StoredLibrary(store, metadata_store, clock, self._recorder.version),
+                StoredLibrary(store, metadata_store, clock, self._recorder.version, files),
                 static,
                 response_limits,
-                (*ACCOUNT_ROUTERS, *routers),
+                (*ACCOUNT_ROUTERS, *([] if files is None else [uploads.router]), *routers),
             )
         )
+        if files is not None:
+            self.api.state.uploads = uploads.ServerFiles(files, metadata_store)
         describe(self.api)
         self.response_memory: ResponseMemory = self.api.state.response_memory
         self.closing = self.api.state.closing

@@ -10,13 +10,13 @@ import contextlib
 import hashlib
 import itertools
 import os
-import re
 import secrets
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from runvitals.model.media_types import image_type
 from runvitals.outbound.fetcher import Fetcher, FetchFailed, FetchLimits
 from runvitals.outbound.policy import Blocked
 
@@ -25,13 +25,8 @@ KEPT_S: Final = 24 * 3600.0
 FAILURE_KEPT_S: Final = 600.0
 MAX_CACHE_BYTES: Final = 500 * 1024 * 1024
 MAX_AT_A_TIME: Final = 8
-SVG: Final = "image/svg+xml"
 _SUFFIX: Final = ".image"
 _HEADERS: Final = {"Accept": "image/avif,image/webp,image/png,image/svg+xml,image/*;q=0.8"}
-_SVG: Final = re.compile(
-    rb"\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)*(?:<!DOCTYPE svg[^>]*>\s*)?<svg[\s>]", re.DOTALL
-)
-_HEAD_BYTES: Final = 1024
 _FETCHES_PER_TRIM: Final = 50
 
 
@@ -44,7 +39,7 @@ class TooManyFetches(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Image:
+class FetchedImage:
     """An image as it is served. One of the type `SVG` needs a policy under which nothing in it runs."""
 
     media_type: str
@@ -74,7 +69,7 @@ class OutsideImages:
         self._places = threading.BoundedSemaphore(MAX_AT_A_TIME)
         self._fetches = itertools.count()
 
-    def image(self, url: str) -> Image:
+    def image(self, url: str) -> FetchedImage:
         """The image at a URL, which `ImageLinks.url` has found to be in a text.
 
         Raises:
@@ -112,17 +107,17 @@ class OutsideImages:
             removed += 1
         return removed
 
-    def _kept(self, path: str) -> Image | None:
+    def _kept(self, path: str) -> FetchedImage | None:
         try:
             with open(path, "rb") as file:
                 age_s = self._clock() - os.fstat(file.fileno()).st_mtime
                 media_type, _, body = file.read().partition(b"\n")
         except FileNotFoundError:
             return None
-        image = Image(media_type.decode("ascii", "replace"), body)
+        image = FetchedImage(media_type.decode("ascii", "replace"), body)
         return image if 0 <= age_s < (KEPT_S if body else FAILURE_KEPT_S) else None
 
-    def _keep(self, path: str, image: Image) -> None:
+    def _keep(self, path: str, image: FetchedImage) -> None:
         draft = f"{path}.{secrets.token_hex(4)}"
         try:
             with open(draft, "xb") as file:
@@ -134,38 +129,18 @@ class OutsideImages:
             _remove(draft)
             raise
 
-    def _fetched(self, url: str) -> Image:
+    def _fetched(self, url: str) -> FetchedImage:
         """The image at a URL; an empty one if there is none, which is remembered for a while."""
         if not self._places.acquire(blocking=False):
             raise TooManyFetches("too many images are being fetched; try again in a few seconds")
         try:
             response = self._fetcher.get(url, LIMITS, _HEADERS)
         except (FetchFailed, Blocked):
-            return Image("", b"")
+            return FetchedImage("", b"")
         finally:
             self._places.release()
         media_type = image_type(response.body) if response.status == 200 else None
-        return Image("", b"") if media_type is None else Image(media_type, response.body)
-
-
-def image_type(body: bytes) -> str | None:
-    """The media type of an image by its first bytes; None if browsers would not draw it.
-
-    Example:
-        >>> image_type(b"GIF89a...")
-        'image/gif'
-    """
-    if body.startswith(b"\x89PNG\r\n\x1a\n"):
-        return "image/png"
-    if body.startswith(b"\xff\xd8\xff"):
-        return "image/jpeg"
-    if body.startswith((b"GIF87a", b"GIF89a")):
-        return "image/gif"
-    if body.startswith(b"RIFF") and body[8:12] == b"WEBP":
-        return "image/webp"
-    if body[4:12] in (b"ftypavif", b"ftypavis"):
-        return "image/avif"
-    return SVG if _SVG.match(body[:_HEAD_BYTES].removeprefix(b"\xef\xbb\xbf")) else None
+        return FetchedImage("", b"") if media_type is None else FetchedImage(media_type, response.body)
 
 
 def _remove(path: str) -> None:

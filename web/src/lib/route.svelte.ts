@@ -2,8 +2,8 @@
 
 import { isEntityName } from './names';
 
-export type Tab = 'system' | 'logged' | 'overview' | 'console';
-const TABS: readonly string[] = ['system', 'logged', 'overview', 'console'] satisfies Tab[];
+export type Tab = 'system' | 'logged' | 'overview' | 'console' | 'files';
+const TABS: readonly string[] = ['system', 'logged', 'overview', 'console', 'files'] satisfies Tab[];
 
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device'] as const;

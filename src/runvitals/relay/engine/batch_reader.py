@@ -15,6 +15,7 @@ from runvitals.relay.batch import (
     EVENT,
     INFO,
     LIFECYCLE,
+    MEDIA,
     Batch,
     LogRow,
     Note,
@@ -26,7 +27,7 @@ from runvitals.relay.engine.cursor import Position
 
 MAX_BATCH_BYTES = 512 * 1024
 MAX_BATCH_RECORDS = 5_000
-_KINDS = {frames.EVENT: EVENT, frames.LIFECYCLE: LIFECYCLE, frames.INFO: INFO}
+_KINDS = {frames.EVENT: EVENT, frames.LIFECYCLE: LIFECYCLE, frames.INFO: INFO, frames.MEDIA: MEDIA}
 _SECTIONS = ("run", "config", "summary", "machine", "settings")
 _WRITER_FIELDS = (
     "role",
@@ -204,7 +205,7 @@ class BatchReader:
         batch.notes.append(Note(record.seq, kind, record.value))
         if kind == INFO:
             add_info(self.run, record.value)
-        else:
+        elif kind != MEDIA:
             self.urgent = True
 
     def _start(self, value: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.monitor.predecessor import Predecessor
 from runvitals.relay.batch import Batch, RunFacts
-from runvitals.relay.destination import Context, Destination, Gone, Rejected, TooEarly
+from runvitals.relay.destination import Context, Destination, Gone, Rejected, TooEarly, Unfinished
 from runvitals.relay.engine.batch_reader import BatchReader, add_info
 from runvitals.relay.engine.cursor import Cursor, Position
 
@@ -62,6 +62,7 @@ class RunDelivery:
         self._readers: dict[str, BatchReader] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
+        self._unfinished = False  # a batch of the last round is delivered further
         self._held_at_s: float | None = None  # when held batches are retried; None: immediately
         self._load_facts()
 
@@ -139,6 +140,7 @@ class RunDelivery:
             return False
         self.caught_up = False
         batches = [(reader, reader.start_sending()) for reader in due]
+        self._unfinished = False
         self._save()
         try:
             for reader, batch in batches:
@@ -147,6 +149,8 @@ class RunDelivery:
             self._save_if_idle(due, now_s)
         self._sent_s = now_s
         self.caught_up = not any(reader.batch for reader in self._readers.values())
+        if self._unfinished:
+            return True
         if flush or not self.live:
             return not self.caught_up  # records that arrived during the round, or after the range in flight
         return any(reader.full for reader in self._readers.values())
@@ -186,6 +190,9 @@ class RunDelivery:
             return
         try:
             self._hand_over(destination, batch)
+        except Unfinished:
+            batch.repeated = self._unfinished = True
+            return
         except TooEarly as error:
             self.cursor.hold(reader.writer, batch.first_seq, batch.last_seq, str(error))
             self._held_at_s = now_s + HELD_S
@@ -251,6 +258,9 @@ class RunDelivery:
                 batch.repeated = False  # parts may have been delivered before, in different batches
                 try:
                     self._hand_over(destination, batch)
+                except Unfinished:
+                    self._held_at_s = None
+                    return False
                 except TooEarly as error:
                     self.cursor.held_why = str(error)
                     return False

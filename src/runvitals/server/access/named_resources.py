@@ -57,7 +57,7 @@ class NamedResources:
         if action.kind in _ACCOUNT_KINDS:
             return self._account(principal, action, path)
         if "run" in path:
-            run = self._run(principal, path["run"], query.get("entity"))
+            run = self._run(principal, path["run"], query.get("entity"), action is Action.RUN_CREATE)
             if action.kind != "project" or not isinstance(run.resource, ProjectItem):
                 return run
             if not self._directory.may(principal, Action.RUN_READ, run.resource):
@@ -110,10 +110,13 @@ class NamedResources:
         own = Account(principal.id) if isinstance(principal, User) else None
         return Named(own, "account: only users have one")
 
-    def _run(self, principal: Principal, uid: str, entity: str | None) -> Named:
+    def _run(self, principal: Principal, uid: str, entity: str | None, sends: bool) -> Named:
+        """A run that the principal may read; or with `sends`, one that it adds to: a key that may only send
+        cannot read it."""
         what = f"run {_shown(uid)}"
+        find = self._directory.find_sent_run if sends else self._directory.find_run
         try:
-            return Named(self._directory.find_run(principal, uid[:MAX_NAME], entity), what)
+            return Named(find(principal, uid[:MAX_NAME], entity), what)
         except UnknownRun:
             return Named(None, what)
         except AmbiguousName as error:

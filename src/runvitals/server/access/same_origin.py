@@ -9,8 +9,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; "
+    "media-src 'self' blob:; "
+    "frame-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 _HEADERS = {
     b"content-security-policy": _POLICY.encode("ascii"),
@@ -23,8 +24,21 @@ _HEADERS = {
 
 INERT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; sandbox"
 """The policy of a response that may hold scripts of others, such as an SVG image: nothing runs or loads."""
+FRAMED_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "media-src data: blob:; font-src data:; form-action 'none'; base-uri 'none'; frame-ancestors 'self'; "
+    "sandbox allow-scripts"
+)
+"""The policy of HTML that a run logged: its scripts run, but reach nothing. They have an origin of their own,
+so neither cookies nor the page around them, and may load nothing from any network."""
 _NOT_KEPT = (b"cache-control", b"no-store")
-_INERT = (b"content-security-policy", INERT_POLICY.encode("ascii"))
+_CSP = b"content-security-policy"
+_OWN_HEADERS = {
+    (_CSP, INERT_POLICY.encode("ascii")): _HEADERS | {_CSP: INERT_POLICY.encode("ascii")},
+    (_CSP, FRAMED_POLICY.encode("ascii")): _HEADERS
+    | {_CSP: FRAMED_POLICY.encode("ascii"), b"x-frame-options": b"SAMEORIGIN"},
+}
+"""The headers of responses whose routes choose one of these policies."""
 
 
 class SecurityHeaders:
@@ -37,11 +51,10 @@ class SecurityHeaders:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                own = [
-                    pair for pair in message.get("headers", ()) if pair[0] not in _HEADERS or pair == _INERT
-                ]
-                headers = {**_HEADERS, _INERT[0]: _INERT[1]} if _INERT in own else _HEADERS
-                message["headers"] = [*(pair for pair in own if pair != _INERT), *headers.items()]
+                sent = list(message.get("headers", ()))
+                headers = next((_OWN_HEADERS[pair] for pair in sent if pair in _OWN_HEADERS), _HEADERS)
+                own = [pair for pair in sent if pair[0] not in _HEADERS]
+                message["headers"] = [*own, *headers.items()]
                 if scope["path"].startswith("/api/") and all(name != b"cache-control" for name, _ in own):
                     message["headers"].append(_NOT_KEPT)
             await send(message)

@@ -15,6 +15,7 @@ from runvitals.server.api import (
     fleet,
     history,
     live,
+    media,
     metric_definitions,
     projects,
     runs,
@@ -22,5 +23,17 @@ from runvitals.server.api import (
 )
 
 router = APIRouter(prefix="/api/v1")
-for resource in (about, projects, runs, events, console, metric_definitions, series, history, live, fleet):
+for resource in (
+    about,
+    projects,
+    runs,
+    events,
+    console,
+    media,
+    metric_definitions,
+    series,
+    history,
+    live,
+    fleet,
+):
     router.include_router(resource.router)

@@ -11,7 +11,7 @@ from runvitals.server.access.permission import needs, route_check
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary
 
-_CAPABILITIES = ("search", "statistics", "latest", "aggregate")
+_CAPABILITIES = ("search", "statistics", "latest", "aggregate", "media")
 _EDIT_CAPABILITIES = ("stop", "delete", "edit")
 """Of a shared server only."""
 

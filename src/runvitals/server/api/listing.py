@@ -70,3 +70,18 @@ def page_of(
         "total": len(rows),
         "next": str(key(part[-1])) if more else None,
     }
+
+
+def numbered_page(
+    plural: str, rows: Sequence[T], page: PageRequest, shown: Callable[[T], dict[str, Any]]
+) -> dict[str, Any]:
+    """The requested page of a list that is in memory and whose rows have no short key: cursors are positions,
+    so a row that is inserted meanwhile moves others to the next page."""
+    first = page.after_id
+    part = rows[first : first + page.limit]
+    end = first + len(part)
+    return {
+        plural: [shown(row) for row in part],
+        "total": len(rows),
+        "next": str(end) if part and end < len(rows) else None,
+    }

@@ -27,6 +27,7 @@ from runvitals.store.metadata import (
     WriterEnd,
 )
 from runvitals.store.metadata.log_summaries import TALLY, LoggedRows
+from runvitals.store.metadata.media import StoredMedia
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 
@@ -68,6 +69,10 @@ class _Info(msgspec.Struct):
     t: Int64
 
 
+class _Media(msgspec.Struct):
+    t: Int64
+
+
 class ObservedDevices(NamedTuple):
     """Devices that a run reported at a time, ms UTC."""
 
@@ -85,6 +90,7 @@ class EnvelopeMetadata:
     ends: list[WriterEnd] = field(default_factory=list)
     updates: list[SectionUpdate] = field(default_factory=list)
     console: list[ConsoleLine] = field(default_factory=list)
+    media: list[StoredMedia] = field(default_factory=list)
     devices: list[ObservedDevices] = field(default_factory=list)
     last_ms: int = 0
     rows: LoggedRows | None = None
@@ -98,6 +104,7 @@ class EnvelopeMetadata:
             [replace(end, writer_id=writer_id) for end in self.ends],
             [replace(update, run_id=run_id, host=host) for update in self.updates],
             [replace(line, run_id=run_id, writer_id=writer_id) for line in self.console],
+            [replace(media, run_id=run_id, writer_id=writer_id) for media in self.media],
             [
                 ObservedDevices(run_id, [replace(device, host=host) for device in devices], time_ms)
                 for _, devices, time_ms in self.devices
@@ -268,11 +275,25 @@ def _console(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> 
     return output.t
 
 
+def _media(metadata: EnvelopeMetadata, number: int, value: dict[str, Any]) -> int:
+    check_depth(value)
+    valid.check(valid.MEDIA, value)
+    record, _ = valid.decoded(valid.MEDIA, value)
+    t = msgspec.convert(value, _Media).t
+    media = StoredMedia(
+        _UNASSIGNED, _UNASSIGNED, number, t, record["step"], record["key"], record["kind"], record["items"]
+    )
+    media.check()
+    metadata.media.append(media)
+    return t
+
+
 _KINDS: dict[str, Callable[[EnvelopeMetadata, int, dict[str, Any]], int]] = {
     "event": _event,
     "lifecycle": _lifecycle,
     "info": _info,
     "console": _console,
+    "media": _media,
 }
 _LIFECYCLES: dict[str, Callable[[EnvelopeMetadata, int, _Lifecycle], None]] = {
     "attach": _attach,

@@ -310,6 +310,7 @@ class Recorder:
         store.writers.record_processes([process for metadata in every for process in metadata.processes])
         store.events.add([event for metadata in every for event in metadata.events])
         store.console.add([line for metadata in every for line in metadata.console])
+        store.media.add([media for metadata in every for media in metadata.media])
         store.writers.record_ends([end for metadata in every for end in metadata.ends])
         return [None] * len(requests)
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
+from math import inf
 
 import numpy as np
 
 from runvitals.buckets import Grid, reduce
+from runvitals.journal import paths
 from runvitals.model.event import Event
+from runvitals.model.logged_media import MediaKey, SavedFile
+from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.model.run import Run
 from runvitals.model.state import TRAIN
 from runvitals.query.history import History
@@ -18,8 +23,11 @@ from runvitals.server.run_library import (
     ChartData,
     ConsolePiece,
     LoggedColumns,
+    MediaPage,
+    MediaSelection,
     NewRow,
     NewSample,
+    OpenedContent,
     Position,
     SeriesSelection,
     SeriesSummary,
@@ -127,6 +135,34 @@ class JournalView:
             writer = self.reader.facts.writer(piece.writer)
             pieces.append(ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank))
         return self.reader.console.cut, pieces
+
+    def media_keys(self) -> list[MediaKey]:
+        return self.reader.media.keys()
+
+    def media(self, selection: MediaSelection) -> MediaPage:
+        first = -inf if selection.first_step is None else selection.first_step
+        last = inf if selection.last_step is None else selection.last_step
+        found = [
+            media for media in self.reader.logged_media(selection.key) if first <= media.order[0] <= last
+        ]
+        return MediaPage(found[selection.skip : selection.skip + selection.limit], len(found))
+
+    def media_steps(self, key: str) -> list[float]:
+        return sorted({media.step for media in self.reader.logged_media(key) if media.step is not None})
+
+    def saved_files(self) -> list[SavedFile]:
+        return self.reader.media.files(self.reader.folder)
+
+    def content(self, sha256: str) -> OpenedContent | None:
+        if not self.reader.media.names(sha256):
+            return None
+        try:
+            file = os.fdopen(paths.open_file(paths.content_path(self.reader.folder, sha256)), "rb")
+        except FileNotFoundError:
+            return None
+        head = file.read(HEAD_BYTES)
+        file.seek(0)
+        return OpenedContent(file, os.fstat(file.fileno()).st_size, media_type(head))
 
     # News. The reader is not polled between two of these calls, so its end is `now`.
 

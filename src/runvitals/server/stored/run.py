@@ -12,18 +12,23 @@ from runvitals.journal.records import STREAMS
 from runvitals.model.errors import UnknownRun
 from runvitals.model.event import Event
 from runvitals.model.limits import STEP as MAX_STEP
+from runvitals.model.logged_media import MediaKey, SavedFile
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.model.run import Run
 from runvitals.query.console import KEPT_BYTES
 from runvitals.query.series import Series
 from runvitals.server import cached_read
 from runvitals.server.local.journal_run import check_value_count, summary
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
     ChartData,
     ConsolePiece,
     LoggedColumns,
+    MediaPage,
+    MediaSelection,
     NewRow,
     NewSample,
+    OpenedContent,
     Position,
     SeriesSelection,
     SeriesSummary,
@@ -48,11 +53,19 @@ _MAX_RATE_VALUES = 2_000_000
 class StoredRun:
     """A `RunView` of a run in the store. A position is the time of the newest value in each lane."""
 
-    def __init__(self, run_id: str, number: int, store: SampleStore, metadata_store: MetadataStore) -> None:
+    def __init__(
+        self,
+        run_id: str,
+        number: int,
+        store: SampleStore,
+        metadata_store: MetadataStore,
+        files: ReceivedFiles | None = None,
+    ) -> None:
         self._run_id = run_id
         self._number = number
         self._store = store
         self._metadata_store = metadata_store
+        self._files = files
         self._series = StoredSeries(store)
         self._lanes: list[Lane] = []
         self._started_ms = 0
@@ -283,6 +296,23 @@ class StoredRun:
             known, newest = before.get(str(lane.id), -1), now.get(str(lane.id), -1)
             if newest > known:
                 yield lane, known + 1, newest
+
+    def media_keys(self) -> list[MediaKey]:
+        return self._metadata_store.media.keys(self._number)
+
+    def media(self, selection: MediaSelection) -> MediaPage:
+        steps = selection.first_step, selection.last_step
+        pages = selection.skip, selection.limit
+        return MediaPage(*self._metadata_store.media.page(self._number, selection.key, *steps, *pages))
+
+    def media_steps(self, key: str) -> list[float]:
+        return self._metadata_store.media.steps(self._number, key)
+
+    def saved_files(self) -> list[SavedFile]:
+        return self._metadata_store.media.files(self._number)
+
+    def content(self, sha256: str) -> OpenedContent | None:
+        return None if self._files is None else self._files.open(self._number, sha256)
 
     def count_between(self, before: Position, now: Position) -> int:
         total = 0

@@ -16,6 +16,7 @@ from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
     AggregatedSeries,
     Grouping,
@@ -89,6 +90,7 @@ class StoredLibrary:
     Args:
         clock: the time now, ms UTC; the states of runs depend on it.
         versions: returns the version of a run, by its number in the metadata store.
+        files: the files that runs sent; None: there are none.
 
     Example:
         >>> app.state.library = StoredLibrary(store, metadata store, now_ms)
@@ -102,7 +104,9 @@ class StoredLibrary:
         metadata_store: MetadataStore,
         clock: Callable[[], int],
         versions: Callable[[int], RunVersion | None] = lambda number: None,
+        files: ReceivedFiles | None = None,
     ) -> None:
+        self._files = files
         self.clock = clock
         self._versions = versions
         self._changes = 0
@@ -152,7 +156,7 @@ class StoredLibrary:
         row = await self._quick.run(lambda: self._row(run_id, number))
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
-            make = partial(StoredRun, row.uid, row.id, self._store, self._metadata_store)
+            make = partial(StoredRun, row.uid, row.id, self._store, self._metadata_store, self._files)
             opened = OpenedStoredRun(make, partial(self._version, row.id), self._quick, self._thorough)
         self._opened[f"{row.id}"] = opened
         if len(self._opened) > _KEPT_RUNS:

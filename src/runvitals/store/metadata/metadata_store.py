@@ -14,11 +14,13 @@ from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.devices import DeviceTable
 from runvitals.store.metadata.events import EventTable
 from runvitals.store.metadata.issued_ids import IssuedIds
+from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
 from runvitals.store.metadata.migration import migrate
 from runvitals.store.metadata.projects import ProjectTable
 from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
+from runvitals.store.metadata.stored_files import StoredFileTable
 from runvitals.store.metadata.tokens import TokenTable
 from runvitals.store.metadata.writers import WriterTable
 
@@ -33,7 +35,8 @@ class MetadataStore:
     """Everything about runs except their samples. All methods are thread-safe.
 
     Attributes:
-        projects, runs, writers, metrics, sections, events, console, devices, tokens: the tables.
+        projects, runs, writers, metrics, sections, events, console, media, stored_files, devices, tokens: the
+            tables.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
 
@@ -46,6 +49,8 @@ class MetadataStore:
         self.sections = SectionTable(database)
         self.events = EventTable(database)
         self.console = ConsoleTable(database)
+        self.media = MediaTable(database)
+        self.stored_files = StoredFileTable(database)
         self.devices = DeviceTable(database)
         self.tokens = TokenTable(database)
         self.issued_ids = IssuedIds(database)

@@ -269,6 +269,45 @@ console_kept = Table(
     Column("dropped_bytes", BigInteger, nullable=False),
 )
 
+# (`writer_id`, `seq`) identifies a media record. `body`: its items, a JSON list.
+media = Table(
+    "media",
+    metadata,
+    Column("id", BigInteger().with_variant(Integer, "sqlite"), Identity(), primary_key=True),
+    _of_run(),
+    Column("writer_id", Integer, ForeignKey("writer.id", ondelete="CASCADE"), nullable=False),
+    Column("seq", BigInteger, nullable=False),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("step", Double),
+    Column("key", ordered_text(), nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    UniqueConstraint("writer_id", "seq"),
+    Index(None, "run_id", "key", "step", "time_ms", "id"),
+    sqlite_autoincrement=True,
+)
+
+# Files whose contents are in the file store. `media_type`: from the content.
+stored_file = Table(
+    "stored_file",
+    metadata,
+    id_column(),
+    Column("sha256", ordered_text(), nullable=False, unique=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("media_type", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
+)
+
+# The files that a run sent. Only these can be read through it, whatever its records name.
+run_file = Table(
+    "run_file",
+    metadata,
+    _of_run(primary_key=True),
+    Column("file_id", Integer, ForeignKey("stored_file.id"), primary_key=True, index=True),
+    sqlite_with_rowid=False,
+)
+
 # `identity`: the UUID, or host and PCI address for a device without one.
 device = Table(
     "device",

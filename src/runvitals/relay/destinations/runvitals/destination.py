@@ -12,7 +12,7 @@ from typing import Any
 
 from runvitals.journal.json_codec import loads
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS
-from runvitals.relay.batch import Batch
+from runvitals.relay.batch import MEDIA, Batch
 from runvitals.relay.destination import (
     Context,
     Destination,
@@ -26,12 +26,16 @@ from runvitals.relay.destination import (
 from runvitals.relay.destinations.runvitals import login, msgpack
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 from runvitals.relay.destinations.runvitals.envelopes import Part, split_batch, split_in_half
+from runvitals.relay.destinations.runvitals.uploads import FileUploads
 from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 
 PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
 _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
+_UNSUPPORTED = 405
+_NO_SPACE = 507
+_HANDLED = (200, _UNKNOWN_SCHEMA, _UNSUPPORTED, _NO_SPACE)
 _OUT_OF_RANGE = 422
 _TOO_LARGE = 413
 # The server rejects times more than a day ahead of its clock, which has advanced since it answered.
@@ -62,6 +66,7 @@ class RunvitalsDestination(Destination):
         self._compressor = BodyCompressor()
         self._schemas: dict[tuple[str, ...], int] = {}
         self._introduced: set[str] = set()
+        self._uploads = FileUploads(context.folder, context.run_id, self._request)
         self._stop_requested = False
         self._in_trash = False
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
@@ -70,11 +75,11 @@ class RunvitalsDestination(Destination):
         writer = batch.writer.name
         if self._in_trash:
             self._send_heartbeat(batch)  # shows whether the run was restored, without sending the batch
+        rejected = self._upload_files(batch)
         parts, log_ms = split_batch(batch, self._log_ms.get(writer, 0))
         if not parts:
             self._send_heartbeat(batch)
             return
-        rejected: list[RejectedRecord] = []
         early: list[str] = []
         self._send_all(batch, [_recent(part, rejected) for part in parts], rejected, early)
         if early:
@@ -84,6 +89,27 @@ class RunvitalsDestination(Destination):
         if rejected:
             texts = dict.fromkeys(record.why for record in rejected)
             raise Rejected("; ".join(list(texts)[:_MAX_REASONS]), sum(map(_count_values, rejected)), rejected)
+
+    def _upload_files(self, batch: Batch) -> list[RejectedRecord]:
+        """Upload the files that media records name, before the records. Returns the records of which a file
+        will never arrive.
+
+        Raises:
+            Unfinished: the files take longer than one turn.
+        """
+        notes = batch.notes_of(MEDIA)
+        if not notes:
+            return []
+        if batch.writer.name not in self._introduced:
+            self._send_heartbeat(batch)  # files belong to a run that the server knows
+        missing = self._uploads.upload(notes, _identification(batch).get("entity"))
+        keys = {note.seq: (note.time_ms, str(note.value["key"])) for note in notes}
+        rejected = []
+        for seq, file in missing.items():
+            time_ms, key = keys[seq]
+            why = f"a file of {key!r} was not delivered: {file.why}"
+            rejected.append(RejectedRecord(seq, time_ms, {"kind": MEDIA, "key": key, **file._asdict()}, why))
+        return rejected
 
     def close(self) -> None:
         self._http.close()
@@ -215,17 +241,30 @@ class RunvitalsDestination(Destination):
     def _post(self, envelopes: Any) -> ServerResponse:
         body, encoding = self._compressor.content(msgpack.pack(envelopes))
         headers = {"Content-Type": "application/msgpack", "Content-Encoding": encoding}
+        response = self._request("POST", PATH, body, headers)
+        if response.status in (_UNSUPPORTED, _NO_SPACE):
+            raise self._retry(PATH, response)
+        return response
+
+    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> ServerResponse:
+        """The response to a request: 200, or what the run is at fault of.
+
+        Raises:
+            Retry: a temporary failure.
+            Unauthorized: a user must act first.
+        """
         environ = self._context.environ
         token = login.token(self._http.url, environ)
+        sent = dict(headers)
         if token:
-            headers["Authorization"] = f"Bearer {token}"
-            headers.update(_author(environ))
+            sent["Authorization"] = f"Bearer {token}"
+            sent.update(_author(environ))
         try:
-            response = self._http.post(PATH, body, headers)
+            response = self._http.request(method, path, body, sent)
         except OSError:
             self._introduced.clear()
             raise
-        if response.status == 200 or _is_rejection(response) or response.status == _UNKNOWN_SCHEMA:
+        if response.status in _HANDLED or _is_rejection(response):
             return response
         self._introduced.clear()
         if response.status in (401, 403):
@@ -234,8 +273,13 @@ class RunvitalsDestination(Destination):
                 self._why_unauthorized(response, token is not None),
                 lambda: login.file_version(environ) != version,
             )
-        # Any other response of a proxy, or of a server that is not ours: not the fault of the run.
-        raise Retry(f"{self._http.url}{PATH}: {_error_text(response)}", response.retry_after_s)
+        raise self._retry(path, response)
+
+    def _retry(self, path: str, response: ServerResponse) -> Retry:
+        """Any other response of a proxy, or of a server that is not ours: not the fault of the run."""
+        return Retry(
+            f"{self._http.url}{path.partition('?')[0]}: {_error_text(response)}", response.retry_after_s
+        )
 
     def _why_unauthorized(self, response: ServerResponse, has_token: bool) -> str:
         if has_token and response.status == 403 and _error(response) is not None:

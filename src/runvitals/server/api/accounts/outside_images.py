@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, HTTPException
 from fastapi.responses import Response
 
+from runvitals.model.media_types import SVG
 from runvitals.outbound.policy import Blocked
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.errors import too_many
 from runvitals.server.outside_services import TheOutsideServices
-from runvitals.user_content.outside_images import SVG, NoImage, TooManyFetches
+from runvitals.user_content.outside_images import NoImage, TooManyFetches
 
 _A_DAY = "private, max-age=86400"
 

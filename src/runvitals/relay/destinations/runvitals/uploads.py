@@ -1,0 +1,164 @@
+"""Uploads the files that media records name, in pieces, before the records themselves.
+
+The server knows how much of each file has arrived, so an upload goes on where it was interrupted, also by
+another relay.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+from runvitals.journal import paths
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.model.limits import PIECE_BYTES
+from runvitals.model.media import files_of
+from runvitals.relay.batch import Note
+from runvitals.relay.destination import Retry, TooEarly, Unfinished
+from runvitals.relay.engine.http_client import ServerResponse
+
+TURN_S = 2.0
+"""How long a call of `deliver` uploads files before other writers and runs are served."""
+_ASKED_AT_ONCE = 500
+_OTHER_OFFSET = 409
+_NOT_SUPPORTED = 405
+_REJECTED = frozenset({400, 413, 415, 422, 507})
+_ATTEMPTS = 3
+_MOST_KNOWN = 100_000
+
+Request = Callable[[str, str, bytes, Mapping[str, str]], ServerResponse]
+"""Sends a request (method, path, body, headers); raises `Retry` or `Unauthorized` for what the run is not at
+fault of."""
+
+
+class MissingFile(NamedTuple):
+    """A file that is not on the server and never will be, with the reason."""
+
+    sha256: str
+    why: str
+
+
+class FileUploads:
+    """Uploads files of one run.
+
+    Args:
+        folder: the run's folder.
+        request: sends a request.
+        clock: monotonic seconds.
+    """
+
+    def __init__(
+        self, folder: str, run_id: str, request: Request, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._folder = folder
+        self._path = f"/api/v1/runs/{quote(run_id, safe='')}/files"
+        self._request = request
+        self._clock = clock
+        self._arrived: set[str] = set()
+        self._missing: dict[str, str] = {}
+        self._progressed = False
+
+    def upload(self, notes: Iterable[Note], entity: str | None) -> dict[int, MissingFile]:
+        """Upload the files of media records. Returns what never will arrive, by the record's number.
+
+        Raises:
+            Unfinished: the time for one turn is over; call it again.
+            TooEarly: the server is of an earlier version, which does not accept files.
+            Retry, OSError: the server cannot be reached.
+        """
+        named = {note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes}
+        sizes = {file["sha256"]: file["bytes"] for note in notes for file in files_of(note.value["items"])}
+        wanted = [sha256 for sha256 in sizes if sha256 not in self._arrived and sha256 not in self._missing]
+        until_s = self._clock() + TURN_S
+        self._progressed = False  # at least one piece a turn, however slow the server is
+        for first in range(0, len(wanted), _ASKED_AT_ONCE):
+            offsets = self._offsets(wanted[first : first + _ASKED_AT_ONCE], entity)
+            for sha256, offset in offsets.items():
+                self._send(sha256, sizes[sha256], offset, entity, until_s)
+        if len(self._arrived) > _MOST_KNOWN:
+            self._arrived.clear()
+        return {
+            seq: MissingFile(sha256, self._missing[sha256])
+            for seq, digests in named.items()
+            for sha256 in digests
+            if sha256 in self._missing
+        }
+
+    def _offsets(self, digests: Sequence[str], entity: str | None) -> dict[str, int]:
+        """Where to go on with the files that the server does not have."""
+        body = dumps({"files": [{"sha256": sha256} for sha256 in digests]})
+        response = self._request(
+            "POST", self._path + _query(entity), body, {"Content-Type": "application/json"}
+        )
+        if response.status == _NOT_SUPPORTED:
+            raise TooEarly(
+                "the server does not accept images, tables and other files: it needs a later version of "
+                "runvitals; they are delivered when it has one"
+            )
+        found = _json(response).get("files")
+        if not isinstance(found, list) or len(found) != len(digests):
+            raise Retry(f"{self._path}: unexpected response: {response.text()}", response.retry_after_s)
+        offsets: dict[str, int] = {}
+        for sha256, state in zip(digests, found, strict=True):
+            if state.get("complete"):
+                self._arrived.add(sha256)
+            else:
+                offsets[sha256] = int(state.get("offset") or 0)
+        return offsets
+
+    def _send(self, sha256: str, size: int, offset: int, entity: str | None, until_s: float) -> None:
+        """Send the rest of a file."""
+        try:
+            fd = paths.open_file(paths.content_path(self._folder, sha256))
+        except OSError as error:
+            self._missing[sha256] = f"its file cannot be read: {error.strerror}"
+            return
+        attempts = 0
+        try:
+            if os.fstat(fd).st_size != size:
+                self._missing[sha256] = f"its file has {os.fstat(fd).st_size} bytes instead of {size}"
+                return
+            while sha256 not in self._arrived and sha256 not in self._missing:
+                if self._progressed and self._clock() > until_s:
+                    raise Unfinished
+                os.lseek(fd, offset, os.SEEK_SET)
+                piece = os.read(fd, PIECE_BYTES)
+                self._progressed = True
+                response = self._request(
+                    "PUT",
+                    f"{self._path}/{sha256}{_query(entity, offset=offset, size=size)}",
+                    piece,
+                    {"Content-Type": "application/octet-stream"},
+                )
+                if response.status == _OTHER_OFFSET and attempts < _ATTEMPTS:
+                    attempts += 1
+                    offset = int(_json(response).get("offset") or 0)
+                elif response.status in _REJECTED or response.status == _OTHER_OFFSET:
+                    self._missing[sha256] = f"{response.status} {_json(response).get('error') or ''}".strip()
+                else:
+                    state = _json(response)
+                    if not state.get("complete") and int(state.get("offset") or 0) <= offset:
+                        raise Retry(
+                            f"{self._path}: unexpected response: {response.text()}", response.retry_after_s
+                        )
+                    offset = int(state.get("offset") or 0)
+                    if state.get("complete"):
+                        self._arrived.add(sha256)
+        finally:
+            os.close(fd)
+
+
+def _query(entity: str | None, **numbers: int) -> str:
+    parameters: dict[str, Any] = {**numbers, **({"entity": entity} if entity else {})}
+    return f"?{urlencode(parameters)}" if parameters else ""
+
+
+def _json(response: ServerResponse) -> dict[str, Any]:
+    try:
+        value = loads(response.body)
+    except ValueError:
+        return {}
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,161 @@
+"""Arrays of pixels, and their encoding as PNG, with the standard library only.
+
+Films become animated PNGs, which all browsers play.
+"""
+
+from __future__ import annotations
+
+import sys
+import zlib
+from struct import pack
+from typing import Any, NamedTuple
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
+"""Channels → grey, grey with alpha, RGB, RGBA."""
+_LEVEL = 3
+MAX_PIXELS = 100_000_000
+"""Of an image, and of all frames of a film."""
+
+
+class Pixels(NamedTuple):
+    """One frame: eight bits a channel, row by row."""
+
+    width: int
+    height: int
+    channels: int
+    rows: bytes
+
+
+def array_of(value: Any) -> Any:
+    """A NumPy array of a value: an array, or a tensor of PyTorch, TensorFlow or JAX.
+
+    Raises:
+        TypeError: it is none of these.
+    """
+    if callable(getattr(value, "detach", None)):
+        value = value.detach().cpu()
+        if "bfloat16" in str(value.dtype):
+            value = value.float()
+    if not hasattr(value, "tobytes") and callable(getattr(value, "numpy", None)):
+        value = value.numpy()
+    if hasattr(value, "__array__") and not hasattr(value, "clip"):
+        value = value.__array__()
+    if not all(hasattr(value, name) for name in ("shape", "dtype", "astype", "tobytes", "clip")):
+        raise TypeError(f"expected an array, not {type(value).__name__}")
+    return value
+
+
+def channels_last(array: Any, dimensions: int) -> Any:
+    """The array with channels as its last axis, as PyTorch has them before height and width.
+
+    Args:
+        dimensions: with channels: 3 for an image, 4 for a film.
+
+    Raises:
+        ValueError: another number of dimensions or channels.
+    """
+    shape = tuple(array.shape)
+    if len(shape) == dimensions - 1:
+        return array.reshape((*shape, 1))
+    if len(shape) != dimensions or not all(shape):
+        raise ValueError(f"an array of the shape {shape}; expected height, width and 1 to 4 channels")
+    if shape[-1] in _COLOR_TYPES:
+        return array
+    if shape[-3] not in _COLOR_TYPES:
+        raise ValueError(f"an array of the shape {shape}; expected 1 to 4 channels")
+    axes = (*range(dimensions - 3), dimensions - 2, dimensions - 1, dimensions - 3)
+    return array.transpose(axes)
+
+
+def as_bytes(array: Any) -> Any:
+    """The array as unsigned bytes. Floats up to 1 are scaled; integers and larger floats are 0 to 255."""
+    kind = array.dtype.kind
+    if kind == "b":
+        return array.astype("uint8") * 255
+    if kind in "iu":
+        return array.clip(0, 255).astype("uint8")
+    if kind != "f":
+        raise TypeError(f"an array of {array.dtype}; expected numbers")
+    array = sys.modules["numpy"].nan_to_num(array.astype("float32"), nan=0.0)  # it made the array
+    scale = 255.0 if float(array.max()) <= 1.0 else 1.0
+    return (array * scale).clip(0, 255).round().astype("uint8")
+
+
+def image_pixels(value: Any) -> Pixels:
+    """The pixels of an array of height × width (× channels).
+
+    Raises:
+        TypeError, ValueError: see `array_of` and `channels_last`; or too many pixels.
+    """
+    array = channels_last(array_of(value), 3)
+    height, width, channels = array.shape
+    _check_size(height * width)
+    return Pixels(width, height, channels, as_bytes(array).tobytes())
+
+
+def film_frames(value: Any) -> list[Pixels]:
+    """The frames of an array of time × height × width (× channels).
+
+    Raises:
+        TypeError, ValueError: see `image_pixels`.
+    """
+    array = channels_last(array_of(value), 4)
+    count, height, width, channels = array.shape
+    _check_size(count * height * width)
+    frames = as_bytes(array)
+    return [Pixels(width, height, channels, frames[index].tobytes()) for index in range(count)]
+
+
+def png(pixels: Pixels) -> bytes:
+    """An image as PNG."""
+    return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compressed(pixels)), _chunk(b"IEND", b"")))
+
+
+def animated_png(frames: list[Pixels], fps: float) -> bytes:
+    """Frames of one size as an animated PNG, which repeats for ever."""
+    first = frames[0]
+    delay = (100, round(100 * min(fps, 600))) if fps >= 1 else (round(1 / max(fps, 1 / 3600)), 1)
+    parts = [_SIGNATURE, _header(first), _chunk(b"acTL", pack(">II", len(frames), 0))]
+    number = 0
+    for index, frame in enumerate(frames):
+        control = pack(">IIIIIHHBB", number, frame.width, frame.height, 0, 0, *delay, 0, 0)
+        parts.append(_chunk(b"fcTL", control))
+        number += 1
+        data = _compressed(frame)
+        if index:
+            parts.append(_chunk(b"fdAT", pack(">I", number) + data))
+            number += 1
+        else:
+            parts.append(_chunk(b"IDAT", data))
+    return b"".join((*parts, _chunk(b"IEND", b"")))
+
+
+def png_size(content: bytes) -> tuple[int, int] | None:
+    """Width and height of a PNG, from its header; None if it is none."""
+    if not content.startswith(_SIGNATURE) or len(content) < 24:
+        return None
+    return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
+
+
+def _check_size(pixels: int) -> None:
+    if pixels > MAX_PIXELS:
+        raise ValueError(f"{pixels:,} pixels; at most {MAX_PIXELS:,} are allowed")
+
+
+def _header(pixels: Pixels) -> bytes:
+    return _chunk(
+        b"IHDR", pack(">IIBBBBB", pixels.width, pixels.height, 8, _COLOR_TYPES[pixels.channels], 0, 0, 0)
+    )
+
+
+def _compressed(pixels: Pixels) -> bytes:
+    stride = pixels.width * pixels.channels
+    lines = b"".join(
+        b"\0" + pixels.rows[first : first + stride] for first in range(0, len(pixels.rows), stride)
+    )
+    return zlib.compress(lines, _LEVEL)
+
+
+def _chunk(name: bytes, data: bytes) -> bytes:
+    return pack(">I", len(data)) + name + data + pack(">I", zlib.crc32(name + data))

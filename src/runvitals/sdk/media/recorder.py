@@ -1,0 +1,114 @@
+"""Records media and saved files of a run: the files first, then the record that names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from runvitals.journal import frames
+from runvitals.journal.json_codec import dumps
+from runvitals.model import media
+from runvitals.model.limits import DEPTH, MEDIA_ITEMS, RECORD_BYTES
+from runvitals.model.values import Sanitizer
+from runvitals.sdk.media.base import Item
+from runvitals.sdk.media.run_files import RunFiles
+from runvitals.sdk.media.saved_files import matching_files
+from runvitals.sdk.media.values import recognised
+from runvitals.sdk.training_journal import TrainingJournal
+
+_MOST_FILES = 15_000
+"""Files that a record names; so it stays below the limits of a record."""
+
+
+_WITH_ARTICLE = {
+    media.IMAGE: "an image",
+    media.AUDIO: "a sound",
+    media.VIDEO: "a film",
+    media.HTML: "an HTML page",
+    media.TEXT: "a text",
+    media.TABLE: "a table",
+    media.FIGURE: "a figure",
+    media.HISTOGRAM: "a histogram",
+    media.FILE: "a file",
+}
+
+
+class MediaRecorder:
+    """Writes MEDIA records to a journal file of their own, so that the delivery of large files does not hold
+    up the rows of `log`.
+
+    Args:
+        folder: the run's folder.
+        journal: of the records of this process; its file is created with the first one.
+        fault: called with what could not be recorded, and counts it.
+        write: called with a function that writes to the journal file; it may be called later.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        journal: TrainingJournal,
+        fault: Callable[[str], None],
+        write: Callable[[Callable[[], object]], None],
+    ) -> None:
+        self._files = RunFiles(folder)
+        self._journal = journal
+        self._fault = fault
+        self._write = write
+
+    def log(self, name: str, value: object, step: int, now_ms: int) -> None:
+        """Record a value of `log` that `is_media` has accepted. It never raises."""
+        values = list(value) if isinstance(value, (list, tuple)) else [value]
+        if len(values) > MEDIA_ITEMS:
+            self._fault(f"more than {MEDIA_ITEMS} items under one name")
+            values = values[:MEDIA_ITEMS]
+        found = [recognised(single) for single in values]
+        kinds = [single.kind for single in found]
+        items = [self._item(single.kind, partial(single.item, self._files)) for single in found]
+        self._record(name, kinds[0], items, step, now_ms)
+
+    def save(self, pattern: str, base: str | None, step: int, now_ms: Callable[[], int]) -> list[str]:
+        """Record the files that match a pattern; returns the names under which they were saved.
+
+        Raises:
+            ValueError: see `matching_files`.
+        """
+        saved = []
+        for name, path in matching_files(pattern, base, self._fault):
+            item = self._item(media.FILE, partial(self._files.add_file, path))
+            if "sha256" in item:
+                self._record(name, media.FILE, [item], step, now_ms())
+                saved.append(name)
+        return saved
+
+    def _item(self, kind: str, store: Callable[[], Item]) -> Item:
+        """The item that `store` returns; if it fails, one that says why. It never raises."""
+        try:
+            return {"kind": kind, **store()}
+        except Exception as error:  # noqa: BLE001 - encoders call code of the user's types, and the disk may be full
+            reason = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            self._fault(f"{_WITH_ARTICLE.get(kind, 'a value')} that cannot be recorded ({reason[:200]})")
+            return {"kind": kind, "error": reason[:1000]}
+
+    def _record(self, name: str, kind: str, items: list[Item], step: int, now_ms: int) -> None:
+        sanitizer = Sanitizer()
+        (key,) = sanitizer.row({name: None})
+        if sum(1 for _ in media.files_of(items)) > _MOST_FILES:
+            self._fault(f"more than {_MOST_FILES:,} files in one record")
+            items = [{"kind": kind, "error": f"more than {_MOST_FILES:,} files in one record"}]
+        value = {"t": now_ms, "step": step, "key": key, "kind": kind, "items": items}
+        payload = dumps(sanitizer.value(value, DEPTH + 1))
+        for fault in sanitizer.faults:
+            self._fault(fault)
+        if len(payload) <= RECORD_BYTES:
+            self._write(lambda: self._journal.record(frames.MEDIA, payload))
+        else:
+            self._fault(f"more than {RECORD_BYTES} bytes in a record")
+
+    def close(self) -> None:
+        """Report what was lost, and close the journal file."""
+        self._journal.close()
+
+    def forget(self) -> None:
+        """In a forked child: close the file that it shares with its parent."""
+        self._journal.forget()

@@ -1,0 +1,115 @@
+"""Tables: columns of numbers, texts, booleans and images."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import isfinite
+from typing import Any
+
+from runvitals.journal.json_codec import dumps
+from runvitals.model import media
+from runvitals.model.limits import ITEM_FILES
+from runvitals.model.values import Sanitizer
+from runvitals.sdk.arrays import as_plain
+from runvitals.sdk.media.base import Item, Media, is_media
+from runvitals.sdk.media.run_files import RunFiles
+from runvitals.sdk.media.values import recognised
+
+MAX_ROWS = 100_000
+MAX_COLUMNS = 1000
+_CELL_CHARACTERS = 100_000
+_SIMPLE = (bool, type(None))
+_NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
+"""What JSON cannot represent, as texts."""
+_FILE_FIELDS = ("sha256", "bytes", "type")
+
+
+class Table(Media):
+    """A table. Its cells are numbers, texts, booleans, None, or images and other media.
+
+    Args:
+        columns: names of the columns.
+        data: rows, each with one value for each column.
+        dataframe: a data frame of pandas or polars, instead of both.
+
+    Raises:
+        ValueError: a row has another number of values than there are columns.
+
+    Example:
+        >>> table = runvitals.Table(columns=["image", "label", "score"])
+        >>> for image, label, score in worst:
+        ...     table.add(runvitals.Image(image), label, score)
+        >>> run.log({"worst": table})
+    """
+
+    kind = media.TABLE
+
+    def __init__(
+        self,
+        columns: Sequence[str] | None = None,
+        data: Iterable[Sequence[Any]] = (),
+        dataframe: Any = None,
+    ) -> None:
+        if dataframe is not None:
+            columns = list(dataframe.columns)
+            data = _rows_of(dataframe)
+        self.columns = [str(column) for column in columns or ()]
+        self._rows: list[tuple[Any, ...]] = []
+        for row in data:
+            self.add(*row)
+
+    def add(self, *values: Any) -> None:
+        """Append a row.
+
+        Raises:
+            ValueError: it has another number of values than there are columns.
+        """
+        if len(values) != len(self.columns):
+            raise ValueError(f"a row of {len(values)} values for {len(self.columns)} columns")
+        self._rows.append(values)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def item(self, files: RunFiles) -> Item:
+        if len(self.columns) > MAX_COLUMNS or len(self._rows) > MAX_ROWS:
+            raise ValueError(
+                f"{len(self._rows):,} rows and {len(self.columns):,} columns; at most {MAX_ROWS:,} and "
+                f"{MAX_COLUMNS:,} are allowed"
+            )
+        named: dict[str, Item] = {}
+        rows = [[_cell(value, files, named) for value in row] for row in self._rows]
+        if len(named) > ITEM_FILES:
+            raise ValueError(f"{len(named):,} files in cells; at most {ITEM_FILES:,} are allowed")
+        sanitizer = Sanitizer()
+        columns = [sanitizer.value(column) for column in self.columns]
+        content = dumps({"columns": columns, "rows": rows})
+        item = {**files.add(content), "type": "application/json", "rows": len(rows), "columns": len(columns)}
+        return {**item, "files": list(named.values())} if named else item
+
+
+def _cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Any:
+    """A value as JSON; media as an object with their kind and file."""
+    if type(value) in _SIMPLE:
+        return value
+    if is_media(value) and not isinstance(value, (list, tuple, Table)):
+        found = recognised(value)
+        item = found.item(files)
+        if "sha256" in item:
+            named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
+        return {"kind": found.kind, **item}
+    if isinstance(value, str):
+        return Sanitizer().value(value[:_CELL_CHARACTERS])
+    plain = value if isinstance(value, (int, float)) else as_plain(value)
+    if isinstance(plain, float):
+        return plain if isfinite(plain) else _NOT_FINITE[str(plain)]
+    return Sanitizer().value(plain if isinstance(plain, (str, int)) else str(plain))
+
+
+def _rows_of(dataframe: Any) -> Iterable[Sequence[Any]]:
+    """The rows of a data frame: of pandas, or of polars."""
+    if callable(getattr(dataframe, "itertuples", None)):
+        found: Iterable[Sequence[Any]] = dataframe.itertuples(index=False, name=None)
+        return found
+    rows: Iterable[Sequence[Any]] = dataframe.iter_rows()
+    return rows

@@ -1,0 +1,265 @@
+"""The types of `log` for images, sounds, films, pages, texts and histograms."""
+
+from __future__ import annotations
+
+import io
+import os
+from array import array
+from collections.abc import Sequence
+from math import isfinite
+from typing import Any
+
+from runvitals.model import media
+from runvitals.model.media_types import PLAIN_TEXT
+from runvitals.sdk import arrays
+from runvitals.sdk.media.base import Item, Media, figure_method, is_pil_image
+from runvitals.sdk.media.pixels import animated_png, film_frames, image_pixels, png, png_size
+from runvitals.sdk.media.run_files import RunFiles
+from runvitals.sdk.media.sound import wav
+
+_CAPTION_CHARACTERS = 10_000
+_MOST_BINS = 512
+_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
+"""The modes of PIL's images that PNG has; others are converted."""
+_DPI = 120
+
+
+class Histogram(Media):
+    """How often values occur in intervals.
+
+    Args:
+        values: numbers, as a list or array.
+        bins: number of intervals of equal width.
+        counts, edges: a histogram that was computed before, such as NumPy's: n counts and n + 1 edges.
+
+    Example:
+        >>> run.log({"weights": runvitals.Histogram(weights)})
+        >>> run.log({"weights": runvitals.Histogram(counts=counts, edges=edges)})
+    """
+
+    kind = media.HISTOGRAM
+
+    def __init__(self, values: Any = None, bins: int = 64, *, counts: Any = None, edges: Any = None) -> None:
+        self._values = values
+        self._bins = bins
+        self._counts = counts
+        self._edges = edges
+
+    def item(self, files: RunFiles) -> Item:
+        if not 1 <= self._bins <= _MOST_BINS:
+            raise ValueError(f"{self._bins} bins; expected 1 to {_MOST_BINS}")
+        if self._counts is not None:
+            counts, edges = _numbers(self._counts), _numbers(self._edges)
+            if len(edges) != len(counts) + 1 or len(counts) > _MOST_BINS:
+                raise ValueError(
+                    f"{len(counts)} counts and {len(edges)} edges; expected up to {_MOST_BINS} counts, and "
+                    "one edge more"
+                )
+            return {"value": {"counts": counts, "edges": edges, "count": sum(counts)}}
+        numbers = _numbers(self._values)
+        finite = [number for number in numbers if isfinite(number)]
+        value: dict[str, Any] = {"count": len(numbers)}
+        if len(finite) < len(numbers):
+            value["not_finite"] = len(numbers) - len(finite)
+        counts, edges = arrays.counts(finite, self._bins) if finite else ([], [])
+        value.update(counts=counts, edges=edges)
+        if finite:
+            value.update(min=min(finite), max=max(finite), mean=sum(finite) / len(finite))
+        return {"value": value}
+
+
+class _WithCaption(Media):
+    """Media of one file that is given by a path, as bytes, or as an object to encode."""
+
+    expected: tuple[str, ...] = ("",)
+    """The beginnings of the media types that it may have, if it is given as a file."""
+
+    def __init__(self, data: Any, caption: str | None = None) -> None:
+        self._data = data
+        self._caption = caption
+
+    def item(self, files: RunFiles) -> Item:
+        item = self._stored(files)
+        if self._caption is not None:
+            item["caption"] = str(self._caption)[:_CAPTION_CHARACTERS]
+        return item
+
+    def _stored(self, files: RunFiles) -> Item:
+        if isinstance(self._data, (str, os.PathLike)):
+            return files.add_file(os.path.realpath(self._data), self.expected)
+        if isinstance(self._data, (bytes, bytearray, memoryview)):
+            return files.add(bytes(self._data), self.expected)
+        return self._encoded(files)
+
+    def _encoded(self, files: RunFiles) -> Item:
+        raise TypeError(f"a {type(self._data).__name__}; expected a path or bytes")
+
+
+class Image(_WithCaption):
+    """An image.
+
+    Args:
+        data: an array of height × width (× 1 to 4 channels, also before height as in PyTorch), with integers
+            from 0 to 255 or floats from 0 to 1; an image of PIL; a figure of matplotlib; a path, or the bytes
+            of a PNG, JPEG, GIF, WebP, AVIF or SVG file.
+        caption: a text to show below it.
+
+    Example:
+        >>> run.log({"samples": [runvitals.Image(sample, caption=str(label)) for sample, label in batch]})
+    """
+
+    kind = media.IMAGE
+    expected = ("image/",)
+
+    def _encoded(self, files: RunFiles) -> Item:
+        data = self._data
+        if is_pil_image(data):
+            return _image_item(files, _pil_png(data))
+        if figure_method(data) == "savefig":
+            return _image_item(files, _saved_figure(data))
+        return _image_item(files, png(image_pixels(data)))
+
+
+class Audio(_WithCaption):
+    """A sound.
+
+    Args:
+        data: an array of samples (× channels), integers of 16 bits or floats from -1 to 1; a path, or the
+            bytes of a WAV, MP3, FLAC, Ogg or M4A file.
+        sample_rate: samples per second, for an array.
+        caption: a text to show below it.
+
+    Example:
+        >>> run.log({"speech": runvitals.Audio(samples, sample_rate=16_000)})
+    """
+
+    kind = media.AUDIO
+    expected = ("audio/",)
+
+    def __init__(self, data: Any, sample_rate: int | None = None, caption: str | None = None) -> None:
+        super().__init__(data, caption)
+        self._sample_rate = sample_rate
+
+    def _encoded(self, files: RunFiles) -> Item:
+        if self._sample_rate is None:
+            raise ValueError("no sample_rate; an array of samples needs one")
+        return files.add(wav(self._data, int(self._sample_rate)))
+
+
+class Video(_WithCaption):
+    """A film.
+
+    Args:
+        data: an array of time × height × width (× channels), which becomes an animated PNG; a path, or the
+            bytes of an MP4, WebM, Ogg, GIF, PNG or WebP file.
+        fps: frames per second, for an array.
+        caption: a text to show below it.
+
+    Example:
+        >>> run.log({"rollout": runvitals.Video(frames, fps=30)})
+    """
+
+    kind = media.VIDEO
+    expected = ("video/", "image/")
+
+    def __init__(self, data: Any, fps: float = 4, caption: str | None = None) -> None:
+        super().__init__(data, caption)
+        self._fps = fps
+
+    def _encoded(self, files: RunFiles) -> Item:
+        if not 0 < self._fps < 1e6:
+            raise ValueError(f"{self._fps} frames per second; expected more than 0")
+        return _image_item(files, animated_png(film_frames(self._data), float(self._fps)))
+
+
+class Text(_WithCaption):
+    """A text, shown as it is.
+
+    Args:
+        data: the text.
+        caption: a text to show below it.
+
+    Example:
+        >>> run.log({"completion": runvitals.Text(model.generate(prompt), caption=prompt)})
+    """
+
+    kind = media.TEXT
+
+    def _stored(self, files: RunFiles) -> Item:
+        return {**files.add(str(self._data).encode("utf-8", "replace")), "type": PLAIN_TEXT}
+
+
+class Html(_WithCaption):
+    """An HTML page, shown in a frame that cannot reach the network, this server or other pages.
+
+    Args:
+        data: the HTML, or the path of a file (as `pathlib.Path`).
+        caption: a text to show below it.
+
+    Example:
+        >>> run.log({"report": runvitals.Html("<h1>Errors</h1>" + table)})
+    """
+
+    kind = media.HTML
+
+    def _stored(self, files: RunFiles) -> Item:
+        if isinstance(self._data, os.PathLike):
+            return {**files.add_file(os.path.realpath(self._data)), "type": "text/html"}
+        return {**files.add(str(self._data).encode("utf-8", "replace")), "type": "text/html"}
+
+
+class FigureMedia(Media):
+    """A figure of matplotlib, recorded as PNG, or of plotly, as an HTML page with plotly's program.
+
+    Args:
+        figure: the figure.
+    """
+
+    kind = media.FIGURE
+
+    def __init__(self, figure: Any) -> None:
+        self._figure = figure
+
+    def item(self, files: RunFiles) -> Item:
+        if figure_method(self._figure) == "savefig":
+            return _image_item(files, _saved_figure(self._figure))
+        page = self._figure.to_html(include_plotlyjs=True, full_html=True)
+        return {**files.add(page.encode("utf-8", "replace")), "type": "text/html"}
+
+
+def recognised(value: Any) -> Media:
+    """The media that a value of `log` is recorded as; `is_media` has accepted it."""
+    if isinstance(value, Media):
+        return value
+    return Image(value) if is_pil_image(value) else FigureMedia(value)
+
+
+def _image_item(files: RunFiles, content: bytes) -> Item:
+    size = png_size(content)
+    item = files.add(content)
+    return item if size is None else {**item, "width": size[0], "height": size[1]}
+
+
+def _pil_png(image: Any) -> bytes:
+    if image.mode not in _PNG_MODES:
+        image = image.convert("RGBA" if "a" in image.mode.lower() else "RGB")
+    body = io.BytesIO()
+    image.save(body, "PNG")
+    return body.getvalue()
+
+
+def _saved_figure(figure: Any) -> bytes:
+    body = io.BytesIO()
+    figure.savefig(body, format="png", dpi=_DPI)
+    return body.getvalue()
+
+
+def _numbers(values: Any) -> Sequence[float]:
+    """Numbers of an array, tensor or sequence of any shape."""
+    if callable(getattr(values, "detach", None)):
+        values = values.detach().cpu()
+    if callable(getattr(values, "numpy", None)):
+        values = values.numpy()
+    if hasattr(values, "astype") and hasattr(values, "tobytes"):
+        return array("d", values.astype("float64").tobytes()).tolist()
+    return [float(value) for value in values]

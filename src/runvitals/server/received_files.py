@@ -1,0 +1,191 @@
+"""The files of runs on a shared server: receives them in pieces, keeps and removes them."""
+
+from __future__ import annotations
+
+import logging
+import os
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from runvitals.model.limits import FILE_BYTES
+from runvitals.model.media_types import HEAD_BYTES, media_type
+from runvitals.server.run_library import OpenedContent
+from runvitals.store.files.folder_store import FolderFileStore
+from runvitals.store.files.interface import FileStore
+from runvitals.store.files.uploads import Uploads
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.stored_files import StoredFile
+
+_STALE_S = 7 * 86_400.0
+"""An upload without a new piece for so long is dropped."""
+_ORPHAN_S = 3600.0
+"""A content that no file refers to is removed after this time: before, it may just have been put there."""
+_UNUSED_PER_TURN = 1000
+_CHECKED_PER_QUERY = 1000
+
+log = logging.getLogger("runvitals.server")
+
+
+class FileRejected(Exception):
+    """A file that the server does not accept. `status`: 413 too large, 507 no space for it."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How much the files of runs may take.
+
+    Args:
+        file_bytes: one file.
+        run_bytes: all files of a run.
+        total_bytes: all files of the server, each content counted once; None: no limit.
+        free_bytes: what must stay free on the disk.
+    """
+
+    file_bytes: int = FILE_BYTES
+    run_bytes: int = 100 << 30
+    total_bytes: int | None = None
+    free_bytes: int = 1 << 30
+
+
+class UploadState(NamedTuple):
+    """How much of a file has arrived. `complete`: all, and it belongs to the run."""
+
+    sha256: str
+    offset: int
+    complete: bool
+
+
+class ReceivedFiles:
+    """Uploads, contents and their removal. Thread-safe; one process at a time works on a folder.
+
+    Args:
+        folder: for contents and unfinished uploads.
+        clock: the time now, ms UTC.
+        store: where contents are kept; None: in the folder.
+
+    Attributes:
+        limits: of what may be uploaded.
+    """
+
+    def __init__(
+        self,
+        folder: str,
+        metadata_store: MetadataStore,
+        clock: Callable[[], int],
+        limits: FileLimits | None = None,
+        store: FileStore | None = None,
+    ) -> None:
+        self._folder = folder
+        self._metadata_store = metadata_store
+        self._files = metadata_store.stored_files
+        self._clock = clock
+        self._uploads = Uploads(os.path.join(folder, "uploads"))
+        self._store = store or FolderFileStore(os.path.join(folder, "contents"))
+        self.limits = limits or FileLimits()
+        # Between a content and its row nothing may be removed.
+        self._changing = threading.Lock()
+
+    # Uploads
+
+    def states(self, run_id: int, digests: Sequence[str]) -> list[UploadState]:
+        """How much of some files has arrived. Those that another run of the project has sent are complete."""
+        with self._changing:
+            shared = self._files.share(run_id, digests)
+        return [
+            UploadState(sha256, 0, True)
+            if sha256 in shared
+            else UploadState(sha256, self._uploads.offset(run_id, sha256), False)
+            for sha256 in digests
+        ]
+
+    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: bytes) -> UploadState:
+        """Add a piece to a file. Everything that was accepted is kept if the server is killed.
+
+        Args:
+            size: of the whole file.
+
+        Raises:
+            FileRejected: it exceeds a limit.
+            WrongOffset, ContentDiffers, ValueError, OSError: see `Uploads.append`.
+        """
+        if offset == 0:
+            self._check_limits(run_id, size)
+        path = self._uploads.append(run_id, sha256, size, offset, piece)
+        if path is None:
+            return UploadState(sha256, offset + len(piece), False)
+        with open(path, "rb") as file:
+            found = media_type(file.read(HEAD_BYTES))
+        with self._changing:
+            self._store.take(sha256, path)
+            self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
+        return UploadState(sha256, size, True)
+
+    def _check_limits(self, run_id: int, size: int) -> None:
+        limits = self.limits
+        if size > limits.file_bytes:
+            raise FileRejected(
+                413, f"a file of {size:,} bytes; this server accepts at most {limits.file_bytes:,}"
+            )
+        if self._files.run_bytes(run_id) + size > limits.run_bytes:
+            raise FileRejected(
+                507, f"the files of the run would exceed the limit of {limits.run_bytes:,} bytes"
+            )
+        total = self._files.total_bytes() + self._uploads.total_bytes() + size
+        if limits.total_bytes is not None and total > limits.total_bytes:
+            raise FileRejected(
+                507, f"the files of this server would exceed the limit of {limits.total_bytes:,} bytes"
+            )
+        if size > shutil.disk_usage(self._folder).free - limits.free_bytes:
+            raise FileRejected(507, "the disk of this server has no space for the file")
+
+    # Reading
+
+    def open(self, run_id: int, sha256: str) -> OpenedContent | None:
+        """A file that a run has sent; None if it has not, or if the content is lost."""
+        file = self._files.of_run(run_id, sha256)
+        if file is None:
+            return None
+        try:
+            return OpenedContent(self._store.open(sha256), file.bytes, file.media_type)
+        except FileNotFoundError:
+            log.error("the content of a file is lost", extra={"fields": {"sha256": sha256}})
+            return None
+
+    # Housekeeping
+
+    def collect(self) -> int:
+        """Remove what no run has any more, contents without a file, and abandoned uploads; returns how many
+        contents were removed."""
+        self._uploads.remove_before(time.time() - _STALE_S)
+        removed = 0
+        while True:
+            with self._changing:
+                unused = self._files.forget_unused(_UNUSED_PER_TURN)
+                for sha256 in unused:
+                    self._store.remove(sha256)
+            removed += len(unused)
+            if len(unused) < _UNUSED_PER_TURN:
+                break
+        return removed + self._collect_orphans()
+
+    def _collect_orphans(self) -> int:
+        """Remove contents that no file refers to, because the server was killed between two steps."""
+        before_s = time.time() - _ORPHAN_S
+        old = [content.sha256 for content in self._store.contents() if content.changed_s < before_s]
+        removed = 0
+        for first in range(0, len(old), _CHECKED_PER_QUERY):
+            part = old[first : first + _CHECKED_PER_QUERY]
+            with self._changing:
+                orphans = set(part) - self._files.known(part)
+                for sha256 in orphans:
+                    self._store.remove(sha256)
+            removed += len(orphans)
+        return removed

@@ -1,0 +1,70 @@
+"""Contents of files in a folder: `<first two digits>/<SHA-256>`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import BinaryIO
+
+from runvitals.journal.paths import make_private, open_file
+from runvitals.model.media import is_sha256
+from runvitals.store.files.interface import StoredContent
+
+
+class FolderFileStore:
+    """A `FileStore` in a folder, which must be on the same file system as what `take` is given.
+
+    Example:
+        >>> files = FolderFileStore("/store/files")
+        >>> files.take(sha256, "/store/uploads/7-4e5f")
+        >>> files.open(sha256).read(4)
+        b'\\x89PNG'
+    """
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+        make_private(folder)
+
+    def _path(self, sha256: str) -> str:
+        if not is_sha256(sha256):
+            raise ValueError(f"invalid SHA-256 {sha256[:80]!r}")
+        return os.path.join(self.folder, sha256[:2], sha256)
+
+    def take(self, sha256: str, path: str) -> None:
+        target = self._path(sha256)
+        parent = os.path.dirname(target)
+        if not os.path.isdir(parent):
+            make_private(parent)
+            sync_folder(self.folder)
+        os.replace(path, target)
+        sync_folder(parent)
+
+    def open(self, sha256: str) -> BinaryIO:
+        return os.fdopen(open_file(self._path(sha256)), "rb")
+
+    def remove(self, sha256: str) -> None:
+        try:
+            os.unlink(self._path(sha256))
+        except FileNotFoundError:
+            return
+
+    def contents(self) -> Iterator[StoredContent]:
+        for part in sorted(os.listdir(self.folder)):
+            try:
+                entries = list(os.scandir(os.path.join(self.folder, part)))
+            except NotADirectoryError:
+                continue
+            for entry in entries:
+                if is_sha256(entry.name):
+                    yield StoredContent(entry.name, entry.stat(follow_symlinks=False).st_mtime)
+
+
+def sync_folder(folder: str) -> None:
+    """Have the disk keep the names in a folder. Windows cannot, and needs not."""
+    if os.name == "nt":
+        return
+    fd = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

@@ -1,0 +1,48 @@
+"""What keeps the contents of files: a folder, or a bucket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple, Protocol
+
+
+class StoredContent(NamedTuple):
+    """A content that is kept. `changed_s`: when it was put there, seconds since 1970."""
+
+    sha256: str
+    changed_s: float
+
+
+class FileStore(Protocol):
+    """Contents of files by their SHA-256. Thread-safe.
+
+    A content is there completely or not at all, also after a power failure.
+    """
+
+    def take(self, sha256: str, path: str) -> None:
+        """Keep the content of a file on this machine, which no longer exists afterwards.
+
+        Args:
+            path: its content has this SHA-256, and was synced to the disk.
+
+        Raises:
+            OSError: it could not be stored.
+        """
+
+    def open(self, sha256: str) -> BinaryIO:
+        """A content, open at its beginning; the caller closes it.
+
+        Raises:
+            FileNotFoundError: it is not there.
+            OSError: it could not be read.
+        """
+
+    def remove(self, sha256: str) -> None:
+        """Remove a content, if it is there.
+
+        Raises:
+            OSError: it could not be removed.
+        """
+
+    def contents(self) -> Iterator[StoredContent]:
+        """All contents, in any order."""

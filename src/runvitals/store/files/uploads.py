@@ -1,0 +1,139 @@
+"""Files that arrive in pieces: each is collected in a file of its own until it is complete."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from runvitals.journal.paths import OPEN_FLAGS, make_private
+from runvitals.model.media import is_sha256
+
+_BLOCK_BYTES = 1024 * 1024
+
+
+class WrongOffset(Exception):
+    """A piece does not follow what has arrived. `offset`: how much has."""
+
+    def __init__(self, offset: int) -> None:
+        super().__init__(f"the next piece begins at byte {offset}")
+        self.offset = offset
+
+
+class ContentDiffers(Exception):
+    """What has arrived does not have the SHA-256 that was announced; all of it was dropped."""
+
+
+class Uploads:
+    """Unfinished uploads in a folder. Thread-safe; one process at a time.
+
+    An upload belongs to a run: nobody can complete the upload of another run, and so get a file of which they
+    know no more than its SHA-256.
+
+    Args:
+        folder: created if missing.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        make_private(folder)
+        self._locks: dict[str, tuple[threading.Lock, int]] = {}
+        self._guard = threading.Lock()
+
+    def offset(self, run_id: int, sha256: str) -> int:
+        """How much of a file has arrived."""
+        try:
+            return os.stat(self._path(run_id, sha256)).st_size
+        except FileNotFoundError:
+            return 0
+
+    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: bytes) -> str | None:
+        """Add a piece. Returns the path of the file once it is complete, correct and on the disk.
+
+        Args:
+            size: of the whole file.
+
+        Raises:
+            WrongOffset: the piece does not follow what has arrived.
+            ContentDiffers: the file is complete and has another SHA-256.
+            ValueError: the piece exceeds the file.
+            OSError: it could not be written; what has arrived before is kept.
+        """
+        if offset + len(piece) > size:
+            raise ValueError(f"a piece of {len(piece)} bytes at byte {offset} of a file of {size} bytes")
+        path = self._path(run_id, sha256)
+        with self._exclusive(path):
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600)
+            try:
+                there = os.fstat(fd).st_size
+                if offset != there:
+                    raise WrongOffset(there)
+                _write_at(fd, offset, piece)
+                if offset + len(piece) < size:
+                    return None
+                os.fsync(fd)
+                if _digest(fd) != sha256:
+                    os.unlink(path)
+                    raise ContentDiffers(f"the content of the file does not have the SHA-256 {sha256}")
+                return path
+            finally:
+                os.close(fd)
+
+    def total_bytes(self) -> int:
+        """The size of all unfinished uploads."""
+        return sum(entry.stat().st_size for entry in os.scandir(self._folder))
+
+    def remove_before(self, before_s: float) -> int:
+        """Remove uploads without a new piece since a time, seconds since 1970; returns how many."""
+        removed = 0
+        for entry in os.scandir(self._folder):
+            with self._exclusive(entry.path):
+                try:
+                    if os.stat(entry.path).st_mtime < before_s:
+                        os.unlink(entry.path)
+                        removed += 1
+                except FileNotFoundError:
+                    continue  # completed meanwhile
+        return removed
+
+    def _path(self, run_id: int, sha256: str) -> str:
+        if not is_sha256(sha256):
+            raise ValueError(f"invalid SHA-256 {sha256[:80]!r}")
+        return os.path.join(self._folder, f"{int(run_id)}-{sha256}")
+
+    @contextmanager
+    def _exclusive(self, path: str) -> Iterator[None]:
+        """One thread at a time for each upload."""
+        with self._guard:
+            lock, users = self._locks.get(path) or (threading.Lock(), 0)
+            self._locks[path] = lock, users + 1
+        try:
+            with lock:
+                yield
+        finally:
+            with self._guard:
+                lock, users = self._locks.pop(path)
+                if users > 1:
+                    self._locks[path] = lock, users - 1
+
+
+def _write_at(fd: int, offset: int, piece: bytes) -> None:
+    """Write a piece completely, or leave the file as it was."""
+    os.lseek(fd, offset, os.SEEK_SET)
+    view = memoryview(piece)
+    try:
+        while view:
+            view = view[os.write(fd, view) :]
+    except OSError:
+        os.ftruncate(fd, offset)
+        raise
+
+
+def _digest(fd: int) -> str:
+    digest = hashlib.sha256()
+    os.lseek(fd, 0, os.SEEK_SET)
+    while block := os.read(fd, _BLOCK_BYTES):
+        digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,181 @@
+"""Media records of runs: what was logged under a name at a step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Row, func, select
+
+from runvitals.journal.json_codec import dumps, loads
+from runvitals.model import media as model
+from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
+from runvitals.model.names import plain_text
+from runvitals.store.metadata.database import Database, add_rows
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.tables import media, writer
+from runvitals.store.metadata.text import check_integers
+
+_MOST_STEPS = 100_000
+_MOST_FILES = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredMedia:
+    """A media record of a run.
+
+    Args:
+        writer_id, seq: the writer and the number of its record: (writer, seq) is stored once, however often
+            it is sent.
+        time_ms: ms UTC, by the writer's clock.
+        items: as in the journal.
+    """
+
+    run_id: int
+    writer_id: int
+    seq: int
+    time_ms: int
+    step: float | None
+    key: str
+    kind: str
+    items: list[dict[str, Any]]
+
+    def check(self) -> None:
+        """
+        Raises:
+            ValueError: an invalid number, or items that are not valid JSON.
+        """
+        _row(self)
+
+
+class MediaTable:
+    """The table of media records.
+
+    Example:
+        >>> metadata_store.media.add([StoredMedia(run_id, writer_id, 4, now_ms, 1, "scan", "image", items)])
+        >>> [key.key for key in metadata_store.media.keys(run_id)]
+        ['scan']
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, records: Sequence[StoredMedia]) -> None:
+        """Store records, all or none; existing ones are left unchanged. Durable.
+
+        Raises:
+            ValueError: see `StoredMedia.check`.
+            UnknownRun: a run that does not exist.
+        """
+        rows = [_row(record) for record in records]
+        runs = {record.run_id for record in records}
+        if rows:
+            self._database.write(lambda connection: _add(connection, runs, rows))
+
+    def keys(self, run_id: int) -> list[MediaKey]:
+        """The names under which media were logged, in order of first use; not those of saved files."""
+        statement = (
+            select(
+                media.c.key,
+                func.max(media.c.kind),
+                func.count(),
+                func.min(media.c.step),
+                func.max(media.c.step),
+                func.max(media.c.time_ms),
+            )
+            .where(media.c.run_id == run_id, media.c.kind != model.FILE)
+            .group_by(media.c.key)
+            .order_by(func.min(media.c.id))
+        )
+        with self._database.read() as connection:
+            return [MediaKey(*row) for row in connection.execute(statement)]
+
+    def page(
+        self, run_id: int, key: str, first: float | None, last: float | None, skip: int, limit: int
+    ) -> tuple[list[LoggedMedia], int]:
+        """Records of a key by step, and how many there are between two steps, both included."""
+        conditions = _of_key(run_id, key, first, last)
+        statement = (
+            select(media, writer.c.rank, writer.c.host)
+            .join(writer, writer.c.id == media.c.writer_id)
+            .where(*conditions)
+            .order_by(media.c.step.nulls_first(), media.c.time_ms, media.c.id)
+            .offset(skip)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(media).where(*conditions))
+            return [_logged(row) for row in connection.execute(statement)], int(total.scalar_one())
+
+    def steps(self, run_id: int, key: str) -> list[float]:
+        """The steps at which something was logged under a name, ascending."""
+        statement = (
+            select(media.c.step)
+            .where(*_of_key(run_id, key, None, None), media.c.step.is_not(None))
+            .distinct()
+            .order_by(media.c.step)
+            .limit(_MOST_STEPS)
+        )
+        with self._database.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def files(self, run_id: int) -> list[SavedFile]:
+        """The saved files, by name, each as it was last saved."""
+        newest = (
+            select(media.c.key, func.max(media.c.time_ms).label("time_ms"))
+            .where(media.c.run_id == run_id, media.c.kind == model.FILE)
+            .group_by(media.c.key)
+            .subquery()
+        )
+        statement = (
+            select(media)
+            .join(newest, (media.c.key == newest.c.key) & (media.c.time_ms == newest.c.time_ms))
+            .where(media.c.run_id == run_id, media.c.kind == model.FILE)
+            .order_by(media.c.key, media.c.id)
+            .limit(_MOST_FILES)
+        )
+        with self._database.read() as connection:
+            rows = {row.key: row for row in connection.execute(statement)}
+        found = []
+        for key, row in rows.items():
+            item = next(iter(model.files_of(loads(row.body))), None)
+            if item is not None:
+                found.append(SavedFile(key, item["bytes"], item["type"], item["sha256"], row.time_ms))
+        return found
+
+
+def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> list[ColumnElement[bool]]:
+    conditions = [media.c.run_id == run_id, media.c.key == plain_text(key)]
+    if first is not None:
+        conditions.append(media.c.step >= first)
+    if last is not None:
+        conditions.append(media.c.step <= last)
+    return conditions
+
+
+def _logged(row: Row[Any]) -> LoggedMedia:
+    return LoggedMedia(row.key, row.kind, row.step, row.time_ms, row.rank, row.host, loads(row.body))
+
+
+def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:
+    lock_known_runs(connection, runs)
+    add_rows(connection, media, rows)
+
+
+def _row(stored: StoredMedia) -> dict[str, Any]:
+    check_integers(f"media {stored.key!r}", time_ms=stored.time_ms, seq=stored.seq)
+    try:
+        items = dumps(stored.items)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"media {stored.key!r} are not valid JSON: {error}") from None
+    return {
+        "run_id": stored.run_id,
+        "writer_id": stored.writer_id,
+        "seq": stored.seq,
+        "time_ms": stored.time_ms,
+        "step": stored.step,
+        "key": plain_text(stored.key),
+        "kind": plain_text(stored.kind),
+        "body": items.decode("ascii"),
+    }

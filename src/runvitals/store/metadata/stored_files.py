@@ -1,0 +1,132 @@
+"""Which files are stored, and which runs have sent them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, delete, func, select
+
+from runvitals.store.metadata.database import Database, add_rows, among, ensure_ids
+from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.tables import run, run_file, stored_file
+
+_DIGESTS_PER_QUERY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A file that a run has sent. `media_type`: from its content."""
+
+    sha256: str
+    bytes: int
+    media_type: str
+
+
+class StoredFileTable:
+    """The tables of stored files and of the runs that have them.
+
+    Example:
+        >>> metadata_store.stored_files.add(run_id, StoredFile(sha256, 190, "image/png"), now_ms)
+        >>> metadata_store.stored_files.of_run(run_id, sha256).bytes
+        190
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, run_id: int, file: StoredFile, now_ms: int) -> None:
+        """Note that a run has sent a file, whose content is in the file store. Durable.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, [run_id])
+            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
+            (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
+            add_rows(connection, run_file, [{"run_id": run_id, "file_id": number}])
+
+        self._database.write(work)
+
+    def share(self, run_id: int, digests: Collection[str]) -> set[str]:
+        """Those of some files that the run has, or gets because another run of its project has sent them.
+
+        Nobody gets a file of another project by knowing its SHA-256. Durable.
+        """
+
+        def work(connection: Connection) -> set[str]:
+            project = select(run.c.project_id).where(run.c.id == run_id).scalar_subquery()
+            found: dict[str, int] = {}
+            wanted = sorted(digests)
+            for first in range(0, len(wanted), _DIGESTS_PER_QUERY):
+                statement = (
+                    select(stored_file.c.sha256, stored_file.c.id)
+                    .join(run_file, run_file.c.file_id == stored_file.c.id)
+                    .join(run, run.c.id == run_file.c.run_id)
+                    .where(
+                        run.c.project_id == project,
+                        stored_file.c.sha256.in_(wanted[first : first + _DIGESTS_PER_QUERY]),
+                    )
+                    .distinct()
+                )
+                found.update(map(tuple, connection.execute(statement)))
+            add_rows(
+                connection, run_file, [{"run_id": run_id, "file_id": number} for number in found.values()]
+            )
+            return set(found)
+
+        return self._database.write(work) if digests else set()
+
+    def of_run(self, run_id: int, sha256: str) -> StoredFile | None:
+        """A file that a run has sent; None if it has not."""
+        statement = (
+            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            .join(run_file, run_file.c.file_id == stored_file.c.id)
+            .where(run_file.c.run_id == run_id, stored_file.c.sha256 == sha256)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else StoredFile(*row)
+
+    def run_bytes(self, run_id: int) -> int:
+        """The size of all files that a run has sent."""
+        statement = (
+            select(func.coalesce(func.sum(stored_file.c.bytes), 0))
+            .join(run_file, run_file.c.file_id == stored_file.c.id)
+            .where(run_file.c.run_id == run_id)
+        )
+        with self._database.read() as connection:
+            return int(connection.execute(statement).scalar_one())
+
+    def total_bytes(self) -> int:
+        """The size of all stored files."""
+        with self._database.read() as connection:
+            statement = select(func.coalesce(func.sum(stored_file.c.bytes), 0))
+            return int(connection.execute(statement).scalar_one())
+
+    def known(self, digests: Iterable[str]) -> set[str]:
+        """Those of some files that are stored for any run."""
+        found: set[str] = set()
+        wanted = sorted(digests)
+        with self._database.read() as connection:
+            for first in range(0, len(wanted), _DIGESTS_PER_QUERY):
+                part = wanted[first : first + _DIGESTS_PER_QUERY]
+                statement = select(stored_file.c.sha256).where(stored_file.c.sha256.in_(part))
+                found.update(connection.execute(statement).scalars())
+        return found
+
+    def forget_unused(self, most: int) -> list[str]:
+        """Forget files that no run has any more, at most so many; returns their SHA-256. Remove the contents
+        after it: if that does not happen, they are found as `known` by nobody.
+        """
+
+        def work(connection: Connection) -> list[str]:
+            used = select(run_file.c.file_id).where(run_file.c.file_id == stored_file.c.id).exists()
+            statement = select(stored_file.c.id, stored_file.c.sha256).where(~used).limit(most)
+            unused = dict(map(tuple, connection.execute(statement)))
+            connection.execute(delete(stored_file).where(among(connection, stored_file.c.id, unused)))
+            return list(unused.values())
+
+        return self._database.write(work)

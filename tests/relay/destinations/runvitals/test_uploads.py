@@ -1,0 +1,288 @@
+"""Files of media records: they arrive before the records, once, in pieces, whatever is interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.journal import frames, paths
+from runvitals.journal.writer import JournalWriter
+from runvitals.model.limits import PIECE_BYTES
+from runvitals.relay.destination import Unfinished
+from runvitals.relay.destinations.runvitals import uploads
+from runvitals.sdk.media.run_files import RunFiles
+from runvitals.server.received_files import FileLimits, ReceivedFiles
+from runvitals.store.metadata import open_metadata_store
+from tests.relay.journals import HOST, RUN, Journal, Sender
+from tests.relay.receiver import now_ms
+from tests.server.serving import Served, serving
+
+WRITER = f"media.{HOST}.7.1"
+
+
+class MediaJournal:
+    """The media of a run: its files, and the records that name them."""
+
+    def __init__(self, journal: Journal) -> None:
+        self.folder = journal.folder
+        self.files = RunFiles(journal.folder)
+        self.journal = JournalWriter(
+            journal.folder,
+            WRITER,
+            {"run": RUN, "project": "digits", "host": HOST, "role": "media", "pid": 7},
+        )
+
+    def log(self, key: str, content: bytes, step: int = 0, kind: str = "image") -> str:
+        item = self.files.add(content)
+        self.record(key, [{"kind": kind, **item}], step, kind)
+        return str(item["sha256"])
+
+    def record(self, key: str, items: list[dict[str, Any]], step: int = 0, kind: str = "image") -> None:
+        value = {"t": now_ms() - 1000, "step": step, "key": key, "kind": kind, "items": items}
+        assert self.journal.json(frames.MEDIA, value)
+
+
+@pytest.fixture
+def media(journal: Journal) -> Iterator[MediaJournal]:
+    made = MediaJournal(journal)
+    yield made
+    made.journal.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Served]:
+    with serving(tmp_path / "server") as running:
+        yield running
+
+
+def run_number(served: Served) -> int:
+    (place,) = served.metadata_store.runs.places(RUN)
+    return place.run_id
+
+
+def received(served: Served, sha256: str) -> bytes | None:
+    content = files_of(served).open(run_number(served), sha256)
+    if content is None:
+        return None
+    with content.file as file:
+        return file.read()
+
+
+def files_of(served: Served) -> ReceivedFiles:
+    found: ReceivedFiles = served.app.api.state.uploads.files
+    return found
+
+
+def keys(served: Served) -> list[str]:
+    return [key.key for key in served.metadata_store.media.keys(run_number(served))]
+
+
+def noise(size: int, seed: int = 1) -> bytes:
+    return random.Random(seed).randbytes(size)
+
+
+def deliver(media: MediaJournal, served: Served) -> Sender:
+    sender = Sender(media.folder, served.url)
+    sender.send()
+    sender.kill()
+    return sender
+
+
+def test_files_and_records_arrive(media: MediaJournal, served: Served) -> None:
+    contents = [b"", b"<svg></svg>", noise(PIECE_BYTES), noise(2 * PIECE_BYTES + 1)]
+    digests = [media.log(f"file {i}", content, step=i) for i, content in enumerate(contents)]
+    deliver(media, served)
+    assert [received(served, sha256) for sha256 in digests] == contents
+    assert keys(served) == ["file 0", "file 1", "file 2", "file 3"]
+    stored = [served.metadata_store.stored_files.of_run(run_number(served), sha256) for sha256 in digests]
+    assert [file.media_type for file in stored if file] == [
+        "text/plain", "image/svg+xml", "application/octet-stream", "application/octet-stream",
+    ]  # fmt: skip
+
+
+def test_a_file_is_sent_once(media: MediaJournal, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = noise(3 * PIECE_BYTES)
+    pieces: list[int] = []
+    append = ReceivedFiles.append
+
+    def counted(self: ReceivedFiles, *what: Any) -> Any:
+        pieces.append(len(what[-1]))
+        return append(self, *what)
+
+    monkeypatch.setattr(ReceivedFiles, "append", counted)
+    media.log("a", content)
+    media.log("b", content)
+    deliver(media, served)
+    media.log("c", content)
+    deliver(media, served)
+    assert pieces == [PIECE_BYTES] * 3
+    assert keys(served) == ["a", "b", "c"]
+
+
+def test_an_upload_goes_on_after_the_relay_was_killed(
+    media: MediaJournal, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = noise(5 * PIECE_BYTES)
+    sha256 = media.log("checkpoint", content)
+    monkeypatch.setattr(uploads, "TURN_S", 0.0)  # one piece a turn
+    sender = Sender(media.folder, served.url)
+    for _ in range(3):
+        assert sender.delivery.step(0.0, flush=True)
+    sender.kill()
+    arrived = files_of(served).states(run_number(served), [sha256])[0]
+    assert 0 < arrived.offset < len(content)
+    assert keys(served) == []  # the record waits for its file
+    deliver(media, served)
+    assert received(served, sha256) == content
+    assert keys(served) == ["checkpoint"]
+
+
+def test_rows_do_not_wait_for_files(
+    journal: Journal, media: MediaJournal, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    media.log("checkpoint", noise(4 * PIECE_BYTES))
+    journal.log(1, 7, loss=0.5)
+    monkeypatch.setattr(uploads, "TURN_S", 0.0)
+    sender = Sender(media.folder, served.url)
+    assert sender.delivery.step(0.0, flush=True)
+    assert keys(served) == []
+    assert served.metadata_store.metrics.find({"loss"})
+    sender.send()
+    sender.kill()
+    assert keys(served) == ["checkpoint"]
+
+
+def test_a_damaged_upload_starts_again(media: MediaJournal, served: Served, tmp_path: Path) -> None:
+    content = noise(2 * PIECE_BYTES + 9)
+    sha256 = media.log("a", content)
+    sender = Sender(media.folder, served.url)
+    media.record("registers the run", [])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(uploads, "TURN_S", 0.0)
+        sender.delivery.step(0.0, flush=True)
+    sender.kill()
+    (part,) = (tmp_path / "server" / "files" / "uploads").iterdir()
+    part.write_bytes(bytes(part.stat().st_size))  # as after a power failure
+    deliver(media, served)
+    assert received(served, sha256) == content
+
+
+def test_a_file_that_is_gone_does_not_hold_up_the_rest(media: MediaJournal, served: Served) -> None:
+    gone, kept = media.log("gone", b"gone"), media.log("kept", b"kept")
+    os.unlink(paths.content_path(media.folder, gone))
+    changed = media.log("changed", b"changed")
+    Path(paths.content_path(media.folder, changed)).write_bytes(b"x")
+    sender = deliver(media, served)
+    assert keys(served) == ["gone", "kept", "changed"]
+    assert [received(served, sha256) for sha256 in (gone, kept, changed)] == [None, b"kept", None]
+    assert "cannot be read: No such file" in sender.cursor.rejection
+    assert "has 1 bytes instead of 7" in sender.cursor.rejection
+
+
+@pytest.mark.parametrize(
+    ("limits", "reason"),
+    [
+        (FileLimits(file_bytes=100), "this server accepts at most 100"),
+        (FileLimits(run_bytes=100), "files of the run would exceed"),
+        (FileLimits(total_bytes=100), "files of this server would exceed"),
+        (FileLimits(free_bytes=1 << 60), "has no space"),
+    ],
+    ids=["file", "run", "total", "disk"],
+)
+def test_limits_of_the_server_hold_up_nothing_else(
+    journal: Journal, media: MediaJournal, tmp_path: Path, limits: FileLimits, reason: str
+) -> None:
+    folder = tmp_path / "limited"
+    folder.mkdir()
+    with serving(folder) as served:
+        files_of(served).limits = limits
+        sha256 = media.log("large", noise(1000))
+        journal.log(1, 1, loss=0.25)
+        sender = deliver(media, served)
+        assert reason in sender.cursor.rejection
+        assert keys(served) == ["large"]
+        assert received(served, sha256) is None
+        assert served.metadata_store.metrics.find({"loss"})
+
+
+def test_a_server_of_an_earlier_version_gets_the_records_later(
+    journal: Journal, media: MediaJournal, tmp_path: Path
+) -> None:
+    media.log("image", b"<svg></svg>")
+    journal.log(1, 1, loss=0.25)
+    with serving(tmp_path / "old", files=None) as served:
+        sender = deliver(media, served)
+        assert "needs a later version" in sender.cursor.held_why
+        assert keys(served) == []
+        assert served.metadata_store.metrics.find({"loss"})
+    with serving(tmp_path / "old") as served:
+        sender = Sender(media.folder, served.url)
+        sender.delivery.step(0.0)
+        sender.kill()
+        assert keys(served) == ["image"]
+
+
+def test_a_turn_ends_in_time(tmp_path: Path) -> None:
+    """Uploads give way to other writers, and go on where they stopped."""
+    files = RunFiles(str(tmp_path))
+    item = files.add(noise(3 * PIECE_BYTES))
+    now = [0.0]
+    sent: list[int] = []
+
+    class Answer:
+        status = 200
+        retry_after_s = None
+
+        def __init__(self, body: bytes) -> None:
+            self.body = body
+
+    def request(method: str, path: str, body: bytes, headers: Any) -> Any:
+        now[0] += 1.5
+        arrived = sum(sent)
+        if method == "POST":
+            return Answer(b'{"files": [{"sha256": "x", "offset": %d, "complete": false}]}' % arrived)
+        sent.append(len(body))
+        arrived = sum(sent)
+        complete = b"true" if arrived == item["bytes"] else b"false"
+        return Answer(b'{"offset": %d, "complete": %b}' % (arrived, complete))
+
+    note = type("N", (), {"seq": 3, "value": {"items": [item]}})()
+    made = uploads.FileUploads(str(tmp_path), RUN, request, lambda: now[0])
+    for _ in range(2):
+        with pytest.raises(Unfinished):
+            made.upload([note], None)
+    assert made.upload([note], None) == {}
+    assert sent == [PIECE_BYTES] * 3
+
+
+def test_nobody_gets_a_file_by_its_digest(served: Served, media: MediaJournal, tmp_path: Path) -> None:
+    """A run of another project that names the file does not get it."""
+    sha256 = media.log("secret", b"secret")
+    deliver(media, served)
+    other = paths.run_dir("other", str(tmp_path / "elsewhere"))
+    writer = JournalWriter(
+        other, WRITER, {"run": "other", "project": "theirs", "host": HOST, "role": "media", "pid": 7}
+    )
+    item = {"kind": "text", "sha256": sha256, "bytes": 6, "type": "text/plain"}
+    value = {"t": now_ms(), "step": 0, "key": "stolen", "kind": "text", "items": [item]}
+    writer.json(frames.MEDIA, value)
+    writer.close()
+    sender = Sender(other, served.url)
+    sender.send()
+    sender.kill()
+    (place,) = served.metadata_store.runs.places("other")
+    assert [key.key for key in served.metadata_store.media.keys(place.run_id)] == ["stolen"]
+    assert files_of(served).open(place.run_id, sha256) is None
+
+
+def test_the_digest_is_checked(tmp_path: Path) -> None:
+    metadata_store = open_metadata_store(str(tmp_path / "catalogue.db"))
+    files = ReceivedFiles(str(tmp_path / "files"), metadata_store, now_ms)
+    with metadata_store, pytest.raises(Exception, match="does not have the SHA-256"):
+        files.append(1, hashlib.sha256(b"other").hexdigest(), 7, 0, b"content")
