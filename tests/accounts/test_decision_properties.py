@@ -140,6 +140,26 @@ def test_taking_a_right_from_a_user_adds_none(
     assert rights(less, resource, policy) <= rights(user, resource, policy)
 
 
+@settings(max_examples=300)
+@given(
+    user=users,
+    team=st.sampled_from(TEAMS),
+    action=st.sampled_from(sorted(CUSTOM_ACTIONS)),
+    resource=resources,
+    policy=policies,
+)
+def test_an_action_of_a_custom_role_takes_none_and_adds_no_other(
+    user: User, team: int, action: Action, resource: Resource, policy: OrganisationPolicies
+) -> None:
+    membership = user.teams.get(team)
+    if membership is None:
+        return
+    more = Membership(membership.role, membership.added | {action})
+    before = rights(user, resource, policy)
+    after = rights(replace(user, teams={**user.teams, team: more}), resource, policy)
+    assert before <= after <= before | {action}
+
+
 @settings(max_examples=200)
 @given(account=services, resource=resources, policy=policies)
 def test_taking_a_right_from_a_service_account_adds_none(

@@ -82,8 +82,8 @@ class ServedOrganisation:
         own = [f"{level}-{name}" for level in VISIBILITIES for name in ("bob", "carol")]
         for uid in (*own, "deleted-bob", "team-ci"):
             project = "team" if uid in ("deleted-bob", "team-ci") else uid.partition("-")[0]
-            self._run(uid, project, TEAM, uid.partition("-")[2], service_account_id)
-        self._run("voice-otto", "voice", OTHER_TEAM, "otto", service_account_id)
+            self.add_run(uid, project, TEAM, uid.partition("-")[2], service_account_id)
+        self.add_run("voice-otto", "voice", OTHER_TEAM, "otto", service_account_id)
         for level in VISIBILITIES:
             project_id = self.metadata_store.projects.id(level)
             self.accounts.owned_projects.update(project_id, CLI, NOW, owner_id=self.users["bob"])
@@ -92,7 +92,10 @@ class ServedOrganisation:
         assert found is not None
         self.metadata_store.runs.delete([found.id], NOW)
 
-    def _run(self, uid: str, project: str, team: str, author: str, service_account_id: int) -> None:
+    def add_run(
+        self, uid: str, project: str, team: str, author: str, service_account_id: int | None = None
+    ) -> None:
+        """Store a run of a user, or of the service account for the author `ci`."""
         team_id = self.accounts.teams.by_name(team).id
         by_ci = author == "ci"
         sender = Sender(team_id, None if by_ci else self.users[author], service_account_id if by_ci else None)

@@ -76,7 +76,7 @@ class Walk:
 
     def __init__(self, served: ServedOrganisation, client: httpx.Client) -> None:
         self.served = served
-        self._client = client
+        self.client = client
         self.sessions = {name: served.sign_in(name) for name in served.users}
         self.routes = [
             route
@@ -95,7 +95,7 @@ class Walk:
             how = {"json": {"name": path.rpartition("/")[2]}}
         if route.method != "GET":
             headers["content-type"] = "application/json"
-        with self._client.stream(route.method, path, headers=headers, **how) as answer:
+        with self.client.stream(route.method, path, headers=headers, **how) as answer:
             if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                 answer.read()
         if route.method == "DELETE" and answer.status_code < 300:

@@ -160,3 +160,35 @@ def test_the_last_request_of_the_provider_is_shown(provider: Provider) -> None:
     server.ask("olga", "DELETE", "organisation/scim-secret", 204)
     ended = server.ask("olga", "GET", "organisation/scim-secret")
     assert (ended["enabled"], ended["created_ms"]) == (False, None)
+
+
+LONG = 200_000
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'userName eq "' + "a" * 600 + '"',
+        "(" * 450,
+        'userName eq "a" or ' * 20,
+        'userName eq "a\\"',
+        'not (userName eq "ada")',
+        'userName eq "' + '\\"' * 200,
+    ],
+)
+def test_filters_that_are_long_or_nested_are_rejected(provider: Provider, text: str) -> None:
+    assert provider.ask("GET", "Users", 400, filter=text)["scimType"] in ("invalidFilter", "invalidSyntax")
+    assert provider.ask("GET", "Groups", 400, filter=text)["scimType"] in ("invalidFilter", "invalidSyntax")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["emails[" * LONG, 'emails[type eq "' + '"' * LONG, "a" * LONG, "." * LONG, 'm[value eq "' + "\\" * LONG],
+)
+def test_long_paths_of_changes_are_rejected(provider: Provider, path: str) -> None:
+    user = provider.create_user("ada")
+    for kind, number in (("Users", user["id"]), ("Groups", "1")):
+        operations = [{"op": "replace", "path": path, "value": "x"}]
+        answer = provider.client.patch(f"{kind}/{number}", json={"Operations": operations})
+        assert answer.status_code in (200, 204, 400, 404, 413), answer.text[:200]
+    assert provider.ask("GET", f"Users/{user['id']}")["userName"] == user["userName"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ipaddress
 import time
 from collections.abc import Callable, Iterable
-from functools import partial
+from functools import lru_cache, partial
 from typing import Final, NoReturn, TypeVar
 
 import anyio
@@ -126,9 +126,18 @@ class Authenticator:
 
 
 def client_of(scope: Scope) -> str:
-    """The client's address; behind a trusted proxy, of the client of the proxy."""
+    """The client's address; behind a trusted proxy, of the client of the proxy. Empty if that is no address:
+    the header of a proxy may hold anything that its client sent."""
     client = scope.get("client")
-    return str(client[0]) if client else ""
+    return _address(str(client[0])) if client else ""
+
+
+@lru_cache(maxsize=1024)
+def _address(text: str) -> str:
+    try:
+        return "" if "%" in text else str(ipaddress.ip_address(text))
+    except ValueError:
+        return ""
 
 
 def is_loopback_client(scope: Scope) -> bool:

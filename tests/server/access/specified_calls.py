@@ -1,0 +1,185 @@
+"""The request that stands for each permission of permissions.csv, and how to undo what it does."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import httpx
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.access.organisation import NOW, ServedOrganisation
+
+Undo = Callable[[ServedOrganisation], None]
+_numbers = itertools.count()
+
+
+def _nothing(served: ServedOrganisation) -> None:
+    """There is nothing to undo."""
+
+
+def _succeeded(answer: httpx.Response) -> bool:
+    return answer.status_code < 300
+
+
+@dataclass(frozen=True)
+class Call:
+    """A request, with `{run}`, `{project}`, `{entity}`, `{team}` and `{member}` filled in from its target.
+
+    Attributes:
+        body: the JSON; its texts are filled in too, and `{number}` by a new number.
+        undo: restores what was there before.
+        allowed: whether an answer is that of one who may.
+    """
+
+    method: str
+    path: str
+    body: dict[str, Any] | None = None
+    undo: Undo = _nothing
+    allowed: Callable[[httpx.Response], bool] = field(default=_succeeded)
+
+
+def filled(value: Any, target: dict[str, str]) -> Any:
+    """A path or body with the names of the target in it."""
+    if isinstance(value, dict):
+        return {name: filled(part, target) for name, part in value.items()}
+    if isinstance(value, list):
+        return [filled(part, target) for part in value]
+    return value.format(number=next(_numbers), **target) if isinstance(value, str) else value
+
+
+def logged_run(project: str, entity: str) -> dict[str, Any]:
+    """An envelope of a new run."""
+    run = f"cell-{next(_numbers)}"
+    return {
+        "run": run,
+        "writer": f"monitor.{run}",
+        "seq": 1,
+        "project": project,
+        "entity": entity,
+        "about": {"interval_s": 3600},
+        "keys": ["cpu"],
+        "t": [NOW],
+        "v": [[1.0]],
+    }
+
+
+def _member_restored(served: ServedOrganisation) -> None:
+    members = served.accounts.members
+    if "dan" in {member.name for member in members.of_team("vision")}:
+        members.set_role("vision", "dan", "member", CLI, NOW)
+    else:
+        members.add("vision", "dan", "member", CLI, NOW)
+    if "dora" not in {member.name for member in members.of_team("vision")}:
+        members.add("vision", "dora", "admin", CLI, NOW)
+
+
+def _runs_restored(served: ServedOrganisation) -> None:
+    runs = served.metadata_store.runs
+    trashed = runs.trashed_before(NOW * 2)
+    runs.restore([number for number in trashed if runs.get([number], NOW)[number].uid != "deleted-bob"])
+
+
+def _projects_restored(served: ServedOrganisation) -> None:
+    projects = served.accounts.owned_projects
+    for name in ("team", "carols"):
+        number = served.metadata_store.projects.id(name)
+        projects.restore(number, CLI, NOW)
+
+
+def _runs_moved_back(served: ServedOrganisation) -> None:
+    home = served.metadata_store.projects.id("team")
+    for author in ("bob", "carol"):
+        found = served.metadata_store.runs.find(f"team-{author}", NOW)
+        assert found is not None
+        served.accounts.owned_projects.move_run(found.id, home, CLI, NOW)
+
+
+def _team_restored(served: ServedOrganisation) -> None:
+    served.accounts.teams.restore("vision", CLI, NOW)
+
+
+def _settings_reset(served: ServedOrganisation) -> None:
+    served.accounts.settings.put({"support_contact": None}, CLI, NOW)
+
+
+def _deletion_called_off(served: ServedOrganisation) -> None:
+    served.accounts.users.cancel_deletion(served.users["selma"], CLI, NOW)
+
+
+def _shows_address(answer: httpx.Response) -> bool:
+    return answer.status_code == 200 and "dan@lab.example" in answer.text
+
+
+_PROJECT = "/entities/{entity}/projects/{project}"
+_MEMBER = "/teams/{team}/members/{member}"
+_LABELS = {"name": "Labeller {number}", "base": "viewer", "permissions": ["run:update"], "description": ""}
+
+CALLS: Final[dict[str, Call]] = {
+    "account:read": Call("GET", "/account/emails"),
+    "account:update": Call("PATCH", "/account/profile", {"bio": "runs"}),
+    "account:emails": Call("POST", "/account/emails", {"address": "selma{number}@lab.example"}),
+    "account:security": Call("POST", "/account/second-factor", {}),
+    "account:delete": Call("DELETE", "/account", {"confirm": "selma", "wait_days": 7}, _deletion_called_off),
+    "team:profile": Call("GET", "/teams/{team}/profile"),
+    "team:read_settings": Call("GET", "/teams/{team}/settings"),
+    "team:update": Call("PATCH", "/teams/{team}", {"company": "Lab"}),
+    "team:update_privacy": Call("PATCH", "/teams/{team}/privacy", {"hidden": False}),
+    "team:create": Call("POST", "/teams", {"name": "fresh-{number}"}),
+    "team:delete": Call("DELETE", "/teams/{team}", {"confirm": "{team}"}, _team_restored),
+    "member:read_email": Call("GET", "/teams/{team}/members", allowed=_shows_address),
+    "member:invite": Call(
+        "POST",
+        "/teams/{team}/invitations",
+        {"people": ["new{number}@lab.example"], "role": "{role}"},
+        allowed=lambda answer: answer.status_code == 200 and '"state":"invited"' in answer.text,
+    ),
+    "member:remove": Call("DELETE", _MEMBER, {}, _member_restored),
+    "member:update_role": Call("PATCH", _MEMBER, {"role": "viewer"}, _member_restored),
+    "project:read": Call("GET", _PROJECT),
+    "project:read_visibility": Call("GET", "/teams/{team}/projects?fields=visibility"),
+    "project:update": Call("PATCH", _PROJECT, {"description": "All digits"}),
+    "project:update_overview": Call("PATCH", _PROJECT, {"overview": "# Digits"}),
+    "project:delete": Call("DELETE", _PROJECT, {}, _projects_restored),
+    "run:read": Call("GET", "/runs/{run}"),
+    "run:create": Call("POST", "/ingest"),
+    "run:update": Call("PATCH", "/runs/{run}", {"notes": "x"}),
+    "run:stop": Call("POST", "/runs/{run}/stop", {}),
+    "run:delete": Call("DELETE", "/runs/{run}", {}, _runs_restored),
+    "run:move": Call(
+        "POST", "/runs/{run}/move", {"entity": "{entity}", "project": "organisation"}, _runs_moved_back
+    ),
+    "org:settings": Call(
+        "PUT", "/organisation/settings", {"support_contact": "help@lab.example"}, _settings_reset
+    ),
+    "org:member_read": Call("GET", "/organisation/members"),
+    "org:member_update": Call("PATCH", "/organisation/members/dan", {"access": "full"}),
+    "org:role_manage": Call("POST", "/organisation/roles", _LABELS),
+}
+"""Permissions of the rows that have a route."""
+
+CUSTOM_ROLE: Final = Call("PATCH", _MEMBER, {"custom_role": "Tagger"}, _member_restored)
+ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
+"""`member:update_role` on a custom member, and on an admin member."""
+
+LATER: Final = {
+    "registry": "the registry of models",
+    "report": "reports",
+    "workspace": "saved workspaces",
+    "artifact": "artifacts",
+    "sweep": "sweeps",
+    "billing": "usage and cost",
+    "usage": "usage and cost",
+    "storage": "usage and cost",
+    "slack": "alerts",
+    "webhook": "alerts",
+    "org:bucket_manage": "a bucket of one's own",
+}
+"""Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""
+
+
+def later(permission: str) -> str | None:
+    """What will bring a route for a permission; None if there should be one."""
+    return LATER.get(permission) or LATER.get(permission.partition(":")[0])
