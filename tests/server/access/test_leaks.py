@@ -16,7 +16,8 @@ from sqlalchemy import Engine, event
 
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.access.declared_routes import declared_routes
-from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
+from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation
+from tests.server.serving import serving
 
 HIDDEN, MISSING = "voice-otto", "voice-nina"
 """A run of the other team, and an id of the same length that no run has."""
@@ -24,8 +25,12 @@ HIDDEN, MISSING = "voice-otto", "voice-nina"
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisation]:
-    """An organisation of whose teams carol knows one: the other is hidden."""
-    with served_organisation(tmp_path_factory.mktemp("leaks")) as served:
+    """An organisation of whose teams carol knows one: the other is hidden.
+
+    Its clocks stand still, so that nothing in its caches gets old.
+    """
+    with serving(tmp_path_factory.mktemp("leaks"), clock=lambda: NOW, monotonic=lambda: 0.0) as server:
+        served = ServedOrganisation(server)
         served.accounts.teams.update(OTHER_TEAM, CLI, NOW, hidden=True)
         served.rights_changed()
         yield served
@@ -188,6 +193,22 @@ def test_completions_of_users_show_names_and_nothing_else(served: ServedOrganisa
         assert served.ask("carol", "GET", "/api/v1/users", params={"query": text}).json()["users"] == []
 
 
+def test_a_new_project_at_the_old_name_of_another(served: ServedOrganisation) -> None:
+    """Who may read the renamed project is led there, whether or not there is a new one that is hidden."""
+    projects, store = served.accounts.owned_projects, served.metadata_store
+    paths = []
+    for old, new in (("first", "first-renamed"), ("second", "second-renamed")):
+        served.add_run(f"run-{old}", old, TEAM, "bob")
+        projects.update(store.projects.id(old), CLI, NOW, name=new)
+        paths.append(f"/api/v1/entities/{TEAM}/projects/{old}")
+    served.add_run("run-new", "second", TEAM, "bob")
+    projects.update(store.projects.id("second"), CLI, NOW, owner_id=served.users["bob"], visibility="private")
+    served.rights_changed()
+    answers = [served.ask("carol", "GET", path) for path in paths]
+    assert [answer.status_code for answer in answers] == [307, 307]
+    assert answers[0].text.replace("first", "NAME") == answers[1].text.replace("second", "NAME")
+
+
 @contextmanager
 def counted() -> Iterator[list[str]]:
     """The statements that are sent to databases."""
@@ -219,7 +240,7 @@ def test_what_may_not_be_known_takes_the_work_of_what_does_not_exist(
 ) -> None:
     """Times cannot be compared in a test; the number of statements, which makes the difference, can.
 
-    Rights that do not change are cached, so the second request counts.
+    Rights are cached, so the second request counts.
     """
     counts = []
     with httpx.Client(base_url=served.url, headers=served.headers("carol"), timeout=60) as client:

@@ -60,9 +60,9 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
     accounts.members.remove(TEAM, "frank", CLI, NOW)
     for level in ("open", "public"):
         served.add_run(f"voice-{level}-otto", f"voice-{level}", OTHER_TEAM, "otto")
-        accounts.project_members.set_visibility(store.projects.id(f"voice-{level}"), level, CLI, NOW)
+        accounts.owned_projects.update(store.projects.id(f"voice-{level}"), CLI, NOW, visibility=level)
     served.add_run("moved-bob", "carols", TEAM, "bob")
-    accounts.project_members.set_owner(store.projects.id("carols"), served.users["carol"], CLI, NOW)
+    accounts.owned_projects.update(store.projects.id("carols"), CLI, NOW, owner_id=served.users["carol"])
     served.rights_changed()
     with httpx.Client(base_url=f"{served.url}/api/v1", timeout=60) as client:
         yield Walk(served, client)

@@ -247,8 +247,10 @@ class AccessControl:
         resource, what, run_id = self._resources.find(
             principal, action, request.path_params, request.query_params
         )
-        if resource is None:
+        if resource is None or not self._may_know(requester, action, or_else, resource):
+            # Of what is hidden too: otherwise it would show that something new is at the old address.
             check_moved(request, self._resources, principal, self.clock())
+        if resource is None:
             self.hide(requester, what)
         if or_else is None or not self.may(requester, Action(or_else), resource):
             self.require(requester, action, resource, what, changes=request.method != "GET")
@@ -259,6 +261,14 @@ class AccessControl:
             request.state.run_number = resource.id
         elif isinstance(resource, Project):
             request.state.project_number = resource.id
+
+    def _may_know(
+        self, requester: Requester, action: Action, or_else: str | None, resource: Resource
+    ) -> bool:
+        """Whether the requester may know that the resource exists."""
+        if self.directory.decide(requester.principal, action, resource) is not Decision.HIDDEN:
+            return True
+        return or_else is not None and self.may(requester, Action(or_else), resource)
 
     def _check_list(self, requester: Requester) -> None:
         if isinstance(requester.principal, Anonymous) and not self.directory.policies().anonymous_read:
