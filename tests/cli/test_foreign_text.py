@@ -38,7 +38,7 @@ BELOW = f"{EVIL}\nrunvitals: all is well"
 TRIED = {
     "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
-    "user", "team", "key", "invite", "role", "organisation", "whoami",
+    "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -165,6 +165,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["store", "stats", "--store", EVIL], ["store", "backup", EVIL], ["token", "create", EVIL],
         ["token", "list"], ["user", "create", EVIL], ["user", "list"], ["team", "create", EVIL],
         ["team", "members", EVIL], ["key", "create", EVIL, "--user", EVIL], ["key", "revoke", EVIL],
+        ["service-account", "create", EVIL], ["service-account", "list"],
         ["role", "create", EVIL, "--base", "member", "--add", EVIL], ["role", "delete", EVIL],
         ["organisation", "set", f"{EVIL}=1"], ["organisation", "release-name", EVIL],
         ["invite", "create", EVIL, EVIL], ["simulate", EVIL], ["import", EVIL], ["metrics", EVIL],

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import pytest
 
 from runvitals.mail import messages
-from runvitals.mail.messages import Link, Message
+from runvitals.mail.message import Link, Message
 
 URL = "https://runs.lab.example"
 HOSTILE = 'x\r\nBcc: eve@example.org <img src="https://evil.example/x.png">\u202e'

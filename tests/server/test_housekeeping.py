@@ -11,6 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from runvitals.accounts.secret_box import SecretBox
+from runvitals.mail.mailer import Mailer
 from runvitals.server import cached_read
 from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.self_metrics import SelfMetrics
@@ -62,7 +64,10 @@ class Forgotten(list[int]):
 
 def housekeeping(server: StoredServer, keeping: RetentionPolicy) -> tuple[Housekeeping, Forgotten]:
     forgotten = Forgotten()
-    found = Housekeeping(server.store, server.metadata_store, keeping, forgotten, lambda: server.now_ms)
+    mailer = Mailer(server.metadata_store, SecretBox({"k": bytes(32)}), lambda: server.now_ms, {})
+    found = Housekeeping(
+        server.store, server.metadata_store, keeping, forgotten, lambda: server.now_ms, mailer
+    )
     return found, forgotten
 
 

@@ -45,6 +45,7 @@ COMMANDS = (
     "team",
     "project",
     "key",
+    "service-account",
     "invite",
     "role",
     "organisation",
@@ -89,4 +90,4 @@ def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
 
 def _module(name: str) -> ModuleType:
-    return importlib.import_module(f"runvitals.cli.{name + '_' if iskeyword(name) else name}")
+    return importlib.import_module(f"runvitals.cli.{name.replace('-', '_') + '_' * iskeyword(name)}")

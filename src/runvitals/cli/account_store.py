@@ -1,4 +1,4 @@
-"""The common part of `user`, `team`, `key` and `invite`: they work on the metadata store of a server.
+"""The common part of the commands about accounts: they work on the metadata store of a server.
 
 A user who can write to that database may do everything, so the commands ask for no sign-in. Every change is
 in the audit log, made by `cli`.
@@ -7,23 +7,24 @@ in the audit log, made by `cli`.
 from __future__ import annotations
 
 import argparse
-import dataclasses
-import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.formatting import inert, moment, table
+from runvitals.cli.account_output import Listing, Outcome, expected, printed
 from runvitals.cli.server import add_store, store_locations
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
     from runvitals.store.metadata.accounts.audit import Actor
+    from runvitals.store.metadata.accounts.service_accounts import ServiceAccountRow
+    from runvitals.store.metadata.accounts.teams import TeamRow
+    from runvitals.store.metadata.accounts.users import UserRow
 
 DESCRIPTION = "Works on the server's metadata store, also while the server is running."
 
-Work = Callable[["AccountStore", argparse.Namespace, "Actor", int], object]
+Work = Callable[["AccountStore", argparse.Namespace, "Actor", int], Listing | Outcome]
 
 
 def add_actions(parser: argparse.ArgumentParser) -> Any:
@@ -34,12 +35,12 @@ def add_actions(parser: argparse.ArgumentParser) -> Any:
 def finish(actions: Any) -> None:
     """Add the options that every subcommand has."""
     for action in actions.choices.values():
-        action.add_argument("--json", action="store_true", help="print JSON")
+        action.add_argument("--json", action="store_true", help="print JSON, for scripts")
         add_store(action)
 
 
 def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
-    """Run `work` on the accounts, and print what it returns: rows, one row, a text, or nothing."""
+    """Run `work` on the accounts, and print its result."""
     try:
         from runvitals.store.errors import MetadataStoreError
         from runvitals.store.metadata import open_metadata_store
@@ -52,11 +53,70 @@ def run_on_accounts(arguments: argparse.Namespace, work: Work) -> int:
             result = work(metadata_store.accounts, arguments, CLI, time.time_ns() // 1_000_000)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
-    if arguments.json:
-        print(json.dumps(_as_json(result), indent=1))
-    elif result is not None:
-        print(_as_text(result))
+    print(printed(result, arguments.json))
     return 0
+
+
+def user_named(accounts: AccountStore, name: str) -> UserRow:
+    """
+    Raises:
+        LookupError: there is no such user; the text names those that there are.
+    """
+    from runvitals.store.errors import UnknownAccount
+
+    try:
+        return accounts.users.by_name(name)
+    except UnknownAccount as error:
+        names = (row.user.name for row in accounts.users.listed())
+        raise LookupError(f"{error}; {expected(names, 'runvitals user list')}") from None
+
+
+def team_named(accounts: AccountStore, name: str, *, in_trash: bool = False) -> TeamRow:
+    """
+    Args:
+        in_trash: whether it has to be in the trash; if not, it must not be.
+
+    Raises:
+        LookupError: there is no such team; the text names those that there are.
+    """
+    teams = {row.name: row for row in accounts.teams.all() if (row.deleted_ms is not None) == in_trash}
+    found = teams.get(name.lower())
+    if found is None:
+        where = " in the trash" if in_trash else ""
+        raise LookupError(f"there is no team {name!r}{where}; {expected(teams, 'runvitals team list')}")
+    return found
+
+
+def service_account_named(accounts: AccountStore, path: str) -> ServiceAccountRow:
+    """The service account TEAM/NAME; NAME alone is one of the organisation.
+
+    Raises:
+        LookupError: there is no such account; the text names those that there are.
+    """
+    known = {service_account_path(row): row for row in accounts.service_accounts.all()}
+    if path not in known:
+        names = expected(known, "runvitals service-account list")
+        raise LookupError(f"there is no service account {path!r}; {names}")
+    return known[path]
+
+
+def service_account_path(row: ServiceAccountRow) -> str:
+    """How a service account is named on the command line."""
+    return row.name if row.team is None else f"{row.team}/{row.name}"
+
+
+def link(accounts: AccountStore, path: str) -> str:
+    """A path of the server as a link, if the server knows its own address."""
+    return str(accounts.settings.all().get("url") or "").rstrip("/") + path
+
+
+def check_confirmation(arguments: argparse.Namespace, name: str) -> None:
+    """
+    Raises:
+        ValueError: `--confirm` is not the name.
+    """
+    if arguments.confirm != name:
+        raise ValueError(f"--confirm {arguments.confirm!r} is not the name {name!r}")
 
 
 def read_password(prompt: str) -> str:
@@ -73,47 +133,3 @@ def read_password(prompt: str) -> str:
     if getpass.getpass("The same again: ") != password:
         raise ValueError("the two passwords differ")
     return password
-
-
-def _as_json(result: object) -> Any:
-    if isinstance(result, (list, tuple)):
-        return [_as_json(row) for row in result]
-    if isinstance(result, (frozenset, set)):
-        return sorted(result)
-    if dataclasses.is_dataclass(result) and not isinstance(result, type):
-        fields = dataclasses.fields(result)
-        return {field.name: _as_json(getattr(result, field.name)) for field in fields}
-    if isinstance(result, dict):
-        return {name: _as_json(value) for name, value in result.items()}
-    return result
-
-
-def _as_text(result: object) -> str:
-    if isinstance(result, list):
-        return _rows(result)
-    if isinstance(result, dict):
-        return "\n".join(f"{name}: {_cell(name, value)}" for name, value in result.items())
-    if dataclasses.is_dataclass(result):
-        return _rows([result])
-    return inert(str(result))
-
-
-def _rows(rows: Sequence[Any]) -> str:
-    if not rows:
-        return "none"
-    names = list(_as_json(rows[0]))
-    header = [name.removesuffix("_ms").replace("_", " ").upper() for name in names]
-    lines: Iterable[list[str]] = ([_cell(name, getattr(row, name)) for name in names] for row in rows)
-    return table([header, *lines])
-
-
-def _cell(name: str, value: object) -> str:
-    if value is None or value in ("", frozenset()):
-        return "-"
-    if name.endswith("_ms") and isinstance(value, int):
-        return moment(value)
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, frozenset):
-        return ", ".join(inert(str(item)) for item in sorted(value))
-    return inert(str(value))

@@ -5,19 +5,29 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome, expected, when
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    finish,
+    link,
+    run_on_accounts,
+    team_named,
+)
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
     from runvitals.store.metadata.accounts.audit import Actor
+    from runvitals.store.metadata.accounts.invitations import InvitationRow
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "invite",
         help="invite users to the teams of a server",
-        description="Prints the path of a link: append it to the server's address and give it to the user. "
-        f"No mail is sent. {DESCRIPTION}",
+        description="Prints a link; give it to the user. No mail is sent. Without the setting `url`, it is "
+        f"the path of the link: put the server's address before it. {DESCRIPTION}",
     )
     actions = add_actions(parser)
     create = actions.add_parser("create", help="print a link to join a team, once")
@@ -42,25 +52,46 @@ def run(arguments: argparse.Namespace) -> int:
     return run_on_accounts(arguments, _ACTIONS[arguments.action])
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team = team_named(accounts, arguments.team)
     secret, invitation = accounts.invitations.create(
-        arguments.team, arguments.address, arguments.role, by, now_ms, days=arguments.days
+        team.name, arguments.address, arguments.role, by, now_ms, days=arguments.days
     )
-    return {"path": _path(secret), "id": invitation.id, "expires_ms": invitation.expires_ms}
+    path = _path(secret)
+    record = {"path": path, "id": invitation.id, "expires_ms": invitation.expires_ms}
+    return Outcome(link(accounts, path), record)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    team = None if arguments.team is None else team_named(accounts, arguments.team).name
     accounts.invitations.expire(now_ms)
-    return accounts.invitations.all(arguments.team, pending=not arguments.ended)
+    rows = accounts.invitations.all(team, pending=not arguments.ended)
+    which, where = "" if arguments.ended else "pending ", "" if team is None else f" to {team}"
+    return Listing(rows, _INVITATIONS, f"there are no {which}invitations{where}")
 
 
-def _resend(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return {"path": _path(accounts.invitations.resend(arguments.id, by, now_ms)), "id": arguments.id}
+def _resend(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    _check(accounts, arguments.id)
+    path = _path(accounts.invitations.resend(arguments.id, by, now_ms))
+    return Outcome(link(accounts, path), {"path": path, "id": arguments.id})
 
 
-def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    _check(accounts, arguments.id)
     accounts.invitations.revoke(arguments.id, by, now_ms)
-    return None
+    return Outcome(f"the link of invitation {arguments.id} no longer works")
+
+
+def _check(accounts: AccountStore, invitation_id: int) -> None:
+    """
+    Raises:
+        LookupError: there never was such an invitation.
+    """
+    if all(row.id != invitation_id for row in accounts.invitations.all(pending=False)):
+        pending = (str(row.id) for row in accounts.invitations.all())
+        raise LookupError(
+            f"there is no invitation {invitation_id}; {expected(pending, 'runvitals invite list')}"
+        )
 
 
 def _path(secret: str) -> str:
@@ -68,4 +99,18 @@ def _path(secret: str) -> str:
     return f"/-/invitation#{secret}"
 
 
-_ACTIONS = {"create": _create, "list": _list, "resend": _resend, "revoke": _revoke}
+def _invited(row: InvitationRow) -> str:
+    return row.address or row.user or "anyone with the link"
+
+
+_INVITATIONS: Columns = {
+    "ID": lambda row: row.id,
+    "FOR": _invited,
+    "TEAM": lambda row: row.team,
+    "ROLE": lambda row: row.custom_role or row.role,
+    "INVITED BY": lambda row: row.inviter or "the command line",
+    "SENT": lambda row: when(row.sent_ms),
+    "EXPIRES": lambda row: when(row.expires_ms),
+    "STATE": lambda row: row.state,
+}
+_ACTIONS: dict[str, Work] = {"create": _create, "list": _list, "resend": _resend, "revoke": _revoke}

@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome, expected, when
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    finish,
+    run_on_accounts,
+    service_account_named,
+    service_account_path,
+    team_named,
+    user_named,
+)
 from runvitals.cli.argument_types import time_ms
 
 if TYPE_CHECKING:
@@ -25,14 +37,14 @@ def add(subparsers: Any) -> None:
     create.add_argument("name", metavar="NAME", help="what it is for")
     owner = create.add_mutually_exclusive_group(required=True)
     owner.add_argument("--user", metavar="USER")
-    owner.add_argument("--service-account", metavar="TEAM/NAME", help="see `runvitals team service-account`")
+    owner.add_argument("--service-account", metavar="TEAM/NAME", help="see `runvitals service-account list`")
     create.add_argument("--scope", choices=("ingest", "read", "write", "full"), default="write")
     create.add_argument("--team", metavar="TEAM", action="append", default=[], help="works only in this team")
     create.add_argument("--expires", metavar="AGE", type=time_ms, help="90d, 12h, 2w, 1y; default: never")
     show = actions.add_parser("list", help="list keys; the keys themselves are never shown")
     show.add_argument("--revoked", action="store_true", help="also revoked ones")
     rotate = actions.add_parser("rotate", help="print a new key with the same rights, once")
-    rotate.add_argument("key", metavar="KEY", help="the PUBLIC ID column of `list`")
+    rotate.add_argument("key", metavar="KEY", help="the KEY column of `list`")
     rotate.add_argument(
         "--overlap",
         metavar="AGE",
@@ -41,7 +53,7 @@ def add(subparsers: Any) -> None:
         help="until the old key ends; default: 1d",
     )
     revoke = actions.add_parser("revoke", help="revoke a key")
-    revoke.add_argument("key", metavar="KEY", help="the PUBLIC ID column of `list`")
+    revoke.add_argument("key", metavar="KEY", help="the KEY column of `list`")
     finish(actions)
 
 
@@ -49,50 +61,79 @@ def run(arguments: argparse.Namespace) -> int:
     return run_on_accounts(arguments, _ACTIONS[arguments.action])
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    user = None if arguments.user is None else accounts.users.by_name(arguments.user).id
-    service = None if arguments.service_account is None else _service(accounts, arguments.service_account)
-    expires_ms = None if arguments.expires is None else now_ms + arguments.expires
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user = None if arguments.user is None else user_named(accounts, arguments.user).id
+    path = arguments.service_account
     secret, key = accounts.keys.create(
         arguments.name,
         by,
         now_ms,
         user_id=user,
-        service_account_id=service,
+        service_account_id=None if path is None else service_account_named(accounts, path).id,
         scope=arguments.scope,
-        entities=[accounts.teams.by_name(team).id for team in arguments.team],
-        expires_ms=expires_ms,
+        entities=[team_named(accounts, team).id for team in arguments.team],
+        expires_ms=None if arguments.expires is None else now_ms + arguments.expires,
     )
-    return _shown(arguments, secret, key)
+    return _secret(secret, key)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.keys.all(revoked=arguments.revoked)
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    keys = accounts.keys.all(revoked=arguments.revoked)
+    users = {row.user.id: row.user.name for row in accounts.users.listed()}
+    services = {row.id: service_account_path(row) for row in accounts.service_accounts.all()}
+    names = accounts.entity_names({entity for key in keys for entity in key.entities})
+    rows = [
+        {
+            **asdict(key),
+            "owner": users.get(key.user_id or 0) or services.get(key.service_account_id or 0),
+            "entities": sorted(key.entities),
+            "teams": sorted(names[entity] for entity in key.entities if entity in names),
+            "state": _state(key, now_ms),
+        }
+        for key in keys
+    ]
+    return Listing(rows, _KEYS, "there are no keys; `runvitals key create NAME --user USER` creates one")
 
 
-def _rotate(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    old = accounts.keys.by_public_id(arguments.key)
-    secret, key = accounts.keys.rotate(old.id, by, now_ms, arguments.overlap)
-    return _shown(arguments, secret, key)
+def _rotate(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    secret, key = accounts.keys.rotate(_named(accounts, arguments.key).id, by, now_ms, arguments.overlap)
+    return _secret(secret, key)
 
 
-def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    accounts.keys.revoke(accounts.keys.by_public_id(arguments.key).id, by, now_ms)
-    return None
+def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    key = _named(accounts, arguments.key)
+    accounts.keys.revoke(key.id, by, now_ms)
+    return Outcome(f"the key {key.name} ({key.public_id}) no longer works")
 
 
-def _service(accounts: AccountStore, path: str) -> int:
-    team_name, _, name = path.partition("/")
-    team = accounts.teams.by_name(team_name)
-    for account in accounts.service_accounts.all(team.id):
-        if account.name == name:
-            return account.id
-    raise LookupError(f"there is no service account {name!r} in the team {team_name!r}")
+def _named(accounts: AccountStore, public_id: str) -> KeyRow:
+    for key in accounts.keys.all(revoked=True):
+        if key.public_id == public_id:
+            return key
+    known = (key.public_id for key in accounts.keys.all())
+    raise LookupError(f"there is no key {public_id!r}; {expected(known, 'runvitals key list')}")
 
 
-def _shown(arguments: argparse.Namespace, secret: str, key: KeyRow) -> object:
+def _secret(secret: str, key: KeyRow) -> Outcome:
     """The key alone for a terminal or a script's variable; with what is known of it as JSON."""
-    return {"key": secret, "public_id": key.public_id, "id": key.id} if arguments.json else secret
+    return Outcome(secret, {"key": secret, "public_id": key.public_id, "id": key.id})
 
 
-_ACTIONS = {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke}
+def _state(key: KeyRow, now_ms: int) -> str:
+    if key.revoked_ms is not None:
+        return "revoked"
+    return "expired" if key.expires_ms is not None and key.expires_ms <= now_ms else "valid"
+
+
+_KEYS: Columns = {
+    "KEY": lambda key: key["public_id"],
+    "NAME": lambda key: key["name"],
+    "OWNER": lambda key: key["owner"],
+    "SCOPE": lambda key: key["scope"],
+    "ONLY IN": lambda key: key["teams"],
+    "CREATED": lambda key: when(key["created_ms"]),
+    "LAST USED": lambda key: when(key["last_used_ms"]),
+    "EXPIRES": lambda key: when(key["expires_ms"]),
+    "STATE": lambda key: key["state"],
+}
+_ACTIONS: dict[str, Work] = {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke}

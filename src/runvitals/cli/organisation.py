@@ -6,11 +6,20 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome, when
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    finish,
+    run_on_accounts,
+    service_account_named,
+)
+from runvitals.cli.formatting import moment
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
-    from runvitals.store.metadata.accounts.audit import Actor
+    from runvitals.store.metadata.accounts.audit import Actor, AuditEvent
 
 
 def add(subparsers: Any) -> None:
@@ -59,13 +68,19 @@ def run(arguments: argparse.Namespace) -> int:
     return run_on_accounts(arguments, _ACTIONS[arguments.action])
 
 
-def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     from runvitals.accounts.organisation_settings import with_defaults
 
-    return with_defaults(accounts.settings.all())
+    values = with_defaults(accounts.settings.all())
+    return Outcome("\n".join(f"{name}: {_value(value)}" for name, value in values.items()), values)
 
 
-def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _value(value: object) -> str:
+    """A setting's value as `set` takes it."""
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     from runvitals.accounts.organisation_settings import checked_settings
     from runvitals.mail.settings import server_url
 
@@ -73,7 +88,7 @@ def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_m
     if changes.get("url"):
         changes["url"] = server_url(changes["url"])
     accounts.settings.put(changes, by, now_ms)
-    return None
+    return Outcome("\n".join(f"{name}: {_value(value)}" for name, value in changes.items()))
 
 
 def _change(text: str) -> tuple[str, Any]:
@@ -86,43 +101,67 @@ def _change(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
     from runvitals.store.metadata.accounts.audit import AuditFilter
 
     wanted = AuditFilter(action=arguments.what, actor=arguments.actor, entity=arguments.entity)
-    return accounts.audit.page(wanted, arguments.limit)
+    return Listing(accounts.audit.page(wanted, arguments.limit), _EVENTS, "the audit log has no such events")
 
 
-def _release_name(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _release_name(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     accounts.release_name(arguments.name, by, now_ms)
-    return None
+    return Outcome(f"the name {arguments.name} can be given again")
 
 
-def _scim_secret(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _scim_secret(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     if arguments.remove:
         accounts.scim.remove_secret(by, now_ms)
-        return None
-    return accounts.scim.new_secret(by, now_ms)
+        return Outcome("identity providers no longer provision users; users and teams stay")
+    secret = accounts.scim.new_secret(by, now_ms)
+    return Outcome(secret, secret)
 
 
-def _issuers(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.jwt_issuers.all()
+def _issuers(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    return Listing(accounts.jwt_issuers.all(), _ISSUERS, "no tokens of other services are accepted")
 
 
-def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     if not arguments.url.startswith("https://"):
         raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
-    return accounts.jwt_issuers.create(arguments.name, arguments.url, arguments.audience, by, now_ms)
+    issuer = accounts.jwt_issuers.create(arguments.name, arguments.url, arguments.audience, by, now_ms)
+    return Outcome(f"tokens of {issuer.name} are accepted; its ID is {issuer.id}", issuer)
 
 
-def _assign_subject(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    team, _, name = arguments.service_account.partition("/")
-    account = accounts.service_accounts.by_name(name, accounts.teams.by_name(team).id)
+def _assign_subject(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    account = service_account_named(accounts, arguments.service_account)
     accounts.jwt_issuers.assign(account.id, arguments.id, arguments.subject, by, now_ms)
-    return None
+    return Outcome(f"tokens with the subject {arguments.subject} act as {arguments.service_account}")
 
 
-_ACTIONS = {
+def _about(event: AuditEvent) -> str:
+    places = (event.entity, event.project, event.run)
+    return "/".join(place for place in places if place is not None)
+
+
+_EVENTS: Columns = {
+    "TIME": lambda event: moment(event.time_ms),
+    "ACTION": lambda event: event.action,
+    "BY": lambda event: event.actor_name,
+    "FROM": lambda event: event.ip or event.via,
+    "KEY": lambda event: event.key_public_id,
+    "IN": _about,
+    "ON": lambda event: event.target,
+    "OUTCOME": lambda event: event.outcome,
+}
+_ISSUERS: Columns = {
+    "ID": lambda issuer: issuer.id,
+    "NAME": lambda issuer: issuer.name,
+    "URL": lambda issuer: issuer.url,
+    "AUDIENCE": lambda issuer: issuer.audience,
+    "ENABLED": lambda issuer: issuer.enabled,
+    "CREATED": lambda issuer: when(issuer.created_ms),
+}
+_ACTIONS: dict[str, Work] = {
     "settings": _settings,
     "set": _set,
     "audit": _audit,

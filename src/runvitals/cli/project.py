@@ -5,7 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome, when
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    finish,
+    link,
+    run_on_accounts,
+    user_named,
+)
 from runvitals.cli.argument_types import time_ms
 
 if TYPE_CHECKING:
@@ -84,13 +93,13 @@ def _entity_id(accounts: AccountStore, name: str) -> int:
     return entity_id
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     entity, name = _both_names(arguments.project)
     entity_id = _entity_id(accounts, entity)
-    owner_id = None if arguments.owner is None else accounts.users.by_name(arguments.owner).id
+    owner_id = None if arguments.owner is None else user_named(accounts, arguments.owner).id
     if arguments.visibility is not None:
         _check_visibility(accounts, entity_id, owner_id, None, arguments.visibility)
-    return accounts.owned_projects.create(
+    row = accounts.owned_projects.create(
         entity_id,
         name,
         by,
@@ -99,26 +108,41 @@ def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
         visibility=arguments.visibility,
         description=arguments.description,
     )
+    return Outcome(f"created the project {arguments.project}; it is {row.visibility}", row)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.project_members.of_entity(_entity_id(accounts, arguments.entity), arguments.deleted)
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    rows = accounts.project_members.of_entity(_entity_id(accounts, arguments.entity), arguments.deleted)
+    where = "in the trash" if arguments.deleted else "yet; the first run of a project creates it"
+    return Listing(rows, _PROJECTS, f"{arguments.entity} has no projects {where}")
 
 
-def _show(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return _of(accounts, arguments)
+def _show(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    row = _of(accounts, arguments)
+    about = {
+        "project": f"{row.entity}/{row.name}",
+        "visibility": row.visibility,
+        "owner": row.owner,
+        "description": row.description,
+        "runs": row.runs,
+        "newest run": when(row.newest_ms),
+        "created": when(row.created_ms),
+        "in the trash since": when(row.deleted_ms),
+    }
+    shown = [f"{name}: {value}" for name, value in about.items() if value not in (None, "")]
+    return Outcome("\n".join(shown), row)
 
 
-def _rename(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    accounts.owned_projects.update(_of(accounts, arguments).id, by, now_ms, name=arguments.name)
-    return None
+def _rename(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    row = accounts.owned_projects.update(_of(accounts, arguments).id, by, now_ms, name=arguments.name)
+    return Outcome(f"the project is called {row.name} now")
 
 
-def _visibility(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _visibility(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     row = _of(accounts, arguments)
     _check_visibility(accounts, row.entity_id, row.owner_id, row.visibility, arguments.visibility)
     accounts.owned_projects.update(row.id, by, now_ms, visibility=arguments.visibility)
-    return None
+    return Outcome(f"the project {arguments.project} is {arguments.visibility} now")
 
 
 def _check_visibility(
@@ -138,65 +162,92 @@ def _check_visibility(
         raise ValueError(problem)
 
 
-def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.owned_projects.members(_of(accounts, arguments).id)
+def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    rows = accounts.owned_projects.members(_of(accounts, arguments).id)
+    return Listing(rows, _MEMBERS, f"nobody was added to the project {arguments.project}")
 
 
-def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    user_id = accounts.users.by_name(arguments.user).id
+def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user_id = user_named(accounts, arguments.user).id
     project_id = _of(accounts, arguments).id
     accounts.project_members.add(project_id, by, now_ms, user_id=user_id, role=arguments.role)
-    return None
+    return Outcome(f"{arguments.user} was added to the project {arguments.project}")
 
 
-def _remove(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    user_id = accounts.users.by_name(arguments.user).id
+def _remove(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user_id = user_named(accounts, arguments.user).id
     accounts.project_members.remove(_of(accounts, arguments).id, by, now_ms, user_id=user_id)
-    return None
+    return Outcome(f"{arguments.user} was removed from the project {arguments.project}")
 
 
-def _links(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.guest_links.all(now_ms, project_id=_of(accounts, arguments).id)
+def _links(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    rows = accounts.guest_links.all(now_ms, project_id=_of(accounts, arguments).id)
+    return Listing(rows, _LINKS, f"there are no guest links to the project {arguments.project}")
 
 
-def _link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     expires_ms = None if arguments.expires is None else now_ms + arguments.expires
     secret, row = accounts.guest_links.create(
         by, now_ms, project_id=_of(accounts, arguments).id, expires_ms=expires_ms
     )
     # After `#`, so that no log and no other site gets to see the secret.
-    return {"path": f"/-/shared#{secret}", "id": row.id, "expires_ms": row.expires_ms}
+    path = f"/-/shared#{secret}"
+    return Outcome(link(accounts, path), {"path": path, "id": row.id, "expires_ms": row.expires_ms})
 
 
-def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     accounts.guest_links.revoke(arguments.link, by, now_ms)
-    return None
+    return Outcome(f"the guest link {arguments.link} no longer works")
 
 
-def _transfer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _transfer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     row, target = _of(accounts, arguments), _entity_id(accounts, arguments.entity)
     facts = accounts.entity(target)
     if facts is not None and facts.owner_id is not None and row.visibility == "restricted":
         raise ValueError("a restricted project must be opened to its team first")
     accounts.project_members.transfer(row.id, target, by, now_ms)
-    return None
+    return Outcome(f"the project {row.name} belongs to {arguments.entity} now")
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     row = _of(accounts, arguments)
     if arguments.confirm != row.name:
         raise ValueError(f"--confirm {arguments.confirm!r} is not the name {row.name!r}")
-    return {"runs": accounts.owned_projects.trash(row.id, by, now_ms)}
+    runs = accounts.owned_projects.trash(row.id, by, now_ms)
+    how = f"`runvitals project restore {arguments.project}` takes it back"
+    return Outcome(f"the project is in the trash, with {runs} runs; {how}", {"runs": runs})
 
 
-def _restore(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _restore(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     row = _of(accounts, arguments)
     if row.deleted_ms is None:
         raise ValueError(f"the project {row.name!r} is not in the trash")
-    return {"runs": accounts.owned_projects.restore(row.id, by, now_ms)}
+    runs = accounts.owned_projects.restore(row.id, by, now_ms)
+    return Outcome(f"the project is back, with {runs} runs", {"runs": runs})
 
 
-_ACTIONS = {
+_PROJECTS: Columns = {
+    "PROJECT": lambda project: project.name,
+    "VISIBILITY": lambda project: project.visibility,
+    "OWNER": lambda project: project.owner,
+    "RUNS": lambda project: project.runs,
+    "NEWEST RUN": lambda project: when(project.newest_ms),
+    "CREATED": lambda project: when(project.created_ms),
+}
+_MEMBERS: Columns = {
+    "NAME": lambda member: member.name,
+    "SHOWN AS": lambda member: member.display_name,
+    "KIND": lambda member: "service account" if member.service_account else "user",
+    "ROLE": lambda member: member.custom_role or member.role or "as in the team",
+    "ADDED": lambda member: when(member.created_ms),
+}
+_LINKS: Columns = {
+    "ID": lambda row: row.id,
+    "TO": lambda row: "the project" if row.run_id is None else "a run",
+    "CREATED": lambda row: when(row.created_ms),
+    "EXPIRES": lambda row: when(row.expires_ms),
+}
+_ACTIONS: dict[str, Work] = {
     "create": _create,
     "list": _list,
     "show": _show,

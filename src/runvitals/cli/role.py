@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome
+from runvitals.cli.account_store import DESCRIPTION, Work, add_actions, finish, run_on_accounts
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
     from runvitals.store.metadata.accounts.audit import Actor
+    from runvitals.store.metadata.accounts.roles import RoleRow
 
 
 def add(subparsers: Any) -> None:
@@ -42,16 +44,17 @@ def run(arguments: argparse.Namespace) -> int:
     return run_on_accounts(arguments, _ACTIONS[arguments.action])
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     from runvitals.accounts.custom_roles import custom_role
 
     added, description = arguments.add or [], arguments.description or ""
     role = custom_role(arguments.name, arguments.base, added, description)
     actions = [action.value for action in role.added]
-    return accounts.roles.create(role.name, role.base.value, actions, role.description, by, now_ms)
+    row = accounts.roles.create(role.name, role.base.value, actions, role.description, by, now_ms)
+    return Outcome(f"created the role {_described(row)}", row)
 
 
-def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     from runvitals.accounts.custom_roles import custom_role
 
     before = accounts.roles.get(arguments.name)
@@ -59,17 +62,33 @@ def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_m
     description = before.description if arguments.description is None else arguments.description
     role = custom_role(before.name, before.base, added, description)
     actions = [action.value for action in role.added]
-    return accounts.roles.update(
+    row = accounts.roles.update(
         before.name, by, now_ms, name=role.name, description=role.description, actions=actions
     )
+    return Outcome(f"the role is now {_described(row)}; {row.users} members have it", row)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.roles.all()
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    empty = "there are no custom roles; `runvitals role create NAME --base viewer` creates one"
+    return Listing(accounts.roles.all(), _ROLES, empty)
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return {"users": accounts.roles.delete(arguments.name, by, now_ms)}
+def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    users = accounts.roles.delete(arguments.name, by, now_ms)
+    return Outcome(f"deleted the role; {users} members have its base role now", {"users": users})
 
 
-_ACTIONS = {"create": _create, "set": _set, "list": _list, "delete": _delete}
+def _described(row: RoleRow) -> str:
+    added = ", ".join(sorted(row.actions)) or "nothing"
+    return f"{row.name}: {row.base}, and in addition {added}"
+
+
+_ROLES: Columns = {
+    "ROLE": lambda role: role.name,
+    "BASE": lambda role: role.base,
+    "ADDS": lambda role: role.actions,
+    "MEMBERS": lambda role: role.users,
+    "TEAMS": lambda role: role.teams,
+    "DESCRIPTION": lambda role: role.description,
+}
+_ACTIONS: dict[str, Work] = {"create": _create, "set": _set, "list": _list, "delete": _delete}

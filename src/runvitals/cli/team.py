@@ -1,11 +1,21 @@
-"""`runvitals team`: the teams of a server, their members and service accounts."""
+"""`runvitals team`: the teams of a server and their members."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    check_confirmation,
+    finish,
+    run_on_accounts,
+    team_named,
+    user_named,
+)
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -40,10 +50,6 @@ def add(subparsers: Any) -> None:
     remove = actions.add_parser("remove", help="remove a member; their runs stay")
     remove.add_argument("team", metavar="TEAM")
     remove.add_argument("user", metavar="USER")
-    service = actions.add_parser("service-account", help="create an account for a program, such as CI")
-    service.add_argument("team", metavar="TEAM")
-    service.add_argument("account", metavar="NAME")
-    service.add_argument("--read-only", action="store_true", help="it may log and change nothing")
     delete = actions.add_parser("delete", help="move a team and all it owns to the trash")
     delete.add_argument("team", metavar="TEAM")
     delete.add_argument("--confirm", metavar="TEAM", required=True, help="the name again")
@@ -54,62 +60,84 @@ def run(arguments: argparse.Namespace) -> int:
     return run_on_accounts(arguments, _ACTIONS[arguments.action])
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    first = None if arguments.admin is None else accounts.users.by_name(arguments.admin).id
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    first = None if arguments.admin is None else user_named(accounts, arguments.admin).id
     team = accounts.teams.create(arguments.team, by, now_ms, administrator=first)
     if arguments.adopt:
         accounts.teams.adopt(team.id, by, now_ms)
-    return team
+    whose = "without members" if first is None else f"with {arguments.admin} as administrator"
+    return Outcome(f"created the team {team.name} {whose}", team)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.teams.all()
-
-
-def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    return accounts.members.of_team(arguments.team)
-
-
-def _adopt(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    team = accounts.teams.by_name(arguments.team)
-    return {"projects": accounts.teams.adopt(team.id, by, now_ms)}
-
-
-def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    accounts.members.add(arguments.team, arguments.user, arguments.role, by, now_ms)
-    return None
-
-
-def _role(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    accounts.members.set_role(arguments.team, arguments.user, arguments.role, by, now_ms)
-    return None
-
-
-def _remove(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    accounts.members.remove(arguments.team, arguments.user, by, now_ms)
-    return None
-
-
-def _service_account(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    team = accounts.teams.by_name(arguments.team)
-    return accounts.service_accounts.create(
-        arguments.account, team.id, by, now_ms, reads_only=arguments.read_only
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    return Listing(
+        accounts.teams.all(), _TEAMS, "there are no teams; `runvitals team create NAME` creates one"
     )
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    if arguments.confirm != arguments.team:
-        raise ValueError(f"--confirm {arguments.confirm!r} is not the name {arguments.team!r}")
-    accounts.teams.delete(arguments.team, by, now_ms)
-    return None
+def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    team = team_named(accounts, arguments.team)
+    empty = f"the team {team.name} has no members; `runvitals team add {team.name} USER` adds one"
+    return Listing(accounts.members.of_team(team.name), _MEMBERS, empty)
 
 
-def _restore(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    accounts.teams.restore(arguments.team, by, now_ms)
-    return None
+def _adopt(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team = team_named(accounts, arguments.team)
+    projects = accounts.teams.adopt(team.id, by, now_ms)
+    return Outcome(f"the team {team.name} has got {projects} projects", {"projects": projects})
 
 
-_ACTIONS = {
+def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
+    accounts.members.add(team.name, user.name, arguments.role, by, now_ms)
+    return Outcome(f"{user.name} is in the team {team.name} now, as {arguments.role}")
+
+
+def _role(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
+    accounts.members.set_role(team.name, user.name, arguments.role, by, now_ms)
+    return Outcome(f"{user.name} is {arguments.role} in the team {team.name} now")
+
+
+def _remove(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
+    accounts.members.remove(team.name, user.name, by, now_ms)
+    return Outcome(f"{user.name} is no longer in the team {team.name}")
+
+
+def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team = team_named(accounts, arguments.team)
+    check_confirmation(arguments, team.name)
+    accounts.teams.delete(team.name, by, now_ms)
+    return Outcome(
+        f"the team {team.name} is in the trash; `runvitals team restore {team.name}` takes it back"
+    )
+
+
+def _restore(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team = team_named(accounts, arguments.team, in_trash=True)
+    accounts.teams.restore(team.name, by, now_ms)
+    return Outcome(f"the team {team.name} is back")
+
+
+_TEAMS: Columns = {
+    "TEAM": lambda team: team.name,
+    "NAME": lambda team: team.display_name,
+    "MEMBERS": lambda team: team.members,
+    "NEW PROJECTS": lambda team: team.default_visibility,
+    "CREATED": lambda team: day(team.created_ms),
+    "STATE": lambda team: "active" if team.deleted_ms is None else f"in the trash: {day(team.deleted_ms)}",
+}
+_MEMBERS: Columns = {
+    "USER": lambda member: member.name,
+    "NAME": lambda member: member.display_name,
+    "E-MAIL": lambda member: member.address,
+    "ROLE": lambda member: member.custom_role or member.role,
+    "JOINED": lambda member: day(member.created_ms),
+    "LAST ACTIVE": lambda member: day(member.last_seen_ms),
+    "ENDS": lambda member: when(member.expires_ms),
+}
+_ACTIONS: dict[str, Work] = {
     "create": _create,
     "list": _list,
     "members": _members,
@@ -117,7 +145,6 @@ _ACTIONS = {
     "add": _add,
     "role": _role,
     "remove": _remove,
-    "service-account": _service_account,
     "delete": _delete,
     "restore": _restore,
 }

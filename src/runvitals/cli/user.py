@@ -3,9 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.account_store import DESCRIPTION, add_actions, finish, read_password, run_on_accounts
+from runvitals.cli.account_output import Columns, Listing, Outcome, day
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    check_confirmation,
+    finish,
+    link,
+    read_password,
+    run_on_accounts,
+    user_named,
+)
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -49,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     return run_on_accounts(arguments, _ACTIONS[arguments.action])
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     addresses = (arguments.email,) if arguments.email else ()
     hashed = _hashed(arguments.name, addresses) if arguments.password else None
     user = accounts.users.create(
@@ -63,18 +75,20 @@ def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
     )
     if hashed is not None:
         accounts.credentials.set_password(user.id, hashed, by, now_ms)
-    return user
+        return Outcome(f"created the user {user.name}", user)
+    how = f"`runvitals user reset-link {user.name}` prints a link to set a password"
+    return Outcome(f"created the user {user.name}; {how}", user)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    users, after = [], 0
-    while page := accounts.users.page(after):
-        users += page
-        after = page[-1].id
-    return users
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    rows = [
+        {**asdict(row.user), "email": row.address, "teams": list(row.teams)}
+        for row in accounts.users.listed()
+    ]
+    return Listing(rows, _USERS, "there are no users; `runvitals user create NAME --admin` creates the first")
 
 
-def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
+def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     wanted = {
         "org_role": arguments.role,
         "access": arguments.access,
@@ -83,46 +97,54 @@ def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_m
     changes = {name: value for name, value in wanted.items() if value is not None}
     if not changes:
         raise ValueError("nothing to change; expected --role, --access or --billing")
-    return accounts.users.update(accounts.users.by_name(arguments.name).id, by, now_ms, **changes)
+    user = accounts.users.update(user_named(accounts, arguments.name).id, by, now_ms, **changes)
+    shown = f"role {user.org_role}, access {user.access}, billing {user.billing_role}"
+    return Outcome(f"{user.name} has now: {shown}", user)
 
 
-def _password(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    user = accounts.users.by_name(arguments.name)
+def _password(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user = user_named(accounts, arguments.name)
     addresses = tuple(email.address for email in accounts.emails.of_user(user.id))
     accounts.credentials.set_password(user.id, _hashed(user.name, addresses), by, now_ms, must_change=True)
-    return None
+    return Outcome(f"the password of {user.name} was set; {user.name} has to choose another after signing in")
 
 
-def _reset_link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    user = accounts.users.by_name(arguments.name)
+def _reset_link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user = user_named(accounts, arguments.name)
     secret = accounts.one_time_tokens.create("reset_password", now_ms, user_id=user.id)
     accounts.audit.record(now_ms, by, "user.password_reset_link", target=user.name)
-    return {"path": f"/-/reset#{secret}"}
+    path = f"/-/reset#{secret}"
+    return Outcome(link(accounts, path), {"path": path})
 
 
 def _remove_second_factor(
     accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int
-) -> object:
-    user = accounts.users.by_name(arguments.name)
+) -> Outcome:
+    user = user_named(accounts, arguments.name)
     if accounts.credentials.second_factor(user.id) is None:
         raise LookupError(f"{user.name} has no second factor")
     accounts.credentials.remove_second_factor(user.id, by, now_ms)
-    return None
+    return Outcome(f"{user.name} signs in by password alone now")
 
 
-def _set_state(state: str) -> Any:
-    def work(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-        user = accounts.users.by_name(arguments.name)
-        return accounts.users.update(user.id, by, now_ms, state=state)
-
-    return work
+def _suspend(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user = user_named(accounts, arguments.name)
+    changed = accounts.users.update(user.id, by, now_ms, state="suspended")
+    return Outcome(f"{user.name} is suspended; `runvitals user resume {user.name}` ends that", changed)
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> object:
-    if arguments.confirm != arguments.name:
-        raise ValueError(f"--confirm {arguments.confirm!r} is not the name {arguments.name!r}")
-    accounts.users.delete(accounts.users.by_name(arguments.name).id, by, now_ms)
-    return None
+def _resume(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user = user_named(accounts, arguments.name)
+    return Outcome(
+        f"{user.name} may sign in again", accounts.users.update(user.id, by, now_ms, state="active")
+    )
+
+
+def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    user = user_named(accounts, arguments.name)
+    check_confirmation(arguments, user.name)
+    accounts.users.delete(user.id, by, now_ms)
+    return Outcome(f"the account {user.name} is deleted")
 
 
 def _hashed(name: str, addresses: tuple[str, ...]) -> str:
@@ -137,14 +159,24 @@ def _hashed(name: str, addresses: tuple[str, ...]) -> str:
     return Passwords().hash(password)
 
 
-_ACTIONS = {
+_USERS: Columns = {
+    "USER": lambda user: user["name"],
+    "NAME": lambda user: user["display_name"],
+    "E-MAIL": lambda user: user["email"],
+    "ROLE": lambda user: user["org_role"],
+    "ACCESS": lambda user: user["access"],
+    "TEAMS": lambda user: user["teams"],
+    "STATE": lambda user: user["state"],
+    "LAST ACTIVE": lambda user: day(user["last_seen_ms"]),
+}
+_ACTIONS: dict[str, Work] = {
     "create": _create,
     "list": _list,
     "set": _set,
     "password": _password,
     "reset-link": _reset_link,
     "remove-second-factor": _remove_second_factor,
-    "suspend": _set_state("suspended"),
-    "resume": _set_state("active"),
+    "suspend": _suspend,
+    "resume": _resume,
     "delete": _delete,
 }

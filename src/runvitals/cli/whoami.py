@@ -7,13 +7,13 @@ import json
 import os
 from typing import Any
 
-from runvitals.cli.formatting import inert
+from runvitals.cli.formatting import inert, table
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("whoami", help="show whom the stored key of a server stands for")
     parser.add_argument("url", metavar="URL", nargs="?", help="default: the only server with a stored key")
-    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -24,12 +24,33 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(account, indent=1))
         return 0
-    kind, name = account.get("kind"), inert(str(account.get("name", "")))
-    if kind == "user":
-        teams = ", ".join(inert(str(team["name"])) for team in account.get("teams", [])) or "none"
-        print(f"{name} at {inert(url)}; teams: {teams}; runs go to {inert(str(account['default_entity']))}")
-    elif kind == "service_account":
-        print(f"service account {name} at {inert(url)}")
-    else:
-        print(f"{inert(url)} has no accounts; the stored token is valid")
+    print(table(_described(url, account)))
     return 0
+
+
+def _described(url: str, account: dict[str, Any]) -> list[list[str]]:
+    """What is known, as rows of a label and a text."""
+    kind = account.get("kind")
+    if kind == "user":
+        shown = f"{account['name']} ({account['display_name']})"
+        about = [
+            ("user", shown),
+            ("e-mail", account.get("email") or "none"),
+            ("organisation", _ORGANISATION_ROLES.get(str(account.get("org_role")), "")),
+            ("teams", ", ".join(map(_team, account.get("teams", []))) or "none"),
+            ("runs go to", account["default_entity"]),
+        ]
+    elif kind == "service_account":
+        about = [("service account", account["name"])]
+    else:
+        about = [("token", "valid; this server has no accounts")]
+    if account.get("key"):
+        about.append(("key", account["key"]))
+    return [[label, inert(str(text))] for label, text in [("server", url), *about] if text]
+
+
+def _team(team: dict[str, Any]) -> str:
+    return f"{team['name']} ({team.get('custom_role') or team['role']})"
+
+
+_ORGANISATION_ROLES = {"admin": "administrator", "member": "member"}

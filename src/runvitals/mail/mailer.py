@@ -16,7 +16,8 @@ from email.utils import format_datetime
 from typing import Final
 
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.mail.messages import Message, one_line, trial
+from runvitals.mail.message import SWITCHES, Message, one_line
+from runvitals.mail.messages import trial
 from runvitals.mail.settings import MailSettings, mail_settings
 from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
 from runvitals.model.account_names import address_key, domain_key
@@ -86,25 +87,41 @@ class Mailer:
         """
         return mail_settings(self._stored.all(), self._environment, self._box)
 
-    def send(self, message: Message, address: str, now_ms: int, *, discarded: bool = False) -> bool:
+    def send(
+        self,
+        message: Message,
+        address: str,
+        now_ms: int,
+        *,
+        discarded: bool = False,
+        once_key: str | None = None,
+    ) -> bool:
         """Put a message into the queue; returns whether mail is configured. If not, nothing is written.
 
         Args:
             discarded: only take as long as if it were sent, where the answer must not show whether an account
                 exists.
+            once_key: what the message is about. It is not sent again with the same key within a month,
+                whichever server tries to.
 
         Raises:
             ValueError: not an e-mail address.
         """
-        mail = self.prepare(message, address, now_ms, discarded=discarded)
+        mail = self.prepare(message, address, now_ms, discarded=discarded, once_key=once_key)
         if mail is None:
             return False
-        self._queue.add(mail)
-        self._new.set()
+        if self._queue.add(mail):
+            self._new.set()
         return True
 
     def prepare(
-        self, message: Message, address: str, now_ms: int, *, discarded: bool = False
+        self,
+        message: Message,
+        address: str,
+        now_ms: int,
+        *,
+        discarded: bool = False,
+        once_key: str | None = None,
     ) -> NewMail | None:
         """A mail to put into the queue in the transaction of what it reports, with `outgoing_mail.add_mail`.
 
@@ -118,6 +135,7 @@ class Mailer:
             "subject": message.subject,
             "text": message.text(settings.url, settings.organisation),
             "html": message.html(settings.url, settings.organisation),
+            **({"unsubscribe": settings.url + SWITCHES} if message.topic else {}),
         }
         message_id = f"<{secrets.token_hex(16)}@{domain_key(settings.sender.rpartition('@')[2])}>"
         return NewMail(
@@ -130,6 +148,7 @@ class Mailer:
             now_ms,
             now_ms + message.life_ms,
             discarded,
+            once_key,
         )
 
     def send_trial(self, address: str) -> None:
@@ -243,6 +262,8 @@ def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) 
     built["Date"] = format_datetime(datetime.fromtimestamp(mail.created_ms / 1000, timezone.utc))
     built["Message-ID"] = mail.message_id
     built["Auto-Submitted"] = "auto-generated"
+    if "unsubscribe" in texts:
+        built["List-Unsubscribe"] = f"<{texts['unsubscribe']}>"
     built.set_content(texts["text"])
     built.add_alternative(texts["html"], subtype="html")
     return built

@@ -6,68 +6,14 @@ see them. What users wrote (names, texts of invitations) is shown on one line, w
 
 from __future__ import annotations
 
-import html
-import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
-from datetime import datetime, timezone
 
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
-_MAX_VALUE = 500
+from runvitals.mail.message import DAY_MS, HOUR_MS, Link, Message, listed, one_line, time_text
+
 _IGNORE = "If this was not you, no action is needed: nothing happens unless the link is opened."
 _NOT_YOU = (
     "If this was not you, change your password now, end all sessions and revoke the keys you do not know."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Link:
-    """A link to this server. `path` begins with a slash; a secret is in its fragment."""
-
-    label: str
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message, before it is known to whom.
-
-    Attributes:
-        kind: its name in the queue and in logs.
-        security: sent however many messages this person got within the hour.
-        life_ms: it is no longer sent after this time, because its link has expired or it is old news.
-    """
-
-    kind: str
-    subject: str
-    paragraphs: tuple[str, ...]
-    link: Link | None = None
-    security: bool = False
-    life_ms: int = DAY_MS
-
-    def text(self, url: str, organisation: str) -> str:
-        """The plain text. `url`: the address of this server, as users know it."""
-        parts = list(self.paragraphs)
-        if self.link is not None:
-            parts.append(f"{self.link.label}:\n{_absolute(url, self.link)}")
-        parts.append(f"-- \n{_sender(url, organisation)}")
-        return "\n\n".join(parts) + "\n"
-
-    def html(self, url: str, organisation: str) -> str:
-        """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
-        parts = [f"<p>{html.escape(paragraph)}</p>" for paragraph in self.paragraphs]
-        if self.link is not None:
-            address = html.escape(_absolute(url, self.link))
-            parts.append(f'<p><a href="{address}">{html.escape(self.link.label)}</a></p><p>{address}</p>')
-        parts.append(f"<hr><p><small>{html.escape(_sender(url, organisation))}</small></p>")
-        return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{"".join(parts)}</body></html>'
-
-
-def one_line(text: str) -> str:
-    """A user's text on one line, without characters that are invisible or reverse text."""
-    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
-    return " ".join(shown.split())[:_MAX_VALUE]
 
 
 def confirm_address(name: str, address: str, token: str) -> Message:
@@ -128,7 +74,7 @@ def reset_by_provider(name: str, providers: Sequence[str]) -> Message:
         "How you sign in",
         (
             f"Someone asked to reset the password of your account {one_line(name)}, which has none: "
-            f"you sign in with {_listed(providers)}.",
+            f"you sign in with {listed(providers)}.",
         ),
         Link("Sign in", "/-/login"),
         security=True,
@@ -169,8 +115,27 @@ def new_browser(name: str, ip: str, agent: str, time_ms: int) -> Message:
     return _account_changed(
         "new_browser",
         "New sign-in to your account",
-        f"A new browser signed in to your account {one_line(name)} on {_time(time_ms)}, from {one_line(ip)}: "
-        f"{one_line(agent) or 'unknown browser'}.",
+        f"A new browser signed in to your account {one_line(name)} on {time_text(time_ms)}, "
+        f"from {one_line(ip)}: {one_line(agent) or 'unknown browser'}.",
+    )
+
+
+def second_factor_added(name: str) -> Message:
+    """To a user who signs in with a second factor from now on."""
+    return _account_changed(
+        "second_factor_added",
+        "A second factor was added",
+        f"Your account {one_line(name)} now needs a code of an authenticator app to sign in.",
+    )
+
+
+def second_factor_removed(name: str) -> Message:
+    """To a user without a second factor from now on."""
+    return _account_changed(
+        "second_factor_removed",
+        "Your second factor was removed",
+        f"Your account {one_line(name)} now needs only the password to sign in: the second factor was "
+        "removed. You can set up another one.",
     )
 
 
@@ -221,11 +186,50 @@ def key_ends_soon(
         f"The API key {one_line(key_name)} expires soon",
         (
             f"The API key {one_line(key_name)} ({one_line(public_id)}…) of {one_line(name)} stops working on "
-            f"{_time(expires_ms)}.",
+            f"{time_text(expires_ms)}.",
             "Rotate it to get a new one; both work for a while.",
         ),
         Link("Keys", path),
+        topic="reminders",
     )
+
+
+def membership_ends_soon(team: str, expires_ms: int) -> Message:
+    """To a member of a team whose membership has an end."""
+    return Message(
+        "membership_ends_soon",
+        f"Your membership in the team {one_line(team)} ends soon",
+        (
+            f"You are in the team {one_line(team)} until {time_text(expires_ms)}. Your runs stay there.",
+            "An administrator of the team can extend the membership.",
+        ),
+        Link("The team", f"/{team}"),
+        topic="reminders",
+    )
+
+
+def guest_link_ends_soon(what: str, expires_ms: int, path: str) -> Message:
+    """To the user who made a guest link. `what`: such as "the run otter-1"; `path`: its page."""
+    return Message(
+        "guest_link_ends_soon",
+        f"A guest link to {one_line(what)} expires soon",
+        (
+            f"The guest link to {one_line(what)} that you made stops working on {time_text(expires_ms)}.",
+            "Guests who still need access need a new link.",
+        ),
+        Link("Show", path),
+        topic="reminders",
+    )
+
+
+def deletion_requested(name: str, delete_after_ms: int) -> Message:
+    """To a user whose account was asked to be deleted after a waiting period."""
+    return _deletion_waits("deletion_requested", "Your account will be deleted", name, delete_after_ms)
+
+
+def deletion_soon(name: str, delete_after_ms: int) -> Message:
+    """To a user whose account will be deleted within days."""
+    return _deletion_waits("deletion_soon", "Your account will be deleted soon", name, delete_after_ms)
 
 
 def invitation(organisation_or_team: str, inviter: str, role: str, token: str, text: str = "") -> Message:
@@ -262,6 +266,7 @@ def added_to_team(team: str, role: str, by: str) -> Message:
         f"You are now in the team {one_line(team)}",
         (f"{one_line(by)} added you to the team {one_line(team)} as {one_line(role)}.",),
         Link("The team", f"/{team}"),
+        topic="teams",
     )
 
 
@@ -282,6 +287,7 @@ def removed_from_team(team: str, by: str) -> Message:
         "removed_from_team",
         f"You are no longer in the team {one_line(team)}",
         (f"{one_line(by)} removed you from the team {one_line(team)}. Your runs stay with the team.",),
+        topic="teams",
     )
 
 
@@ -292,6 +298,7 @@ def team_role_changed(team: str, role: str, by: str) -> Message:
         f"Your role in the team {one_line(team)} was changed",
         (f"{one_line(by)} changed your role in the team {one_line(team)} to {one_line(role)}.",),
         Link("The team", f"/{team}"),
+        topic="teams",
     )
 
 
@@ -341,7 +348,7 @@ def settings_changed(by: str, names: Sequence[str]) -> Message:
     return Message(
         "settings_changed",
         "Settings of the organisation were changed",
-        (f"{one_line(by)} changed these settings of the organisation: {_listed(names)}.",),
+        (f"{one_line(by)} changed these settings of the organisation: {listed(names)}.",),
         Link("Settings", "/-/organisation/settings"),
         security=True,
     )
@@ -358,17 +365,15 @@ def _account_changed(kind: str, subject: str, what: str, path: str = "/-/setting
     return Message(kind, subject, (what, _NOT_YOU), Link("Settings", path), security=True)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(one_line, names))
-
-
-def _time(time_ms: int) -> str:
-    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-
-
-def _absolute(url: str, link: Link) -> str:
-    return url.rstrip("/") + link.path
-
-
-def _sender(url: str, organisation: str) -> str:
-    return f"Sent by {one_line(organisation)}, {url}. This message was generated; replies are not read."
+def _deletion_waits(kind: str, subject: str, name: str, delete_after_ms: int) -> Message:
+    return Message(
+        kind,
+        subject,
+        (
+            f"The account {one_line(name)} will be deleted on {time_text(delete_after_ms)}, with its keys, "
+            "sessions and personal projects. Runs in teams stay.",
+            "Until then you can keep it, and download a copy of your data.",
+        ),
+        Link("Keep the account", "/-/settings/account"),
+        security=True,
+    )

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, Final
+
 from runvitals.mail.mailer import Mailer
-from runvitals.mail.messages import Message
+from runvitals.mail.message import Message
+from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
+
+SWITCHED_OFF: Final = "mail_switched_off"
+"""The field of a profile with the topics of which its user wants no messages."""
+CHOSEN_ADDRESS: Final = "mail_address"
+"""The field of a profile with the address for messages that users can switch off; "": the primary one."""
 
 
 class Notices:
-    """Sends mail to users, where the server sends mail."""
+    """Sends mail to users, where the server sends mail.
+
+    Messages with a topic go to the address that the user chose, unless the user switched off the topic. All
+    others go to the primary address.
+    """
 
     def __init__(self, accounts: AccountStore, mailer: Mailer, now_ms: int) -> None:
         self._accounts = accounts
@@ -19,23 +32,46 @@ class Notices:
         """Send to an address; returns whether the server sends mail."""
         return self._mailer.send(message, address, self._now_ms)
 
-    def to_user(self, user_id: int, message: Message) -> bool:
-        """Send to the user's primary address, if it is verified; returns whether it was sent."""
-        if not self._mailer.configured:
-            return False
-        primary = self._accounts.emails.primary(user_id)
-        if primary is None or primary.verified_ms is None:
-            return False
-        return self.to_address(primary.address, message)
+    def to_user(self, user_id: int, message: Message, *, once_key: str | None = None) -> bool:
+        """Send to a user with a verified primary address; returns whether it was sent.
 
-    def to_team_administrators(self, team: str, message: Message) -> None:
+        Args:
+            once_key: as of `Mailer.send`, for one user.
+        """
+        address = self.address_of(user_id, message)
+        if address is None:
+            return False
+        key = None if once_key is None else f"{once_key}:{user_id}"
+        return self._mailer.send(message, address, self._now_ms, once_key=key)
+
+    def to_team_administrators(self, team: str, message: Message, *, once_key: str | None = None) -> None:
         """Send to all administrators of a team."""
         for member in self._accounts.members.of_team(team):
             if member.role == "admin":
-                self.to_user(member.user_id, message)
+                self.to_user(member.user_id, message, once_key=once_key)
 
-    def to_organisation_administrators(self, message: Message) -> None:
+    def to_organisation_administrators(self, message: Message, *, once_key: str | None = None) -> None:
         """Send to all active administrators of the organisation."""
         for row in self._accounts.users.listed():
             if row.user.org_role == "admin" and row.user.state == "active":
-                self.to_user(row.user.id, message)
+                self.to_user(row.user.id, message, once_key=once_key)
+
+    def address_of(self, user_id: int, message: Message) -> str | None:
+        """Where a message to a user goes; None if it is not sent."""
+        if not self._mailer.configured:
+            return None
+        verified = [row for row in self._accounts.emails.of_user(user_id) if row.verified_ms is not None]
+        primary = next((row.address for row in verified if row.is_primary), None)
+        if primary is None or not message.topic:
+            return primary
+        wishes = self._wishes(user_id)
+        if message.topic in wishes.get(SWITCHED_OFF, ()):
+            return None
+        chosen = wishes.get(CHOSEN_ADDRESS)
+        return next((row.address for row in verified if row.address == chosen), primary)
+
+    def _wishes(self, user_id: int) -> Mapping[str, Any]:
+        try:
+            return self._accounts.profiles.get(user_id).fields
+        except UnknownAccount:
+            return {}  # deleted meanwhile

@@ -30,11 +30,15 @@ class Rank:
 
 @dataclass(frozen=True, slots=True)
 class RunAuthor:
-    """The user whose run it is. A deleted user keeps the id, but has no name."""
+    """The user whose run it is. A deleted user keeps the id, but has no name.
+
+    `picture`: the digest of the user's picture, which is part of its address; None: there is none.
+    """
 
     id: int
     name: str | None
     display_name: str
+    picture: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,17 @@
-"""Removes what has expired of accounts: sign-ups never confirmed, sessions, links, memberships, mail."""
+"""Removes what has expired of accounts, and sends mail about what ends soon or was changed elsewhere."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.mail import messages
 from runvitals.mail.mailer import KEPT_MS as MAIL_KEPT_MS
+from runvitals.mail.mailer import Mailer
+from runvitals.mail.notices import Notices
+from runvitals.mail.outside_changes import OutsideChanges
+from runvitals.mail.reminders import Reminders
+from runvitals.store.errors import LastAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import SYSTEM
 
@@ -18,18 +24,49 @@ ENDED_SESSION_MS: Final = 30 * _DAY_MS
 ENDED_INVITATION_MS: Final = 400 * _DAY_MS
 
 
-def remove_expired(accounts: AccountStore, now_ms: int) -> None:
-    """Remove it, and carry out the deletions of accounts that are due."""
-    accounts.users.delete_due(SYSTEM, now_ms)
-    accounts.users.purge_unverified(now_ms - UNCONFIRMED_MS, SYSTEM, now_ms)
-    accounts.emails.purge_unverified(now_ms - UNCONFIRMED_ADDRESS_MS)
-    accounts.members.remove_expired(SYSTEM, now_ms)
-    accounts.invitations.expire(now_ms)
-    accounts.invitations.purge(now_ms - ENDED_INVITATION_MS)
-    accounts.project_redirects.purge(now_ms)
-    accounts.logins.purge(now_ms)
-    accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
-    accounts.one_time_tokens.purge(now_ms)
-    accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
-    audit_days = with_defaults(accounts.settings.all())["audit_days"]
-    accounts.audit.purge(now_ms - audit_days * _DAY_MS)
+class AccountHousekeeping:
+    """What is done for accounts from time to time."""
+
+    def __init__(self, accounts: AccountStore, mailer: Mailer) -> None:
+        self._accounts = accounts
+        self._mailer = mailer
+        self._reminders = Reminders(accounts, mailer)
+        self._outside_changes = OutsideChanges(accounts, mailer)
+
+    def send_notices(self, now_ms: int) -> None:
+        """Tell users what was changed on the command line or by an identity provider. Call it often."""
+        self._outside_changes.send_due(now_ms)
+
+    def remove_expired(self, now_ms: int) -> None:
+        """Remove it, carry out the deletions of accounts that are due, and remind of what ends soon."""
+        accounts = self._accounts
+        self._delete_due(now_ms)
+        accounts.users.purge_unverified(now_ms - UNCONFIRMED_MS, SYSTEM, now_ms)
+        accounts.emails.purge_unverified(now_ms - UNCONFIRMED_ADDRESS_MS)
+        accounts.members.remove_expired(SYSTEM, now_ms)
+        accounts.invitations.expire(now_ms)
+        accounts.invitations.purge(now_ms - ENDED_INVITATION_MS)
+        accounts.project_redirects.purge(now_ms)
+        accounts.logins.purge(now_ms)
+        accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
+        accounts.one_time_tokens.purge(now_ms)
+        accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
+        audit_days = with_defaults(accounts.settings.all())["audit_days"]
+        accounts.audit.purge(now_ms - audit_days * _DAY_MS)
+        self._reminders.send_due(now_ms)
+
+    def _delete_due(self, now_ms: int) -> None:
+        """Carry out the deletions whose waiting period is over.
+
+        Who has become a last administrator meanwhile stays, until somebody else is one.
+        """
+        notices = Notices(self._accounts, self._mailer, now_ms)
+        for user in self._accounts.users.deletion_due(now_ms):
+            message = messages.account_deleted(user.name)
+            address = notices.address_of(user.id, message)
+            try:
+                self._accounts.users.delete(user.id, SYSTEM, now_ms)
+            except (LastAdministrator, UnknownAccount):
+                continue  # or another server has deleted it
+            if address is not None:
+                notices.to_address(address, message)

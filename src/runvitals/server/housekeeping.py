@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.server.account_housekeeping import remove_expired
+from runvitals.mail.mailer import Mailer
+from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.server.account_trash import AccountTrash
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
@@ -66,6 +67,7 @@ class Housekeeping:
     Args:
         forget: called with the ids of runs that were removed for good.
         clock: the time now, ms UTC.
+        mailer: sends mail about accounts.
         collect_files: removes files that no run has any more, and returns how many.
 
     Attributes:
@@ -79,6 +81,7 @@ class Housekeeping:
         policy: RetentionPolicy,
         forget: Callable[[Collection[int]], None],
         clock: Callable[[], int],
+        mailer: Mailer,
         collect_files: Callable[[], int] = lambda: 0,
     ) -> None:
         self._collect_files = collect_files
@@ -86,6 +89,7 @@ class Housekeeping:
         self._metadata_store = metadata_store
         self._policy = policy
         self._forget = forget
+        self._accounts = AccountHousekeeping(metadata_store.accounts, mailer)
         self._account_trash = AccountTrash(metadata_store, self._remove_runs)
         self._clock = clock
         self.totals = HousekeepingTotals()
@@ -118,9 +122,10 @@ class Housekeeping:
         return True
 
     def _run_due(self, now_ms: int) -> None:
+        self._accounts.send_notices(now_ms)
         if now_ms >= self._age_check_due_ms:
             self._empty_trash(now_ms)
-            remove_expired(self._metadata_store.accounts, now_ms)
+            self._accounts.remove_expired(now_ms)
             self._account_trash.empty(now_ms)
             if removed := self._collect_files():
                 log.info("removed files that no run has any more", extra={"fields": {"files": removed}})

@@ -80,6 +80,7 @@ class SharedServer:
     Attributes:
         api: the application behind the authentication.
         access: decides who may do what.
+        mailer: sends mail about accounts; its thread runs.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
         threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
@@ -150,7 +151,7 @@ class SharedServer:
         self.closing = self.api.state.closing
         self.api.state.access = self.access
         box = secret_box or temporary_secret_box()
-        self._mailer = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
+        self.mailer = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
         self._outside = OutsideServices(metadata_store, box, clock, monotonic, fetcher)
         self.api.state.outside_services = self._outside
         self.access.directory.accept_tokens(self._outside.service_tokens.account)
@@ -177,7 +178,7 @@ class SharedServer:
         """Finish the requests in flight. No request may follow."""
         self._metadata_check.close()
         self._rights.close()
-        self._mailer.thread.close()
+        self.mailer.thread.close()
         self._outside.close()
         self._recorder.close()
 

@@ -53,7 +53,7 @@ def test_rows_and_runs_name_their_owner(server: StoredServer) -> None:
     )
     owner = {
         "entity": "vision",
-        "author": {"id": 1, "name": "ada", "display_name": "Ada L."},
+        "author": {"id": 1, "name": "ada", "display_name": "Ada L.", "picture": None},
         "service_account": {"id": 1, "name": "ci", "deleted": False},
     }
     assert {name: rows["abc"][name] for name in owner} == owner

@@ -92,6 +92,13 @@ class Conformance:
         assert store.append([batch(1, [0, 10], [1.5, 2.5])]) == CommitAck(stored=1, duplicates=0)
         assert samples_of(store.read([1], [1], *ALL)) == {(1, 1): [(0, 1.5), (10, 2.5)]}
 
+    def test_sizes_grow_with_what_is_stored(self, store: SampleStore) -> None:
+        store.append([batch(1, range(10), np.random.default_rng(1).random(10), run=1)])
+        store.append([batch(1, range(1000), np.random.default_rng(2).random(1000), run=2)])
+        sizes = store.sizes([1, 2, 3])
+        assert sizes.keys() == {1, 2}
+        assert 0 < sizes[1] < sizes[2]
+
     def test_values_are_returned_bit_for_bit(self, store: SampleStore) -> None:
         payload_nan = struct.unpack("<d", struct.pack("<Q", 0x7FF8_DEAD_0000_0001))[0]
         values = [-0.0, 0.0, np.inf, -np.inf, np.nan, payload_nan, 5e-324, 1.7e308, 0.1, 2.0**53 + 2]
@@ -367,6 +374,6 @@ class _Flushing:
         self._store = store
 
     def __getattr__(self, name: str) -> object:
-        if name.startswith(("read", "active", "latest", "aggregate", "delete")):
+        if name.startswith(("read", "active", "latest", "sizes", "aggregate", "delete")):
             self._store.flush()
         return getattr(self._store, name)

@@ -60,6 +60,10 @@ export interface Profile extends Preferences {
   default_entity: string;
   default_visibility: string;
   code_saving: boolean;
+  /** Mails that are not sent: before something ends, and about teams. */
+  mail_switched_off: ('reminders' | 'teams')[];
+  /** Where such mails go; empty: to the primary address. */
+  mail_address: string;
 }
 
 /** A feature under development. `forced`: what the organisation decided for all. */
@@ -151,6 +155,14 @@ export interface Email {
   primary: boolean;
   failing?: boolean;
   login_methods?: string[];
+}
+
+/** Storage in bytes. `trash_bytes` is part of the others. */
+export interface Storage {
+  bytes: number;
+  by_kind: { samples: number; console: number };
+  trash_bytes: number;
+  by_project: { project: string; runs: number; bytes: number }[];
 }
 
 export interface Session {

@@ -51,6 +51,8 @@ export interface RunAuthor {
   id: number;
   name: string | null;
   display_name: string;
+  /** The digest of the user's picture. */
+  picture?: string | null;
 }
 
 export interface Rank {

@@ -60,6 +60,9 @@ describe('authors', () => {
     const wanted = of('author=ada&entity=vision');
     expect(paramsOf(wanted, 'digits')).toMatchObject({ author: 'ada', entity: 'vision' });
     expect(isFiltered(wanted)).toBe(true);
+    expect(paramsOf(of('q=warm user:grace up'), null)).toMatchObject({ author: 'grace', text: 'warm up' });
+    expect(paramsOf(of('q=user:grace'), null)).toMatchObject({ author: 'grace', text: null });
+    expect(paramsOf(of('q=superuser:x'), null)).toMatchObject({ author: null, text: 'superuser:x' });
     expect(byUser('grace')).toMatchObject({ author: 'grace', after: null });
   });
   it('group, in the order of their names', () => {

@@ -48,14 +48,18 @@ export function wantedOf(query: URLSearchParams): Wanted {
   };
 }
 
+/** `user:ada` among the words of a search. */
+const USER = /(^|\s)user:(\S+)/;
+
 /** The same as parameters of `/runs`. */
 export function paramsOf(wanted: Wanted, project: string | null): Params {
+  const typed = USER.exec(wanted.words);
   return {
     project,
-    text: wanted.words || null,
+    text: wanted.words.replace(USER, '').trim() || null,
     state: wanted.states,
     entity: wanted.entity,
-    author: wanted.author,
+    author: wanted.author ?? typed?.[2] ?? null,
     sort: SORTED_BY[wanted.column],
     descending: String(wanted.descending),
     deleted: wanted.trash ? 'true' : null,

@@ -88,6 +88,7 @@ class RunAuthorSchema(BaseModel):
     id: int
     name: str | None = Field(description="The user name; None for a deleted user.")
     display_name: str
+    picture: str | None = Field(description="The user's picture is at `/-/picture/{picture}`; None: none.")
 
 
 class RunServiceAccountSchema(BaseModel):

@@ -31,20 +31,27 @@ EDIT_ERRORS: ErrorResponses = {
     409: {"model": models.ErrorAnswer, "description": "The run has ended; the name is taken."},
 }
 SHARED_ERRORS: ErrorResponses = {
-    status: {"model": models.ErrorAnswer, "description": description}
+    # Not `"model": ErrorAnswer`: for each of them and of more than a hundred routes, FastAPI would build a
+    # validator that nothing uses, at every start.
+    status: {
+        "description": description,
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/ErrorAnswer"}}},
+    }
     for status, description in {
+        307: "The project was renamed or given to another team: repeat the request at `Location`.",
         400: "The body is not valid JSON.",
-        401: "No session and no valid key.",
-        403: "The requester may not do this.",
-        404: "It does not exist, or the requester may not know of it.",
-        409: "It conflicts with what there is, such as a name that is taken.",
-        410: "The link was used, or has expired.",
+        401: "Nobody is signed in, or the secret is wrong.",
+        403: "It is not allowed.",
+        404: "There is no such thing, or it may not be known.",
+        409: "It conflicts with the present state: a taken name, the last administrator, a limit.",
+        410: "A link that was used, has expired or was revoked.",
         413: "The body is too large.",
         415: "The body has another type than expected.",
-        422: "A value is wrong; `fields` says which.",
+        422: "A value is wrong; `fields` says which, and what is allowed.",
         428: "The password must be confirmed first.",
-        429: "Too many requests; `Retry-After` says when to try again.",
-        503: "Something that the server needs cannot be reached.",
+        429: "Too many requests; `Retry-After` says how long to wait.",
+        502: "A provider or the mail server cannot be used at the moment.",
+        503: "The server cannot do this at the moment.",
     }.items()
 }
 """Of the routes that only a shared server has."""

@@ -28,6 +28,7 @@ from runvitals.server.run_library import (
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
+from runvitals.server.stored.storage import ProjectStorage, storage_of
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
 from runvitals.store.samples.interface import SampleStore
@@ -115,6 +116,10 @@ class StoredLibrary:
         self._selection = MetricSelection(metadata_store)
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
+
+    async def storage(self, entity_id: int) -> list[ProjectStorage]:
+        """What the projects of a team or user take, the largest first."""
+        return await self._thorough.run(lambda: storage_of(self._store, self._metadata_store, entity_id))
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
         """`models.ProjectSchema` for each project with runs, the one with the newest run first."""

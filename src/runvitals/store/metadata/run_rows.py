@@ -12,6 +12,7 @@ from sqlalchemy import Connection, select
 from runvitals.model.ending import Ending
 from runvitals.model.run import RunAuthor, RunServiceAccount, State
 from runvitals.model.state import RUNNING
+from runvitals.store.metadata.accounts.content_tables import entity_picture, picture
 from runvitals.store.metadata.accounts.tables import entity, service_account, user_account
 from runvitals.store.metadata.database import among
 from runvitals.store.metadata.tables import project, run, run_tag
@@ -87,6 +88,7 @@ _COLUMNS = (
     _author_entity.c.name,
     user_account.c.display_name,
     user_account.c.deleted_ms,
+    picture.c.digest,
     service_account.c.id,
     service_account.c.name,
     service_account.c.deleted_ms,
@@ -101,6 +103,8 @@ def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> li
         .outerjoin(entity, entity.c.id == project.c.entity_id)
         .outerjoin(user_account, user_account.c.id == run.c.author_id)
         .outerjoin(_author_entity, _author_entity.c.id == user_account.c.entity_id)
+        .outerjoin(entity_picture, entity_picture.c.entity_id == user_account.c.entity_id)
+        .outerjoin(picture, picture.c.id == entity_picture.c.picture_id)
         .outerjoin(service_account, service_account.c.id == run.c.service_account_id)
         .where(among(connection, run.c.id, run_ids))
     )
@@ -115,7 +119,7 @@ def read_rows(connection: Connection, run_ids: Sequence[int], now_ms: int) -> li
 def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
     run_id, uid, project_id, project_name, name, group, job_type, started_ms, last_ms, until_ms, *others = row
     state, exit_code, signal, out_of_memory, created_ms, deleted_ms, stop_requested_ms, *owners = others
-    entity_name, *author = owners[:5]
+    entity_name, *author = owners[:6]
     running = until_ms is not None and until_ms >= now_ms
     end_ms = now_ms if running and abs(now_ms - last_ms) <= _NEAR_MS else last_ms
     return RunRow(
@@ -137,16 +141,20 @@ def _run_row(row: Sequence[Any], tags: tuple[str, ...], now_ms: int) -> RunRow:
         stop_requested_ms=stop_requested_ms,
         entity=entity_name,
         author=_author(*author),
-        service_account=_service_account(*owners[5:]),
+        service_account=_service_account(*owners[6:]),
     )
 
 
 def _author(
-    user_id: int | None, name: str | None, display_name: str | None, deleted_ms: int | None
+    user_id: int | None,
+    name: str | None,
+    display_name: str | None,
+    deleted_ms: int | None,
+    digest: str | None,
 ) -> RunAuthor | None:
     if user_id is None:
         return None
-    return RunAuthor(user_id, name if deleted_ms is None else None, display_name or "")
+    return RunAuthor(user_id, name if deleted_ms is None else None, display_name or "", digest)
 
 
 def _service_account(

@@ -293,6 +293,14 @@ class SampleStore(Protocol):
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
         """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""
 
+    def sizes(self, runs: Sequence[int]) -> dict[int, int]:
+        """How many bytes the samples of each of these runs take; runs without samples are left out. This may
+        take seconds for thousands of runs.
+
+        Raises:
+            StoreError: a file cannot be read.
+        """
+
     def aggregate(
         self,
         metric: int,

@@ -6,10 +6,14 @@ import io
 import json
 import zipfile
 
+import numpy as np
+
 from runvitals.accounts.rate_limits import EXPORTS
-from runvitals.store.metadata import WriterRegistration
+from runvitals.store.metadata import ConsoleLine, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.logins import ProviderIdentity
 from runvitals.store.metadata.writer_registration import Sender
+from runvitals.store.samples.interface import SampleBatch
 from tests.server.api.accounts.people import PASSWORD, People
 
 
@@ -36,23 +40,64 @@ def test_a_user_gets_a_copy_of_everything_about_them(people: People) -> None:
     browser = people.browser("ada")
     browser.patch("/account/profile", json={"bio": "Counts"})
     key = browser.post("/account/api-keys", json={"name": "laptop"}).json()
+    people.accounts.invitations.create("lone", "ada@lab.example", "viewer", CLI, people.now_ms)
+    ada = people.accounts.users.by_name("ada")
+    identity = ProviderIdentity("lab", "https://id.example", "7", "Ada", None)
+    people.accounts.logins.link(ada.id, identity, CLI, people.now_ms)
+    people.accounts.pictures.put(ada.entity_id, b"large", b"small", CLI, people.now_ms)
     response = browser.post("/account/export", json={})
     assert (response.status_code, response.headers["content-type"]) == (200, "application/zip")
     assert response.headers["content-disposition"] == 'attachment; filename="runvitals-ada.zip"'
     with zipfile.ZipFile(io.BytesIO(response.content)) as archive:
-        contents = {name: json.loads(archive.read(name)) for name in archive.namelist()}
+        names = set(archive.namelist()) - {"picture.webp"}
+        contents = {name: json.loads(archive.read(name)) for name in names}
+        assert archive.read("picture.webp") == b"large"
     assert set(contents) == {
-        f"{name}.json" for name in ("account", "profile", "emails", "sessions", "api_keys", "events", "runs")
+        f"{name}.json"
+        for name in (
+            "account",
+            "profile",
+            "emails",
+            "sessions",
+            "logins",
+            "invitations",
+            "api_keys",
+            "events",
+            "runs",
+        )
     }
     assert contents["profile.json"]["bio"] == "Counts"
     assert [email["address"] for email in contents["emails.json"]] == ["ada@lab.example"]
     assert {run["run"] for run in contents["runs.json"]} == {"own-1", "own-2", "team-1"}
+    assert [login["provider"] for login in contents["logins.json"]] == ["lab"]
+    assert [(one["team"], one["role"]) for one in contents["invitations.json"]] == [("lone", "viewer")]
     assert {event["action"] for event in contents["events.json"]} >= {"user.login", "key.create"}
     text = str(contents)
     assert key["name"] in text
     assert key["key"] not in text
     assert "team-2" not in text
     assert people.actions()[-1] == "user.export"
+
+
+def test_storage_of_the_own_space(people: People) -> None:
+    add_runs(people)
+    served = people.served
+    (writers,) = served.metadata_store.writers.of_runs([1]).values()
+    times = people.now_ms + np.arange(100, dtype=np.int64)
+    served.store.append([SampleBatch(writers[0].lane_id, 1, 0, (1,), times, np.ones((100, 1)))])
+    line = ConsoleLine(1, writers[0].writer_id, 0, people.now_ms, 1, "hello")
+    served.metadata_store.console.add([line])
+    usage = people.browser("ada").get("/account/usage").json()["storage"]
+    assert usage["by_kind"] == {"samples": 1600, "console": 5}
+    assert (usage["bytes"], usage["trash_bytes"]) == (1605, 0)
+    (project,) = usage["by_project"]
+    assert (project["project"], project["runs"], project["bytes"]) == ("digits", 2, 1605)
+    served.store.flush()
+    sealed = people.browser("ada").get("/account/usage").json()["storage"]["by_kind"]["samples"]
+    assert 0 < sealed < 1600
+    served.metadata_store.runs.delete([1], people.now_ms)
+    assert people.browser("ada").get("/account/usage").json()["storage"]["trash_bytes"] == sealed + 5
+    assert people.browser("bob").get("/account/usage").json()["storage"]["bytes"] == 0  # the team's
 
 
 def test_a_copy_needs_a_confirmed_password_and_is_limited(people: People) -> None:

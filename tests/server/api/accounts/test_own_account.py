@@ -54,6 +54,8 @@ def test_a_profile_is_changed_field_by_field(people: People) -> None:
         "locale": "",
         "theme": "",
         "landing_page": "",
+        "mail_switched_off": [],
+        "mail_address": "",
     }
     links = [{"label": "home", "url": "https://ada.example/x"}]
     changes = {"display_name": "Ada  L.", "bio": "Counts\u202e\n things", "links": links, "locale": "de-CH"}

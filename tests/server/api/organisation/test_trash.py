@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.accounts.secret_box import SecretBox
+from runvitals.mail.mailer import Mailer
 from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
@@ -20,7 +22,9 @@ DAY = 86_400_000
 def housekeep(server: AccountsServer, days: int) -> None:
     server.clock.now_ms += days * DAY
     policy = RetentionPolicy(trash_ms=None)
-    Housekeeping(server.store, server.metadata_store, policy, server.app.forget, server.clock).run_once()
+    Housekeeping(
+        server.store, server.metadata_store, policy, server.app.forget, server.clock, server.app.mailer
+    ).run_once()
 
 
 @pytest.fixture
@@ -97,5 +101,7 @@ def test_a_store_without_accounts_is_left_alone(tmp_path: Path) -> None:
         SqliteChunks(str(tmp_path / "store")) as store,
         open_metadata_store(str(tmp_path / "metadata.db")) as metadata_store,
     ):
-        Housekeeping(store, metadata_store, RetentionPolicy(), lambda runs: None, lambda: T0).run_once()
+        mailer = Mailer(metadata_store, SecretBox({"k": bytes(32)}), lambda: T0, {})
+        policy = RetentionPolicy()
+        Housekeeping(store, metadata_store, policy, lambda runs: None, lambda: T0, mailer).run_once()
         assert metadata_store.accounts.generation() == 0

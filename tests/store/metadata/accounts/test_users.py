@@ -137,10 +137,11 @@ def test_a_deletion_waits_and_can_be_cancelled(accounts: AccountStore) -> None:
     ada = accounts.users.create("ada", CLI, T0, address="ada@example.org", verified=True)
     accounts.users.request_deletion(ada.id, CLI, T0, 7 * DAY)
     accounts.users.cancel_deletion(ada.id, CLI, T0)
-    assert accounts.users.delete_due(CLI, T0 + 8 * DAY) == []
+    assert accounts.users.deletion_due(T0 + 8 * DAY) == []
     accounts.users.request_deletion(ada.id, CLI, T0, 7 * DAY)
-    assert accounts.users.delete_due(CLI, T0 + 6 * DAY) == []
-    assert accounts.users.delete_due(CLI, T0 + 7 * DAY) == ["ada"]
+    assert accounts.users.deletion_due(T0 + 6 * DAY) == []
+    assert [user.name for user in accounts.users.deletion_due(T0 + 7 * DAY)] == ["ada"]
+    accounts.users.delete(ada.id, CLI, T0 + 7 * DAY)
     with pytest.raises(UnknownAccount):
         accounts.users.by_name("ada")
     bob = accounts.users.create("bob", CLI, T0, address="ada@example.org", verified=True)

@@ -24,6 +24,7 @@ from runvitals.server.api.accounts import (
     setup,
     sign_in,
     sign_up,
+    usage,
     users,
 )
 
@@ -44,6 +45,7 @@ for resource in (
     api_keys,
     second_factor,
     beta,
+    usage,
     users,
 ):
     router.include_router(resource.router)

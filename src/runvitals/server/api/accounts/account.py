@@ -65,6 +65,7 @@ def delete_account(
         if body.wait_days:
             accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * _DAY_MS)
             until_ms = now_ms + body.wait_days * _DAY_MS
+            services.notices().to_user(owner.id, messages.deletion_requested(owner.name, until_ms))
             return JSONResponse({"delete_after_ms": until_ms}, 202)
         accounts.users.delete(owner.id, owner.actor, now_ms)
     except LastAdministrator as error:

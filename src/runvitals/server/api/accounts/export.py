@@ -33,12 +33,15 @@ router = APIRouter()
 
 @router.post("/account/export", dependencies=[needs("account:delete")])
 def export(access: TheAccess, services: TheServices, owner: SignedInOwner) -> Response:
-    """A ZIP of the user's data: account, profile, addresses, sessions, names of keys, events, runs."""
+    """A ZIP of the user's data: account, profile, addresses, sessions, logins, keys' names, events, runs."""
     services.limit("export", str(owner.id))
     body = io.BytesIO()
     with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in _contents(access, owner).items():
             archive.writestr(f"{name}.json", json.dumps(content, indent=1))
+        picture = _picture(access, owner)
+        if picture is not None:
+            archive.writestr("picture.webp", picture)
     access.accounts.audit.record(access.clock(), owner.actor, "user.export", target=owner.name)
     disposition = f'attachment; filename="runvitals-{owner.name}.zip"'
     headers = {"content-disposition": disposition, "cache-control": "no-store"}
@@ -65,10 +68,21 @@ def _contents(access: AccessControl, owner: Owner) -> dict[str, Any]:
             {name: getattr(row, name) for name in ("created_ms", "seen_ms", "method", "ip", "agent")}
             for row in sessions
         ],
+        "logins": [asdict(login) for login in accounts.logins.of_user(owner.id)],
+        "invitations": [
+            {"team": row.team, "role": row.custom_role or row.role, "created_ms": row.created_ms}
+            for row in accounts.invitations.of_user(owner.id, now_ms)
+        ],
         "api_keys": keys_json(accounts, accounts.keys.all(user_id=owner.id, revoked=True)),
         "events": _events(access, owner.id),
         "runs": [asdict(run) for run in accounts.runs_of_user(owner.id, MAX_RUNS)],
     }
+
+
+def _picture(access: AccessControl, owner: Owner) -> bytes | None:
+    pictures = access.accounts.pictures
+    digest = pictures.digests_of_users([owner.id]).get(owner.id)
+    return None if digest is None else pictures.body(digest, 512)
 
 
 def _events(access: AccessControl, user_id: int) -> list[dict[str, Any]]:

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.accounts.matrix import Role
 from runvitals.accounts.organisation_settings import time_zone, with_defaults
 from runvitals.accounts.principals import User
+from runvitals.mail.notices import CHOSEN_ADDRESS, SWITCHED_OFF
 from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.login_page import redirect_target
@@ -34,6 +35,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "locale": "",
     "theme": "",
     "landing_page": "",
+    SWITCHED_OFF: [],
+    CHOSEN_ADDRESS: "",
 }
 _LINE_FIELDS: Final = ("institution", "location", "bio")
 _MAX_LABEL: Final = 40
@@ -68,6 +71,12 @@ class ProfileChanges(BaseModel):
     locale: str | None = Field(None, max_length=35, pattern=r"^([A-Za-z]{2,3}(-[A-Za-z0-9]{2,8})*)?$")
     theme: Literal["", "system", "light", "dark"] | None = None
     landing_page: str | None = Field(None, max_length=300)
+    mail_switched_off: list[Literal["reminders", "teams"]] | None = Field(
+        None, max_length=2, description="Mail that is not sent: before something ends, and about teams."
+    )
+    mail_address: str | None = Field(
+        None, max_length=254, description="Where such mail goes: a verified address; empty: the primary one."
+    )
 
 
 @router.get("/account/profile", dependencies=[needs("account:read")])
@@ -82,6 +91,8 @@ def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> 
     given = body.model_dump(exclude_unset=True, exclude_none=True)
     problems: dict[str, str] = {}
     changes = _checked_texts(given, problems)
+    if given.get(CHOSEN_ADDRESS):
+        changes[CHOSEN_ADDRESS] = _address(access, owner.id, given[CHOSEN_ADDRESS], problems)
     if "default_entity" in given:
         del changes["default_entity"]
         changes["default_entity_id"] = _entity_id(access, owner.id, given["default_entity"], problems)
@@ -141,6 +152,16 @@ def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str,
         except ValueError as error:
             problems["time_zone"] = str(error)
     return changes
+
+
+def _address(access: AccessControl, user_id: int, text: str, problems: dict[str, str]) -> str:
+    """One of the user's own verified addresses, as it was added."""
+    wanted = text.strip().casefold()
+    for row in access.accounts.emails.of_user(user_id):
+        if row.verified_ms is not None and row.address.casefold() == wanted:
+            return row.address
+    problems[CHOSEN_ADDRESS] = "expected one of your verified addresses"
+    return ""
 
 
 def _visible(text: str) -> str:

@@ -10,10 +10,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.sign_in import totp_purpose
 from runvitals.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
+from runvitals.mail import messages
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
-from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.accounts.services import TheNotices, TheServices
 from runvitals.server.errors import InvalidFields
 
 router = APIRouter()
@@ -71,13 +72,15 @@ def confirm(
     codes = new_recovery_codes()
     digests = [recovery_digest(code) for code in codes]
     credentials.confirm_second_factor(owner.id, step, digests, owner.actor, access.clock())
+    services.notices().to_user(owner.id, messages.second_factor_added(owner.name))
     return {"recovery_codes": codes}
 
 
 @router.delete("/account/second-factor", status_code=204, dependencies=[needs("account:security")])
-def remove(access: TheAccess, owner: SignedInOwner) -> None:
+def remove(access: TheAccess, owner: SignedInOwner, notices: TheNotices) -> None:
     """Turn the second factor off. The recovery codes go with it."""
     access.accounts.credentials.remove_second_factor(owner.id, owner.actor, access.clock())
+    notices.to_user(owner.id, messages.second_factor_removed(owner.name))
 
 
 @router.post("/account/second-factor/recovery-codes", dependencies=[needs("account:security")])

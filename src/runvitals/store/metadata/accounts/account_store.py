@@ -10,6 +10,7 @@ from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.cursor_key import cursor_key
 from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
+from runvitals.store.metadata.accounts.ending_access import EndingAccess
 from runvitals.store.metadata.accounts.entities import deleted_spaces, names_of, purge_space, release_name
 from runvitals.store.metadata.accounts.generation import current_generation
 from runvitals.store.metadata.accounts.grants import (
@@ -41,6 +42,7 @@ from runvitals.store.metadata.accounts.scim import ScimTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
 from runvitals.store.metadata.accounts.sessions import SessionTable
 from runvitals.store.metadata.accounts.settings import SettingTable
+from runvitals.store.metadata.accounts.storage_places import StoragePlace, storage_places
 from runvitals.store.metadata.accounts.teams import TeamTable
 from runvitals.store.metadata.accounts.user_runs import (
     AccountContents,
@@ -60,6 +62,7 @@ class AccountStore:
             service_accounts, keys, invitations, project_members, owned_projects, project_redirects,
             guest_links, scim, settings, audit, outgoing_mail, pictures, logins, group_memberships,
             jwt_issuers: the tables, by what they hold.
+        ending_access: what ends soon, from several tables.
     """
 
     def __init__(self, database: Database) -> None:
@@ -82,6 +85,7 @@ class AccountStore:
         self.owned_projects = OwnedProjectTable(database)
         self.project_redirects = ProjectRedirectTable(database)
         self.guest_links = GuestLinkTable(database)
+        self.ending_access = EndingAccess(database)
         self.scim = ScimTable(database)
         self.audit = AuditTable(database)
         self.outgoing_mail = OutgoingMailTable(database)
@@ -93,6 +97,10 @@ class AccountStore:
     def runs_of_user(self, user_id: int, limit: int) -> list[UserRun]:
         """The newest runs of a user, wherever they are."""
         return runs_of_user(self._database, user_id, limit)
+
+    def storage_places(self, entity_id: int) -> list[StoragePlace]:
+        """All runs of a team or user, by project."""
+        return storage_places(self._database, entity_id)
 
     def contents_of(self, user_id: int) -> AccountContents:
         """What a deletion of an account would remove."""

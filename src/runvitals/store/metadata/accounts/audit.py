@@ -201,6 +201,18 @@ class AuditTable:
             rows = connection.execute(newer.limit(min(limit, MAX_ROWS)))
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
+    def made_via(self, via: Sequence[str], from_ms: int, after_id: int) -> list[AuditEvent]:
+        """The oldest successful events since a time that were made in one of these ways, a page of them."""
+        wanted = (
+            audit_event.c.time_ms >= from_ms,
+            audit_event.c.id > after_id,
+            audit_event.c.via.in_(via),
+            audit_event.c.outcome == "ok",
+        )
+        statement = select(audit_event).where(*wanted).order_by(audit_event.c.id).limit(MAX_ROWS)
+        with self._database.read() as connection:
+            return [AuditEvent(**(row._asdict() | _bodies(row))) for row in connection.execute(statement)]
+
     def newest_id(self) -> int:
         """The id of the newest event; 0 if there is none."""
         with self._database.read() as connection:

@@ -19,11 +19,13 @@ from runvitals.store.metadata.table_base import id_column, metadata, ordered_tex
 
 # `sealed`: subject and text, encrypted by the server's key file because links hold secrets; null once the
 # mail has ended. `next_ms`: of the next attempt; while an attempt is under way, when it counts as lost.
+# `once_key`: what the mail is about, so that servers queue it once; null where one request is one mail.
 outgoing_mail = Table(
     "outgoing_mail",
     metadata,
     id_column(),
     Column("message_id", Text, nullable=False),
+    Column("once_key", ordered_text()),
     Column("kind", Text, nullable=False),
     Column("address", Text, nullable=False),
     Column("address_key", ordered_text(), nullable=False),
@@ -38,6 +40,7 @@ outgoing_mail = Table(
     Column("error", Text),
     Index(None, "state", "next_ms"),
     Index(None, "address_key", "ended_ms"),
+    Index(None, "once_key", unique=True),
     CheckConstraint("state IN ('waiting', 'sent', 'failed', 'discarded')", name="state"),
     sqlite_autoincrement=True,
 )

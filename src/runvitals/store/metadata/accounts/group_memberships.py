@@ -13,7 +13,7 @@ from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.group_administrators import administrator_by
 from runvitals.store.metadata.accounts.members import add_member, remove_member, resolve_role
 from runvitals.store.metadata.accounts.sign_on_tables import group_membership
-from runvitals.store.metadata.accounts.tables import entity, membership
+from runvitals.store.metadata.accounts.tables import entity, membership, user_account
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
 from runvitals.store.metadata.accounts.teams import living_team
 from runvitals.store.metadata.database import Database
@@ -115,7 +115,7 @@ def _give(
         _set_role(connection, user_id, present, base, custom_role_id)
         action = "team.member_role"
     owner = (found.id, found.name)
-    record(connection, now_ms, by, action, entity=owner, target=str(user_id), after=about)
+    record(connection, now_ms, by, action, entity=owner, target=_name(connection, user_id), after=about)
     rights_changed(connection)
 
 
@@ -126,8 +126,13 @@ def _take(connection: Connection, user_id: int, row: _Present, by: Actor, now_ms
     except LastAdministrator as error:
         return str(error)
     owner = (row.team_id, row.team)
-    record(connection, now_ms, by, "team.member_remove", entity=owner, target=str(user_id))
+    record(connection, now_ms, by, "team.member_remove", entity=owner, target=_name(connection, user_id))
     return None
+
+
+def _name(connection: Connection, user_id: int) -> str:
+    named = select(entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
+    return connection.execute(named.where(user_account.c.id == user_id)).scalar_one()
 
 
 def _set_role(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, func, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.content_tables import outgoing_mail
 from runvitals.store.metadata.accounts.tables import email
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, insert
 
 LEASE_MS = 10 * 60_000
 """After this time, a mail whose server died while sending it is sent again."""
@@ -21,8 +21,13 @@ _mail = outgoing_mail.c
 
 @dataclass(frozen=True, slots=True)
 class NewMail:
-    """A mail for the queue. `sealed`: subject and text, encrypted. `discarded`: it is never sent; the row is
-    written so that an answer takes as long as if it were."""
+    """A mail for the queue.
+
+    Attributes:
+        sealed: subject and text, encrypted.
+        discarded: it is never sent; the row is written so that an answer takes as long as if it were.
+        once_key: a mail with a key that is in the queue already, or was sent in the last month, is not added.
+    """
 
     message_id: str
     kind: str
@@ -33,6 +38,7 @@ class NewMail:
     created_ms: int
     give_up_ms: int
     discarded: bool = False
+    once_key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +64,11 @@ class MailQueueLength:
     oldest_ms: int | None
 
 
-def add_mail(connection: Connection, mail: NewMail) -> None:
-    """Put a mail into the queue, in the transaction of what it reports."""
+def add_mail(connection: Connection, mail: NewMail) -> bool:
+    """Put a mail into the queue, in the transaction of what it reports; False if its `once_key` is there."""
     values = {
         "message_id": mail.message_id,
+        "once_key": mail.once_key,
         "kind": mail.kind,
         "address": mail.address,
         "address_key": mail.address_key,
@@ -74,7 +81,8 @@ def add_mail(connection: Connection, mail: NewMail) -> None:
         "state": "discarded" if mail.discarded else "waiting",
         "ended_ms": mail.created_ms if mail.discarded else None,
     }
-    connection.execute(insert(outgoing_mail).values(values))
+    added = insert(connection, outgoing_mail).values(values)
+    return bool(connection.execute(added.on_conflict_do_nothing(index_elements=["once_key"])).rowcount)
 
 
 class OutgoingMailTable:
@@ -83,9 +91,9 @@ class OutgoingMailTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, mail: NewMail) -> None:
-        """Put a mail into the queue."""
-        self._database.write(lambda connection: add_mail(connection, mail))
+    def add(self, mail: NewMail) -> bool:
+        """Put a mail into the queue; False if its `once_key` is there."""
+        return self._database.write(lambda connection: add_mail(connection, mail))
 
     def due(self, now_ms: int, limit: int = 50) -> list[WaitingMail]:
         """Mails to send now, the oldest first."""

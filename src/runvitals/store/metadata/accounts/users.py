@@ -313,22 +313,11 @@ class UserTable:
             lambda connection: _delete(connection, user_id, by, now_ms, anonymise, leave_teams)
         )
 
-    def delete_due(self, by: Actor, now_ms: int) -> list[str]:
-        """Carry out the deletions whose waiting period is over; returns the names.
-
-        Who has become a last administrator meanwhile stays, until somebody else is one.
-        """
+    def deletion_due(self, now_ms: int) -> list[UserRow]:
+        """The users whose requested deletion is to be carried out."""
         due = _USERS.where(user_account.c.delete_after_ms <= now_ms, user_account.c.deleted_ms.is_(None))
         with self._database.read() as connection:
-            users = [UserRow(**row._asdict()) for row in connection.execute(due)]
-        deleted = []
-        for user in users:
-            try:
-                self.delete(user.id, by, now_ms)
-            except LastAdministrator:
-                continue
-            deleted.append(user.name)
-        return deleted
+            return [UserRow(**row._asdict()) for row in connection.execute(due)]
 
     def purge_unverified(self, before_ms: int, by: Actor, now_ms: int) -> int:
         """Remove the sign-ups from before this time that were never confirmed; returns how many.

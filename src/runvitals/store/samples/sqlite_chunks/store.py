@@ -36,6 +36,7 @@ from runvitals.store.samples.sqlite_chunks.log import Log, Pairing
 from runvitals.store.samples.sqlite_chunks.maintenance_thread import MaintenanceThread
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING, SET_ASIDE, Month, MonthFiles
 from runvitals.store.samples.sqlite_chunks.reader import Reader
+from runvitals.store.samples.sqlite_chunks.run_sizes import run_sizes
 from runvitals.store.samples.sqlite_chunks.settings import StoreSettings
 
 
@@ -193,6 +194,9 @@ class SqliteChunks:
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
         return self._reader.last_times(runs)
+
+    def sizes(self, runs: Sequence[int]) -> dict[int, int]:
+        return run_sizes(self._months, self._heads, runs)
 
     def aggregate(
         self,

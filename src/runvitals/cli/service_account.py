@@ -1,0 +1,111 @@
+"""`runvitals service-account`: the accounts of programs on a server."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    Work,
+    add_actions,
+    check_confirmation,
+    finish,
+    run_on_accounts,
+    service_account_named,
+    service_account_path,
+    team_named,
+)
+
+if TYPE_CHECKING:
+    from runvitals.store.metadata.accounts.account_store import AccountStore
+    from runvitals.store.metadata.accounts.audit import Actor
+    from runvitals.store.metadata.accounts.service_accounts import ServiceAccountRow
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "service-account",
+        help="create, list and disable the accounts of programs, such as CI, on a server",
+        description=f"A service account has keys and never signs in: see `runvitals key`. {DESCRIPTION}",
+    )
+    actions = add_actions(parser)
+    create = actions.add_parser("create", help="create a service account of a team")
+    create.add_argument("account", metavar="TEAM/NAME")
+    create.add_argument("--read-only", action="store_true", help="it may log and change nothing")
+    show = actions.add_parser("list", help="list service accounts")
+    show.add_argument("team", metavar="TEAM", nargs="?", help="only of this team")
+    for name, text in (
+        ("disable", "stop the keys of a service account, until `enable`"),
+        ("enable", "let the keys of a service account work again"),
+        ("delete", "delete a service account with its keys; its runs stay"),
+    ):
+        action = actions.add_parser(name, help=text)
+        action.add_argument("account", metavar="TEAM/NAME")
+    action.add_argument("--confirm", metavar="TEAM/NAME", required=True, help="the name again")
+    finish(actions)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+
+
+def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    team_name, slash, name = arguments.account.partition("/")
+    if not slash:
+        raise ValueError(f"invalid service account {arguments.account!r}; expected TEAM/NAME")
+    team = team_named(accounts, team_name)
+    row = accounts.service_accounts.create(name, team.id, by, now_ms, reads_only=arguments.read_only)
+    path = service_account_path(row)
+    how = f"`runvitals key create NAME --service-account {path}` makes a key"
+    return Outcome(f"created the service account {path}; {how}", row)
+
+
+def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+    team = None if arguments.team is None else team_named(accounts, arguments.team).id
+    empty = "there are no service accounts; `runvitals service-account create TEAM/NAME` creates one"
+    return Listing(accounts.service_accounts.all(team), _ACCOUNTS, empty)
+
+
+def _disable(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    accounts.service_accounts.set_disabled(_id(accounts, arguments), True, by, now_ms)
+    return Outcome(f"the keys of {arguments.account} no longer work")
+
+
+def _enable(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    accounts.service_accounts.set_disabled(_id(accounts, arguments), False, by, now_ms)
+    return Outcome(f"the keys of {arguments.account} work")
+
+
+def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    account_id = _id(accounts, arguments)
+    check_confirmation(arguments, arguments.account)
+    accounts.service_accounts.delete(account_id, by, now_ms)
+    return Outcome(f"deleted {arguments.account} with its keys; its runs stay")
+
+
+def _id(accounts: AccountStore, arguments: argparse.Namespace) -> int:
+    return service_account_named(accounts, arguments.account).id
+
+
+def _state(row: ServiceAccountRow) -> str:
+    return "active" if row.disabled_ms is None else f"disabled since {day(row.disabled_ms)}"
+
+
+_ACCOUNTS: Columns = {
+    "ACCOUNT": service_account_path,
+    "RUNS GO TO": lambda row: row.default_team or row.team,
+    "MAY": lambda row: "read" if row.reads_only else "read and log",
+    "KEYS": lambda row: row.keys,
+    "LAST USED": lambda row: when(row.last_used_ms),
+    "CREATED": lambda row: day(row.created_ms),
+    "STATE": _state,
+}
+_ACTIONS: dict[str, Work] = {
+    "create": _create,
+    "list": _list,
+    "disable": _disable,
+    "enable": _enable,
+    "delete": _delete,
+}

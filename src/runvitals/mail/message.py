@@ -1,0 +1,94 @@
+"""`Message`: what is sent to a user, before it is known to whom, as plain text and as HTML."""
+
+from __future__ import annotations
+
+import html
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Final, Literal
+
+Topic = Literal["", "reminders", "teams"]
+SWITCHES: Final = "/-/settings/emails"
+"""The page on which users switch off messages with a topic."""
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+_MAX_VALUE = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link to this server. `path` begins with a slash; a secret is in its fragment."""
+
+    label: str
+    path: str
+
+
+_SWITCH_OFF = Link("Choose which messages you get", SWITCHES)
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message, before it is known to whom.
+
+    Attributes:
+        kind: its name in the queue and in logs.
+        security: sent however many messages this person got within the hour.
+        life_ms: it is no longer sent after this time, because its link has expired or it is old news.
+        topic: users can switch off its messages; "": they cannot.
+    """
+
+    kind: str
+    subject: str
+    paragraphs: tuple[str, ...]
+    link: Link | None = None
+    security: bool = False
+    life_ms: int = DAY_MS
+    topic: Topic = ""
+
+    def text(self, url: str, organisation: str) -> str:
+        """The plain text. `url`: the address of this server, as users know it."""
+        parts = list(self.paragraphs)
+        if self.link is not None:
+            parts.append(f"{self.link.label}:\n{_absolute(url, self.link)}")
+        parts.append(f"-- \n{_sender(url, organisation)}")
+        if self.topic:
+            parts[-1] += f"\n{_SWITCH_OFF.label}: {_absolute(url, _SWITCH_OFF)}"
+        return "\n\n".join(parts) + "\n"
+
+    def html(self, url: str, organisation: str) -> str:
+        """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
+        parts = [f"<p>{html.escape(paragraph)}</p>" for paragraph in self.paragraphs]
+        if self.link is not None:
+            address = html.escape(_absolute(url, self.link))
+            parts.append(f'<p><a href="{address}">{html.escape(self.link.label)}</a></p><p>{address}</p>')
+        parts.append(f"<hr><p><small>{html.escape(_sender(url, organisation))}</small></p>")
+        if self.topic:
+            address = html.escape(_absolute(url, _SWITCH_OFF))
+            parts.append(f'<p><small><a href="{address}">{_SWITCH_OFF.label}</a></small></p>')
+        return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{"".join(parts)}</body></html>'
+
+
+def one_line(text: str) -> str:
+    """A user's text on one line, without characters that are invisible or reverse text."""
+    shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
+    return " ".join(shown.split())[:_MAX_VALUE]
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names that users chose, on one line."""
+    return ", ".join(map(one_line, names))
+
+
+def time_text(time_ms: int) -> str:
+    """A time in UTC."""
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _absolute(url: str, link: Link) -> str:
+    return url.rstrip("/") + link.path
+
+
+def _sender(url: str, organisation: str) -> str:
+    return f"Sent by {one_line(organisation)}, {url}. This message was generated; replies are not read."

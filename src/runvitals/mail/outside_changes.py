@@ -1,0 +1,112 @@
+"""`OutsideChanges`: mail about what was changed on the command line or by an identity provider.
+
+Routes of the API send their mail themselves. The command line has no mail server, and an identity provider
+changes many users at once, so a server finds these changes in the audit log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from runvitals.accounts.organisation_settings import SECURITY_SETTINGS
+from runvitals.mail import messages
+from runvitals.mail.mailer import Mailer
+from runvitals.mail.message import Message
+from runvitals.mail.notices import Notices
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.audit import AuditEvent
+from runvitals.store.metadata.accounts.users import UserRow
+
+_MINUTE_MS: Final = 60_000
+LATEST_MS: Final = 24 * 60 * _MINUTE_MS
+"""What was changed earlier, while no server ran or mail was not set up, is old news."""
+_OVERLAP_MS: Final = 15 * _MINUTE_MS
+"""A long transaction adds its event after later ones."""
+_VIA: Final = ("cli", "provider")
+
+
+class OutsideChanges:
+    """Tells users about such changes, once, however many servers share the metadata store."""
+
+    def __init__(self, accounts: AccountStore, mailer: Mailer) -> None:
+        self._accounts = accounts
+        self._mailer = mailer
+        self._from_ms = 0
+
+    def send_due(self, now_ms: int) -> None:
+        """Queue the messages that are due; does nothing on a server without mail."""
+        if not self._mailer.configured:
+            return
+        notices = Notices(self._accounts, self._mailer, now_ms)
+        after_id = 0
+        while events := self._accounts.audit.made_via(_VIA, max(self._from_ms, now_ms - LATEST_MS), after_id):
+            for event in events:
+                self._tell(notices, event)
+            after_id = events[-1].id
+        self._from_ms = now_ms - _OVERLAP_MS
+
+    def _tell(self, notices: Notices, event: AuditEvent) -> None:
+        once = f"event:{event.id}"
+        if event.action == "org.settings":
+            names = sorted(SECURITY_SETTINGS.intersection(event.after or {}))
+            if names:
+                message = messages.settings_changed(_by(event), names)
+                notices.to_organisation_administrators(message, once_key=once)
+            return
+        build = _MESSAGES.get(event.action)
+        user = None if build is None else self._user(event)
+        if build is None or user is None or user.created_ms >= event.time_ms:
+            return  # what is new about a new user is no change
+        message = build(event, user)
+        notices.to_user(user.id, message, once_key=once)
+        if event.action == "org.member_role":
+            notices.to_organisation_administrators(message, once_key=once)
+
+    def _user(self, event: AuditEvent) -> UserRow | None:
+        """Whom an event concerns; None if that is no user, or one who was deleted meanwhile."""
+        try:
+            if event.action in _OF_USER_ID:
+                return self._accounts.users.get(int(event.target or ""))
+            name = event.entity if event.action.startswith("key.") else event.target
+            return self._accounts.users.by_name(name or "")
+        except (UnknownAccount, ValueError):
+            return None
+
+
+def _by(event: AuditEvent) -> str:
+    return "The operator of the server" if event.via == "cli" else "Your identity provider"
+
+
+def _role(event: AuditEvent) -> str:
+    return str((event.after or {}).get("role", "member"))
+
+
+def _public_id(event: AuditEvent) -> str:
+    return str((event.after or {}).get("key", ""))
+
+
+def _organisation_role(event: AuditEvent, user: UserRow) -> Message:
+    role = str((event.after or {}).get("org_role", "member"))
+    shown = "administrator" if role == "admin" else role
+    return messages.organisation_role_changed(user.name, shown, _by(event))
+
+
+_OF_USER_ID: Final = ("user.password_set", "user.second_factor_remove")
+_MESSAGES: Final[dict[str, Callable[[AuditEvent, UserRow], Message]]] = {
+    "team.member_add": lambda event, user: messages.added_to_team(
+        event.entity or "", _role(event), _by(event)
+    ),
+    "team.member_role": lambda event, user: messages.team_role_changed(
+        event.entity or "", _role(event), _by(event)
+    ),
+    "team.member_remove": lambda event, user: messages.removed_from_team(event.entity or "", _by(event)),
+    "user.suspend": lambda event, user: messages.account_suspended(user.name),
+    "user.reactivate": lambda event, user: messages.account_reactivated(user.name),
+    "user.password_set": lambda event, user: messages.password_changed(user.name),
+    "user.second_factor_remove": lambda event, user: messages.second_factor_removed(user.name),
+    "key.create": lambda event, user: messages.key_created(user.name, event.target or "", _public_id(event)),
+    "key.revoke": lambda event, user: messages.key_revoked(user.name, event.target or "", _public_id(event)),
+    "org.member_role": _organisation_role,
+}

@@ -1,0 +1,38 @@
+"""`/account/usage`: how much of the server's storage the user's own space takes."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.api.accounts.own_account import TheOwner
+from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.stored.storage import ProjectStorage
+
+router = APIRouter()
+
+
+@router.get("/account/usage", dependencies=[needs("account:read")])
+async def usage(request: Request, access: TheAccess, owner: TheOwner) -> Any:
+    """The storage that the projects of the user's own space take. Runs in teams count for the team."""
+    library: StoredLibrary = request.app.state.library
+    user = await run_in_threadpool(access.accounts.users.get, owner.id)
+    return {"storage": storage_json(await library.storage(user.entity_id))}
+
+
+def storage_json(projects: list[ProjectStorage]) -> dict[str, Any]:
+    """Storage in bytes: in all, by kind, and by project. `trash` is part of the others."""
+    return {
+        "bytes": sum(project.bytes for project in projects),
+        "by_kind": {
+            "samples": sum(project.samples for project in projects),
+            "console": sum(project.console for project in projects),
+        },
+        "trash_bytes": sum(project.trash for project in projects),
+        "by_project": [{**asdict(project), "bytes": project.bytes} for project in projects],
+    }

@@ -1,0 +1,43 @@
+"""How much of the server's storage a team or user takes, by project."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.interface import SampleStore
+
+
+@dataclass(slots=True)
+class ProjectStorage:
+    """Bytes of a project. `trash`: those of runs in the trash, which the others include."""
+
+    project: str
+    runs: int = 0
+    samples: int = 0
+    console: int = 0
+    trash: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Samples and output together."""
+        return self.samples + self.console
+
+
+def storage_of(store: SampleStore, metadata_store: MetadataStore, entity_id: int) -> list[ProjectStorage]:
+    """The projects of a team or user, the largest first."""
+    places = metadata_store.accounts.storage_places(entity_id)
+    lanes = {
+        run_id: {writer.lane_id for writer in writers}
+        for run_id, writers in metadata_store.writers.of_runs([place.run_id for place in places]).items()
+    }
+    sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
+    found: dict[int, ProjectStorage] = {}
+    for place in places:
+        project = found.setdefault(place.project_id, ProjectStorage(place.project))
+        samples = sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))
+        project.runs += 1
+        project.samples += samples
+        project.console += place.console_bytes
+        project.trash += samples + place.console_bytes if place.in_trash else 0
+    return sorted(found.values(), key=lambda project: (-project.bytes, project.project))
