@@ -300,10 +300,8 @@ def main(words: Sequence[str] | None = None) -> int:
         try:
             with _interrupted() as stop, Demo(Path(folder), arguments.listen, arguments.speed) as demo:
                 print(demo.text(), flush=True)
-                states = demo.wait_for_runs()
-                print(
-                    f"\n{len(states)} runs, {sum(state == 'running' for state in states.values())} are live"
-                )
+                states = list(demo.wait_for_runs(stop).values())
+                print(f"\n{len(states)} runs, of which {states.count('running')} are live", flush=True)
                 if not arguments.once:
                     print("Ctrl-C ends the server and removes everything.", flush=True)
                     stop.wait()

@@ -32,7 +32,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Path, st
             ("team", "add", "vision", "bob", "--role", "viewer"),
         ):
             assert main([*words, *store]) == 0
-        yield folder, str(client.base_url)
+        yield folder, str(client.base_url).rstrip("/")
 
 
 @pytest.fixture

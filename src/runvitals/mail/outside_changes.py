@@ -34,18 +34,22 @@ class OutsideChanges:
         self._accounts = accounts
         self._mailer = mailer
         self._from_ms = 0
+        self._told: set[int] = set()
 
     def send_due(self, now_ms: int) -> None:
         """Queue the messages that are due; does nothing on a server without mail."""
         if not self._mailer.configured:
             return
         notices = Notices(self._accounts, self._mailer, now_ms)
-        after_id = 0
+        after_id, told = 0, set()
         while events := self._accounts.audit.made_via(_VIA, max(self._from_ms, now_ms - LATEST_MS), after_id):
             for event in events:
-                self._tell(notices, event)
+                # Not twice: who has become an administrator meanwhile need not know.
+                if event.id not in self._told:
+                    self._tell(notices, event)
+                told.add(event.id)
             after_id = events[-1].id
-        self._from_ms = now_ms - _OVERLAP_MS
+        self._from_ms, self._told = now_ms - _OVERLAP_MS, told
 
     def _tell(self, notices: Notices, event: AuditEvent) -> None:
         once = f"event:{event.id}"

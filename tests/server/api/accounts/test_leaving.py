@@ -85,7 +85,7 @@ def test_storage_of_the_own_space(people: People) -> None:
     (writers,) = served.metadata_store.writers.of_runs([1]).values()
     times = people.now_ms + np.arange(100, dtype=np.int64)
     served.store.append([SampleBatch(writers[0].lane_id, 1, 0, (1,), times, np.ones((100, 1)))])
-    line = ConsoleLine(1, writers[0].writer_id, 0, people.now_ms, 1, "hello")
+    line = ConsoleLine(1, writers[0].id, 0, people.now_ms, 1, "hello")
     served.metadata_store.console.add([line])
     usage = people.browser("ada").get("/account/usage").json()["storage"]
     assert usage["by_kind"] == {"samples": 1600, "console": 5}
