@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from runvitals.server.account_housekeeping import remove_expired
+from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.project_redirects import REDIRECT_MS
 from tests.server.accounts_server import T0, AccountsServer
@@ -67,7 +67,7 @@ def test_strangers_do_not_learn_where_a_project_is(renamed: AccountsServer) -> N
 def test_an_old_address_works_for_ninety_days(renamed: AccountsServer) -> None:
     renamed.clock.now_ms += REDIRECT_MS - 1
     assert answer(renamed, "eve", "GET", DIGITS).status_code == 307
-    remove_expired(renamed.accounts, renamed.clock())
+    AccountHousekeeping(renamed.accounts, renamed.app.mailer).remove_expired(renamed.clock())
     assert answer(renamed, "eve", "GET", DIGITS).status_code == 307
     renamed.clock.now_ms += 1
     assert answer(renamed, "eve", "GET", DIGITS).status_code == 404
