@@ -84,7 +84,7 @@ def _about_key(notices: Notices, key: EndingKey, once: str) -> None:
 
 def _target(link: EndingGuestLink) -> tuple[str, str]:
     """What a guest link is to, and the path of its page."""
+    path = f"/{link.entity}/{quote(link.project, safe='')}"
     if link.run is not None:
-        return f"the run {link.run}", f"/runs/{quote(link.run, safe='')}"
-    path = f"/projects/{quote(link.project, safe='')}?entity={quote(link.entity, safe='')}"
+        return f"the run {link.run}", f"{path}/runs/{quote(link.run, safe='')}"
     return f"the project {link.project}", path
