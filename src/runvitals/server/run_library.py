@@ -409,3 +409,26 @@ class EditableLibrary(Protocol):
         Raises:
             UnknownProject: no run was ever in it.
         """
+
+
+@dataclass(slots=True)
+class ProjectStorage:
+    """Bytes of a project. `trash`: those of runs in the trash, which the others include."""
+
+    project: str
+    runs: int = 0
+    samples: int = 0
+    console: int = 0
+    trash: int = 0
+
+    @property
+    def bytes(self) -> int:
+        """Samples and output together."""
+        return self.samples + self.console
+
+
+class MeasuredLibrary(Protocol):
+    """A library that knows what it takes: that of a shared server."""
+
+    async def storage(self, entity_id: int) -> list[ProjectStorage]:
+        """What the projects of a team or user take, the largest first."""

@@ -21,6 +21,7 @@ from runvitals.server.run_library import (
     AggregatedSeries,
     Grouping,
     LatestValues,
+    ProjectStorage,
     RunsPage,
     RunVersion,
     RunView,
@@ -28,7 +29,7 @@ from runvitals.server.run_library import (
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
-from runvitals.server.stored.storage import ProjectStorage, storage_of
+from runvitals.server.stored.storage import storage_of
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
 from runvitals.store.samples.interface import SampleStore

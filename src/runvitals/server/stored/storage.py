@@ -2,26 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from runvitals.server.run_library import ProjectStorage
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
-
-
-@dataclass(slots=True)
-class ProjectStorage:
-    """Bytes of a project. `trash`: those of runs in the trash, which the others include."""
-
-    project: str
-    runs: int = 0
-    samples: int = 0
-    console: int = 0
-    trash: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """Samples and output together."""
-        return self.samples + self.console
 
 
 def storage_of(store: SampleStore, metadata_store: MetadataStore, entity_id: int) -> list[ProjectStorage]:

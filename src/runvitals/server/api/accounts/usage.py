@@ -11,8 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
-from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.server.stored.storage import ProjectStorage
+from runvitals.server.run_library import MeasuredLibrary, ProjectStorage
 
 router = APIRouter()
 
@@ -20,7 +19,7 @@ router = APIRouter()
 @router.get("/account/usage", dependencies=[needs("account:read")])
 async def usage(request: Request, access: TheAccess, owner: TheOwner) -> Any:
     """The storage that the projects of the user's own space take. Runs in teams count for the team."""
-    library: StoredLibrary = request.app.state.library
+    library: MeasuredLibrary = request.app.state.library
     user = await run_in_threadpool(access.accounts.users.get, owner.id)
     return {"storage": storage_json(await library.storage(user.entity_id))}
 
