@@ -17,12 +17,16 @@ MONITOR, TRAIN = f"monitor.{HOST}.1", f"train.{HOST}.7.1"
 
 
 class Journal:
-    """A run's journal with a monitor and a training process as writers."""
+    """A run's journal with a monitor and a training process as writers.
 
-    def __init__(self, directory: Path) -> None:
+    Args:
+        about_run: further fields of the START record of every file.
+    """
+
+    def __init__(self, directory: Path, **about_run: str) -> None:
         self.folder = paths.run_dir(RUN, str(directory))
         self.t0 = now_ms() - 60_000
-        about = {"run": RUN, "project": "digits", "host": HOST}
+        about = {"run": RUN, "project": "digits", "host": HOST, **about_run}
         self.monitor = JournalWriter(
             self.folder, MONITOR, {**about, "role": "monitor", "pid": 6, "interval_s": 1.0, "boot_id": "b"}
         )

@@ -248,6 +248,18 @@ def test_command_without_a_monitor(
     assert (end["exit_code"], end["signal"]) == (exit_code, by_signal)
 
 
+def test_every_file_of_a_run_without_a_monitor_names_its_team(journals: Journals, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 12; exec "$0" -m runvitals run --id run1 -- echo done', sys.executable],
+        env=environment(tmp_path) | {"RUNVITALS_ENTITY": "vision"},
+        capture_output=True, text=True, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert "no system metrics" in done.stderr
+    starts = [record.value for record in journals.records("run1") if record.type == frames.START]
+    assert {start["role"] for start in starts} == {"console", "train"}
+    assert {start["entity"] for start in starts} == {"vision"}
+
+
 def test_failing_run_without_a_monitor(train: Start, journals: Journals) -> None:
     script = """
         import resource, runvitals

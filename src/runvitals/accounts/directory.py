@@ -35,6 +35,7 @@ from runvitals.accounts.principals import (
 )
 from runvitals.accounts.readable_runs import readable_runs
 from runvitals.accounts.resources import Entity, Project, ProjectItem, Resource, Visibility
+from runvitals.model.durations import DAY_MS
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.model.filter import ReadableRuns
 from runvitals.store.errors import UnknownAccount
@@ -52,7 +53,6 @@ KEY_LIFE_MS: Final = 2500
 of a token from before accounts, are noticed this late."""
 RUN_LIFE_MS: Final = 1000
 """How long the project and the author of a run are taken as unchanged."""
-_DAY_MS: Final = 86_400_000
 _ACTIONS: Final = {action.value: action for action in Action}
 
 
@@ -147,6 +147,11 @@ class Directory:
             UnknownAccount: no team has adopted it.
         """
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
+
+    def projects_of(self, entity_id: int) -> dict[int, Project]:
+        """The projects of a team or user, by their ids."""
+        projects: list[Project] = self._cache.get("projects", self._projects)
+        return {project.id: project for project in projects if project.entity.id == entity_id}
 
     def project_named(self, entity_id: int, name: str) -> Project | None:
         """A project by its owner and name; None if there is none."""
@@ -356,8 +361,8 @@ class Directory:
 
         settings = with_defaults(self._accounts.settings.all())
         return SessionLife(
-            settings["session_idle_days"] * _DAY_MS,
-            settings["session_days"] * _DAY_MS,
+            settings["session_idle_days"] * DAY_MS,
+            settings["session_days"] * DAY_MS,
             settings["sudo_minutes"] * 60_000,
         )
 

@@ -27,6 +27,7 @@ RESETS_OF_NETWORK: Final = RateLimit(10, 3600)
 VERIFICATION_MAILS: Final = (RateLimit(1, 60), RateLimit(3, 3600), RateLimit(10, 86_400))
 DEVICE_LOGINS: Final = RateLimit(10, 600)
 PROVIDER_STARTS: Final = RateLimit(60, 600)
+TEAM_REQUESTS: Final = RateLimit(1, 86_400)
 EXPORTS: Final = RateLimit(5, 3600)
 
 

@@ -21,17 +21,17 @@ from runvitals.mail.messages import trial
 from runvitals.mail.settings import MailSettings, mail_settings
 from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
 from runvitals.model.account_names import address_key, domain_key
+from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.outgoing_mail import NewMail, WaitingMail
 from runvitals.store.supervised_thread import SupervisedThread
 
 MAX_AN_HOUR: Final = 20
 """Mails to one address; others wait. Those about security do not count the hour."""
-KEPT_MS: Final = 30 * 86_400_000
+KEPT_MS: Final = 30 * DAY_MS
 """How long the queue remembers that a mail was sent, without its text."""
-_HOUR_MS: Final = 3_600_000
 _MINUTE_MS: Final = 60_000
-_RETRIES_MS: Final = (_MINUTE_MS, 5 * _MINUTE_MS, 30 * _MINUTE_MS, 2 * _HOUR_MS, 6 * _HOUR_MS)
+_RETRIES_MS: Final = (_MINUTE_MS, 5 * _MINUTE_MS, 30 * _MINUTE_MS, 2 * HOUR_MS, 6 * HOUR_MS)
 _POLL_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 300.0
 
@@ -215,10 +215,10 @@ class Mailer:
         """Postpone a mail to someone who got many within the hour."""
         if mail.security:
             return False
-        times_ms = self._queue.sent_since(mail.address_key, now_ms - _HOUR_MS)
+        times_ms = self._queue.sent_since(mail.address_key, now_ms - HOUR_MS)
         if len(times_ms) < MAX_AN_HOUR:
             return False
-        self._queue.postpone(mail, times_ms[-MAX_AN_HOUR] + _HOUR_MS, tries=mail.tries)
+        self._queue.postpone(mail, times_ms[-MAX_AN_HOUR] + HOUR_MS, tries=mail.tries)
         return True
 
     def _attempt(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> bool:

@@ -12,8 +12,9 @@ from typing import Final, Literal
 Topic = Literal["", "reminders", "teams"]
 SWITCHES: Final = "/-/settings/emails"
 """The page on which users switch off messages with a topic."""
-HOUR_MS = 3_600_000
-DAY_MS = 24 * HOUR_MS
+
+from runvitals.model.durations import DAY_MS
+
 _MAX_VALUE = 500
 
 
@@ -74,6 +75,11 @@ def one_line(text: str) -> str:
     """A user's text on one line, without characters that are invisible or reverse text."""
     shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
     return " ".join(shown.split())[:_MAX_VALUE]
+
+
+def written(name: str, text: str) -> tuple[str, ...]:
+    """What a user wrote, as a paragraph; none if it is empty."""
+    return (f"{one_line(name)} wrote: “{one_line(text)}”",) if text.strip() else ()
 
 
 def listed(names: Sequence[str]) -> str:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runvitals.mail.message import DAY_MS, HOUR_MS, Link, Message, listed, one_line, time_text
+from runvitals.mail.message import Link, Message, listed, one_line, time_text, written
+from runvitals.model.durations import DAY_MS, HOUR_MS
 
 _IGNORE = "If this was not you, no action is needed: nothing happens unless the link is opened."
 _NOT_YOU = (
@@ -235,13 +236,12 @@ def deletion_soon(name: str, delete_after_ms: int) -> Message:
 def invitation(organisation_or_team: str, inviter: str, role: str, token: str, text: str = "") -> Message:
     """To an address that is invited. `text`: what the inviter wrote."""
     place = one_line(organisation_or_team)
-    written = (f"{one_line(inviter)} wrote: “{one_line(text)}”",) if text.strip() else ()
     return Message(
         "invitation",
         f"{one_line(inviter)} invited you to {place}",
         (
             f"{one_line(inviter)} invited you to {place} as {one_line(role)}.",
-            *written,
+            *written(inviter, text),
             "The link is for you only.",
         ),
         Link("Accept or decline", f"/-/invitation#{token}"),
@@ -250,11 +250,13 @@ def invitation(organisation_or_team: str, inviter: str, role: str, token: str, t
 
 def invitation_of_user(team: str, inviter: str, role: str, text: str = "") -> Message:
     """To a user who is invited by name; needs no secret, because they sign in."""
-    written = (f"{one_line(inviter)} wrote: “{one_line(text)}”",) if text.strip() else ()
     return Message(
         "invitation",
         f"{one_line(inviter)} invited you to {one_line(team)}",
-        (f"{one_line(inviter)} invited you to {one_line(team)} as {one_line(role)}.", *written),
+        (
+            f"{one_line(inviter)} invited you to {one_line(team)} as {one_line(role)}.",
+            *written(inviter, text),
+        ),
         Link("Accept or decline", "/-/settings/teams"),
     )
 

@@ -8,13 +8,13 @@ from urllib.parse import quote
 from runvitals.mail import messages
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.notices import Notices
+from runvitals.model.durations import DAY_MS
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.ending_access import EndingGuestLink, EndingKey
 
-_DAY_MS: Final = 86_400_000
 AHEAD_DAYS: Final = (1, 7)
 """How many days before the end a message is sent, in ascending order."""
-IN_USE_MS: Final = 30 * _DAY_MS
+IN_USE_MS: Final = 30 * DAY_MS
 """A key that was not used for so long ends without a message."""
 
 
@@ -41,7 +41,7 @@ class Reminders:
         if not self._mailer.configured:
             return
         notices = Notices(self._accounts, self._mailer, now_ms)
-        ending, until_ms = self._accounts.ending_access, now_ms + max(AHEAD_DAYS) * _DAY_MS
+        ending, until_ms = self._accounts.ending_access, now_ms + max(AHEAD_DAYS) * DAY_MS
         for key in ending.keys(now_ms, until_ms, now_ms - IN_USE_MS):
             if (once := _once(f"key:{key.id}", key, now_ms)) is not None:
                 _about_key(notices, key, once)
@@ -62,8 +62,8 @@ class Reminders:
 
 def _once(what: str, ending: _Ending, now_ms: int) -> str | None:
     """The key of the message that is due; None if none is. Another end is another message."""
-    days = next((days for days in AHEAD_DAYS if ending.end_ms - now_ms <= days * _DAY_MS), None)
-    if days is None or ending.end_ms - ending.set_ms <= days * _DAY_MS:
+    days = next((days for days in AHEAD_DAYS if ending.end_ms - now_ms <= days * DAY_MS), None)
+    if days is None or ending.end_ms - ending.set_ms <= days * DAY_MS:
         return None
     return f"{what}:{ending.end_ms}:{days}"
 

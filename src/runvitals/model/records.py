@@ -90,7 +90,7 @@ _MAPPING: Rule = ("an object", _is_mapping)
 _FIELDS: dict[str, dict[str, Rule]] = {
     START: {
         "t": _TIME,
-        **dict.fromkeys(("writer", "run", "project", "host", "role", "boot_id"), _TEXT),
+        **dict.fromkeys(("writer", "run", "project", "entity", "host", "role", "boot_id"), _TEXT),
         **dict.fromkeys(
             ("format", "segment", "since_boot_ms", "pid", "rank", "local_rank", "world_size", "forked_from"),
             _INTEGER,

@@ -144,6 +144,7 @@ def _create_journal(spec: dict[str, Any]) -> JournalWriter:
         {
             "run": spec["run"],
             "project": spec["project"],
+            **({"entity": spec["entity"]} if spec.get("entity") else {}),
             "host": spec["host"],
             "role": "monitor",
             "pid": os.getpid(),

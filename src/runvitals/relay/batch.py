@@ -20,15 +20,17 @@ class RunFacts:
     Attributes:
         id: the run's id.
         project: its project.
+        entity: the team or user that it belongs to; "" for the default of the key.
         run: name, group, job_type, tags, notes, command; keys that were not set are missing.
         config, summary, machine, settings: as the user and the monitor wrote them, merged key by key.
     """
 
-    __slots__ = ("config", "id", "machine", "project", "run", "settings", "summary")
+    __slots__ = ("config", "entity", "id", "machine", "project", "run", "settings", "summary")
 
     def __init__(self, id: str, project: str = "default") -> None:
         self.id = id
         self.project = project
+        self.entity = ""
         self.run: dict[str, Any] = {}
         self.config: dict[str, Any] = {}
         self.summary: dict[str, Any] = {}

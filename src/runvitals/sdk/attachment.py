@@ -61,6 +61,13 @@ def _site_folders() -> list[str]:
     return [path for path in paths if path.endswith(("site-packages", "dist-packages"))]
 
 
+def place(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The project and, if it is set, the team or user of a run. Every journal file has them: it may be the
+    only one that a relay finds, now or later."""
+    entity = {"entity": values["entity"]} if values["entity"] else {}
+    return {"project": values["project"], **entity}
+
+
 def monitor_spec(
     values: Mapping[str, Any],
     run_id: str,
@@ -79,14 +86,13 @@ def monitor_spec(
     return {
         "run": run_id,
         "directory": directory,
-        "project": values["project"],
+        **place(values),
         "host": host_name(),
         "boot_id": boot_id(),
         "clock_ms": clock.anchor_ms,
         "described_ms": clock.now_ms(),
         "settings": {
             **{name: values[name] for name in _RECORDED_SETTINGS},
-            # The relay, also one that delivers the run later, reads the team or user from the journal.
             **({"entity": values["entity"]} if values["entity"] else {}),
             # Recorded in redacted form; the monitor gets the real values, with secrets, in `options`.
             **{name: SETTINGS[name].shown(value) for name, value in options.items()},
@@ -167,7 +173,7 @@ class Attachment:
             f"{role}.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
             {
                 "run": self._run_id,
-                "project": self._values["project"],
+                **place(self._values),
                 "host": host,
                 "role": role,
                 "pid": os.getpid(),

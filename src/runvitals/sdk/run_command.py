@@ -15,7 +15,7 @@ from runvitals.journal import frames, paths
 from runvitals.journal.clock import boot_id
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
-from runvitals.sdk.attachment import host_name, monitor_spec
+from runvitals.sdk.attachment import host_name, monitor_spec, place
 from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
@@ -155,7 +155,7 @@ class _CommandRun:
     def _journal(self, role: str, pid: int) -> JournalWriter | None:
         """A journal file besides the monitor's; None if it could not be created."""
         host = host_name()
-        about = {"run": self._run_id, "project": self._values["project"], "host": host, "role": role}
+        about = {"run": self._run_id, **place(self._values), "host": host, "role": role}
         try:
             return JournalWriter(
                 self._folder,

@@ -11,17 +11,16 @@ from runvitals.mail.mailer import Mailer
 from runvitals.mail.notices import Notices
 from runvitals.mail.outside_changes import OutsideChanges
 from runvitals.mail.reminders import Reminders
+from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.store.errors import LastAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import SYSTEM
 
-_HOUR_MS: Final = 3_600_000
-_DAY_MS: Final = 24 * _HOUR_MS
-UNCONFIRMED_MS: Final = 48 * _HOUR_MS
+UNCONFIRMED_MS: Final = 48 * HOUR_MS
 """How long a sign-up holds its name without a confirmed address."""
-UNCONFIRMED_ADDRESS_MS: Final = 30 * _DAY_MS
-ENDED_SESSION_MS: Final = 30 * _DAY_MS
-ENDED_INVITATION_MS: Final = 400 * _DAY_MS
+UNCONFIRMED_ADDRESS_MS: Final = 30 * DAY_MS
+ENDED_SESSION_MS: Final = 30 * DAY_MS
+ENDED_INVITATION_MS: Final = 400 * DAY_MS
 
 
 class AccountHousekeeping:
@@ -49,10 +48,11 @@ class AccountHousekeeping:
         accounts.project_redirects.purge(now_ms)
         accounts.logins.purge(now_ms)
         accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
+        accounts.join_requests.purge(now_ms - ENDED_INVITATION_MS)
         accounts.one_time_tokens.purge(now_ms)
         accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
         audit_days = with_defaults(accounts.settings.all())["audit_days"]
-        accounts.audit.purge(now_ms - audit_days * _DAY_MS)
+        accounts.audit.purge(now_ms - audit_days * DAY_MS)
         self._reminders.send_due(now_ms)
 
     def _delete_due(self, now_ms: int) -> None:

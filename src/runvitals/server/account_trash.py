@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final
 
 from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.model.durations import DAY_MS
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import SYSTEM
-
-_DAY_MS: Final = 86_400_000
 
 log = logging.getLogger("runvitals.server")
 
@@ -29,7 +27,7 @@ class AccountTrash:
     def empty(self, now_ms: int) -> None:
         """Remove what is due. The spaces of deleted users have no waiting period."""
         accounts = self._metadata_store.accounts
-        before_ms = now_ms - with_defaults(accounts.settings.all())["trash_days"] * _DAY_MS
+        before_ms = now_ms - with_defaults(accounts.settings.all())["trash_days"] * DAY_MS
         projects = accounts.owned_projects.trashed_before(before_ms)
         for project_id in projects:
             self._remove_project(project_id, now_ms)

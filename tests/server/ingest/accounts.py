@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.identity import Credential
 from runvitals.server.access.ingest_access import AccountIngestAccess, Headers
+from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
@@ -30,7 +31,12 @@ class AccountServer(Server):
         store = self.metadata_store
         self.directory = Directory(store, lambda: self.now_ms, lambda: self.monotonic_s)
         self.access = AccountIngestAccess(
-            store, self.directory, self.known_owner, lambda: True, lambda: self.now_ms
+            store,
+            self.directory,
+            self.known_owner,
+            lambda: True,
+            lambda: self.now_ms,
+            Refusals(store, lambda: self.now_ms),
         )
         self.ingest = IngestEndpoint(self.recorder, Limits(), self.counters, self.access)
         self.endpoint: ASGIApp = self.authenticated  # type: ignore[assignment]

@@ -39,6 +39,20 @@ _LOSSES = (
         "INSERT INTO project_redirect (entity_id, name, project_id, created_ms) VALUES (1, 'old', 3, 1)",
         "addresses of 1 projects",
     ),
+    (
+        "0019",
+        "INSERT INTO team_join_request (team_id, user_id, message, created_ms, state) "
+        "VALUES (1, 2, '', 1, 'pending')",
+        "1 requests to join teams",
+    ),
+    ("0019", "UPDATE team SET join_by_domain = 'auto'", "1 teams may be joined"),
+    ("0019", "UPDATE team SET recommend_by_domain = true", "set team.join_domains to '\\[\\]'"),
+    (
+        "0019",
+        """INSERT INTO audit_event (time_ms, action, outcome, actor_kind, actor_name, via, request_id)
+        VALUES (1, 'run.delete', 'ok', 'user', 'ada', 'session', 'f00')""",
+        "1 events of the audit log have the id of a request",
+    ),
     ("0014", "INSERT INTO scim_resource (entity_id) VALUES (8)", "1 users and teams by names of its own"),
     ("0013", "UPDATE project SET deleted_ms = 1", "1 projects in the trash"),
     ("0013", "UPDATE project SET description = 'x'", "1 projects have a description"),
@@ -117,7 +131,7 @@ def shape(database: Database) -> dict[str, object]:
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_each_revision_back_and_forth(database: Database) -> None:
     shapes = {}
-    revisions = [f"{number:04}" for number in range(7, 19)]
+    revisions = [f"{number:04}" for number in range(7, 20)]
     for revision in revisions:
         migrate(database, revision)
         shapes[revision] = shape(database)

@@ -145,6 +145,8 @@ export interface EntityPage {
   teams?: { name: string; display_name: string }[];
   members?: { name: string; display_name: string; role: string; picture?: string | null }[];
   projects: ProjectLink[];
+  /** How the user may join the team; null for members. */
+  join?: { how: 'ask' | 'auto' | 'requested'; request: number | null } | null;
   may: string[];
 }
 
@@ -301,6 +303,27 @@ export interface InvitationResult {
   url?: string | null;
 }
 
+/** A team that is recommended to the user. `join`: at once, or by asking its administrators. */
+export interface JoinableTeam {
+  name: string;
+  display_name: string;
+  description: string;
+  members: number;
+  join: 'ask' | 'auto';
+}
+
+/** A request to join a team. */
+export interface JoinRequest {
+  id: number;
+  team: string;
+  team_display_name: string;
+  user: string;
+  user_display_name: string;
+  message: string;
+  state: 'pending' | 'approved' | 'rejected' | 'withdrawn';
+  created_ms: number;
+}
+
 export interface Member {
   name: string;
   picture?: string | null;
@@ -346,6 +369,7 @@ export interface AuditEvent {
   actor_name: string;
   via: string;
   ip: string | null;
+  request_id?: string | null;
   entity: string | null;
   project?: string | null;
   run?: string | null;

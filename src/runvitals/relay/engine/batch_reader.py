@@ -40,6 +40,7 @@ _WRITER_FIELDS = (
     "boot_id",
     "labels",
     "project",
+    "entity",
 )
 
 
@@ -231,6 +232,7 @@ class BatchReader:
         facts.started_ms = int(about.get("started_ms", 0))
         facts.labels = dict(about.get("labels") or {})
         self.run.project = str(about.get("project") or self.run.project)
+        self.run.entity = str(about.get("entity") or self.run.entity)
 
 
 def add_info(run: RunFacts, value: dict[str, Any]) -> None:

@@ -20,7 +20,7 @@ from runvitals.relay.destination import Context, Destination, Gone, Rejected, To
 from runvitals.relay.engine.batch_reader import BatchReader, add_info
 from runvitals.relay.engine.cursor import Cursor, Position
 
-_SECTIONS = ("project", "run", "config", "summary", "machine", "settings")
+_SECTIONS = ("project", "entity", "run", "config", "summary", "machine", "settings")
 # Bytes one round may hold in memory, over all writers.
 MAX_ROUND_BYTES = 2 * 1024 * 1024
 DELIVERED = "delivered"

@@ -21,6 +21,7 @@ from runvitals.accounts.principals import Anonymous, Operator
 from runvitals.server.access import login_page
 from runvitals.server.access.authenticator import Authenticator, client_of
 from runvitals.server.access.long_request import LongRequest
+from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, names_own_origin
 from runvitals.server.access.token_required import OPEN_PATHS, TokenRequired, token_of
@@ -82,17 +83,17 @@ class Authentication:
             return
         try:
             if scope["path"] in OPEN_PATHS or scope["path"].startswith(SCIM_PATHS):
-                scope[SCOPE_KEY] = Requester(Anonymous(), ip=client_of(scope))
+                scope[SCOPE_KEY] = _of_scope(Anonymous(), scope)
                 await self._app(scope, receive, send)
             elif self._authenticator.accounts_exist:
                 await self._with_accounts(scope, receive, send)
             elif self._tokens is None:
                 await self._open(scope, receive, send)
             elif scope["path"].startswith(self._setup_paths) and token_of(dict(scope["headers"])) is None:
-                scope[SCOPE_KEY] = Requester(Anonymous(), ip=client_of(scope))
+                scope[SCOPE_KEY] = _of_scope(Anonymous(), scope)
                 await self._app(scope, receive, send)
             else:
-                scope[SCOPE_KEY] = Requester(Operator(), ip=client_of(scope))
+                scope[SCOPE_KEY] = _of_scope(Operator(), scope)
                 await self._tokens(scope, receive, send)
         except HttpRejection as error:
             await rejection(error)(scope, receive, send)
@@ -104,7 +105,7 @@ class Authentication:
         return is_for_loopback(headers) if self._tokens is None else self._tokens.admits(headers)
 
     async def _as_open(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope[SCOPE_KEY] = Requester(Operator(), ip=client_of(scope))
+        scope[SCOPE_KEY] = _of_scope(Operator(), scope)
         if scope["method"] == "GET":
             await LongRequest(self._still_open).run(self._app, scope, receive, send)
         else:
@@ -176,6 +177,10 @@ def rejection(error: HttpRejection) -> Response:
     if error.status == 401:
         response.headers["www-authenticate"] = "Bearer"
     return response
+
+
+def _of_scope(principal: Anonymous | Operator, scope: Scope) -> Requester:
+    return Requester(principal, ip=client_of(scope), request_id=request_id_of(scope))
 
 
 def _to_sign_in(scope: Scope) -> Response:

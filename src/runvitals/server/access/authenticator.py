@@ -18,6 +18,7 @@ from runvitals.accounts.directory import Directory
 from runvitals.accounts.identity import Credential, CredentialKind, Identity
 from runvitals.accounts.principals import Anonymous
 from runvitals.server.access.credentials import MAX_SECRET, credential_of
+from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import Requester, Via
 from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
@@ -67,13 +68,14 @@ class Authenticator:
                 503 if it cannot be checked.
         """
         ip, agent = client_of(scope), _header(scope, b"user-agent")[:_MAX_AGENT]
+        visitor = Requester(Anonymous(), ip=ip, agent=agent, request_id=request_id_of(scope))
         credential = credential_of(scope["headers"], scope["scheme"] == "https")
         if credential is None:
-            return Requester(Anonymous(), ip=ip, agent=agent)
+            return visitor
         identity = await self._identify(credential)
         if identity is None:
             if credential.kind == "session":
-                return Requester(Anonymous(), ip=ip, agent=agent)
+                return visitor
             await self._reject(credential, ip)
         return Requester(
             identity.principal,
@@ -83,6 +85,7 @@ class Authenticator:
             identity.key_public_id,
             ip,
             agent,
+            visitor.request_id,
         )
 
     def known_key(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
-from typing import Annotated, Final, NoReturn
+from typing import Annotated, Any, Final, NoReturn
 
 import anyio
 import anyio.to_thread
@@ -13,7 +14,7 @@ from fastapi import Depends, HTTPException, Request
 from runvitals.accounts.actions import NEEDS_SUDO, Action
 from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import Anonymous, Operator, User
+from runvitals.accounts.principals import Anonymous, Operator, ServiceAccount, User
 from runvitals.accounts.resources import Project, ProjectItem, Resource
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.run import Run
@@ -23,6 +24,7 @@ from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC, Mode
+from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.same_origin import is_for_loopback
 from runvitals.server.errors import DetailedError
@@ -50,6 +52,9 @@ class AccessControl:
     Args:
         clock: the time now, ms UTC.
         token_required: whether requests need a token before there are accounts.
+
+    Attributes:
+        refusals: records what was not allowed.
     """
 
     def __init__(
@@ -63,6 +68,7 @@ class AccessControl:
         self.metadata_store = metadata_store
         self.directory = directory
         self.clock = clock
+        self.refusals = Refusals(metadata_store, clock)
         self._resources = NamedResources(metadata_store, directory)
         self._threads = anyio.CapacityLimiter(_MAX_CHECKS)
 
@@ -93,6 +99,8 @@ class AccessControl:
                 if the requester may read it but not do this; 428 if the password must be confirmed first.
         """
         decision = self.directory.decide(requester.principal, action, resource)
+        if decision is not Decision.ALLOWED:
+            self._record_refusal(requester, action, resource, changes and decision is Decision.DENIED)
         if decision is Decision.HIDDEN:
             self.hide(requester, what)
         if decision is Decision.DENIED:
@@ -143,12 +151,12 @@ class AccessControl:
         else:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 
-    def set_author(self, request: Request, name: str | None) -> None:
-        """Make a user the author of the run of the path; None: nobody.
+    def author_change(self, request: Request, name: str | None) -> Callable[[], None]:
+        """What makes a user the author of the run of the path; None: nobody. It raises HTTPException 422 if
+        the user is no member of the run's team.
 
         Raises:
-            HTTPException: 401, 403, 404 or 409; 422 if the user is no member of the run's team, or if there
-                are no accounts.
+            HTTPException: 401, 403, 404 or 409; 422 if there are no accounts.
         """
         requester = requester_of(request)
         principal = requester.principal
@@ -160,10 +168,23 @@ class AccessControl:
         if run is None or not isinstance(run, ProjectItem):
             self.hide(requester, what)
         self.require(requester, Action.RUN_SET_AUTHOR, run, what)
-        try:
-            self.accounts.set_run_author(run.id, name, requester.actor, self.clock())
-        except UnknownAccount as error:
-            raise HTTPException(422, f"author: {error}") from None
+        run_id = run.id
+
+        def change() -> None:
+            try:
+                self.accounts.set_run_author(run_id, name, requester.actor, self.clock())
+            except UnknownAccount as error:
+                raise HTTPException(422, f"author: {error}") from None
+
+        return change
+
+    def record(self, request: Request, action: str, after: Mapping[str, Any]) -> None:
+        """Add an event about the run or project that `check_route` found to the audit log."""
+        requester = requester_of(request)
+        if isinstance(requester.principal, Operator):
+            return  # there are no accounts
+        place = self._resources.place_of(request.state)
+        self.accounts.audit.record(self.clock(), requester.actor, action, after=dict(after) or None, **place)
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""
@@ -251,6 +272,7 @@ class AccessControl:
             # Of what is hidden too: otherwise it would show that something new is at the old address.
             check_moved(request, self._resources, principal, self.clock())
         if resource is None:
+            self._record_hidden(request, requester, action)
             self.hide(requester, what)
         if or_else is None or not self.may(requester, Action(or_else), resource):
             self.require(requester, action, resource, what, changes=request.method != "GET")
@@ -269,6 +291,32 @@ class AccessControl:
         if self.directory.decide(requester.principal, action, resource) is not Decision.HIDDEN:
             return True
         return or_else is not None and self.may(requester, Action(or_else), resource)
+
+    def _record_refusal(
+        self, requester: Requester, action: Action, resource: Resource, denied_change: bool
+    ) -> None:
+        principal = requester.principal
+        if not isinstance(principal, (User, ServiceAccount)):
+            return
+        if principal.key is not None and self.directory.may(replace(principal, key=None), action, resource):
+            self.refusals.key_out_of_scope(requester.actor, action.value, resource)
+        if denied_change:
+            self.refusals.change_denied(requester.actor, action.value, resource)
+
+    def _record_hidden(self, request: Request, requester: Requester, action: Action) -> None:
+        """Record that only the limits of a key hide the resource of a request."""
+        principal = requester.principal
+        if not isinstance(principal, (User, ServiceAccount)) or principal.key is None:
+            return
+        unlimited = replace(principal, key=None)
+        try:
+            resource = self._resources.find(
+                unlimited, action, request.path_params, request.query_params
+            ).resource
+        except DetailedError:  # several runs have the id, none of which the key may read
+            return
+        if resource is not None and self.directory.may(unlimited, action, resource):
+            self.refusals.key_out_of_scope(requester.actor, action.value, resource)
 
     def _check_list(self, requester: Requester) -> None:
         if isinstance(requester.principal, Anonymous) and not self.directory.policies().anonymous_read:

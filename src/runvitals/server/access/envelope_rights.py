@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, Literal
 
 import anyio
 import anyio.to_thread
@@ -17,6 +17,7 @@ from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibilit
 from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.account_names import address_key
 from runvitals.server.access.entity_defaults import entity_defaults
+from runvitals.server.access.refusals import Refusals
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, SentEnvelope
 from runvitals.server.ingest.errors import HttpRejection, unavailable
@@ -40,13 +41,15 @@ class Attribution:
     address: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Decided:
-    """An envelope that may be stored once its new projects, by name, were created."""
+    """An envelope that may be stored once its new projects, by name, were created. `ignored_run`: run id and
+    project of a new run whose author is not the one who was named."""
 
     admitted: AdmittedEnvelope
     entity: Entity
     new_projects: dict[str, Visibility] = field(default_factory=dict)
+    ignored_run: tuple[str, str] | None = None
 
 
 class KeyRights:
@@ -59,6 +62,7 @@ class KeyRights:
         name: of the owner, for error messages.
         clock: the time now, ms UTC.
         threads: limits the threads that look up what is not known.
+        refusals: records keys that are used for what they do not allow.
     """
 
     def __init__(
@@ -70,8 +74,10 @@ class KeyRights:
         directory: Directory,
         clock: Callable[[], int],
         threads: anyio.CapacityLimiter,
+        refusals: Refusals,
     ) -> None:
         self._clock = clock
+        self._refusals = refusals
         self.principal = principal
         self.attribution = attribution
         self._name = name
@@ -105,14 +111,16 @@ class KeyRights:
 
     def _admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
         decided: list[_Decided] = []
+        named = _named_projects(envelopes)
         for index, sent in enumerate(envelopes):
             try:
-                decided.append(self._decide(sent))
+                decided.append(self._decide(sent, named.get(_run_key(sent))))
             except HttpRejection as error:
                 error.index = index
                 raise
-        for decision in decided:
-            self._create_projects(decision)
+        if any(decision.new_projects or decision.ignored_run for decision in decided):
+            self._metadata_store.in_one_transaction(lambda: self._create_projects(decided))
+            self._directory.rights_changed()
         if len(self._admitted) + len(envelopes) > _MAX_ADMITTED:
             self._admitted.clear()
         for sent, decision in zip(envelopes, decided, strict=True):
@@ -121,19 +129,25 @@ class KeyRights:
 
     # Decisions
 
-    def _decide(self, sent: SentEnvelope) -> _Decided:
+    def _decide(self, sent: SentEnvelope, project: str | None) -> _Decided:
+        """
+        Args:
+            project: the project that the request names for the run; None if it names none.
+        """
         envelope = sent.envelope
         entity, place = self._find(envelope)
         if self.principal.key is not None:
-            self._check_scope()
+            self._check_scope(entity)
         author_id, ignored = self._author(entity) if place is None else (None, None)
         service_account_id = None if isinstance(self.principal, User) else self.principal.id
         key_id = None if self.principal.key is None else self.principal.key.id
         sender = Sender(entity.id, author_id, service_account_id, key_id)
-        decided = _Decided(AdmittedEnvelope(sender, ignored), entity)
+        decided = _Decided(AdmittedEnvelope(sender, ignored, project if place is None else None), entity)
         named = project_name(envelope.project)
         if place is None:
-            self._decide_project(decided, named)
+            self._decide_project(decided, project_name(project))
+            if ignored is not None:
+                decided.ignored_run = envelope.run, project_name(project)
         else:
             self._check_run(place)
             if envelope.project and place.project == DEFAULT_PROJECT != named:
@@ -170,9 +184,10 @@ class KeyRights:
             sent = self._metadata_store.runs.sent_by(uid, service_account_id=self.principal.id)
         return [place for place in places if place.run_id in sent]
 
-    def _check_scope(self) -> None:
+    def _check_scope(self, entity: Entity) -> None:
         assert self.principal.key is not None
         if Action.RUN_CREATE not in SCOPE_ACTIONS[self.principal.key.scope]:
+            self._refusals.key_out_of_scope(self._actor(), Action.RUN_CREATE.value, entity)
             raise HttpRejection(403, "this key may only read: create one that may write or ingest")
 
     def _check_run(self, place: RunPlace) -> None:
@@ -211,6 +226,8 @@ class KeyRights:
             self._require(project, Action.RUN_CREATE, f"{entity_name}/{name}")
             return
         decision = self._directory.decide(self.principal, Action.PROJECT_CREATE, entity)
+        if decision is not Decision.ALLOWED:
+            self._note_scope(Action.PROJECT_CREATE, entity)
         if decision is Decision.HIDDEN:
             raise self._no_entity(entity_name)
         if decision is Decision.DENIED:
@@ -219,12 +236,19 @@ class KeyRights:
 
     def _require(self, project: Project, action: Action, what: str) -> None:
         decision = self._directory.decide(self.principal, action, project)
+        if decision is not Decision.ALLOWED:
+            self._note_scope(action, project)
         if decision is Decision.DENIED:
             raise HttpRejection(403, f"{self._name} may look at {what}, not log to it")
         if decision is Decision.HIDDEN:
             if self._directory.may(self._unlimited, Action.TEAM_READ, project.entity):
                 raise HttpRejection(403, f"there is no project {what} that this key may log to")
             raise self._no_entity(what.partition("/")[0])
+
+    def _note_scope(self, action: Action, resource: Entity | Project) -> None:
+        """Note in the audit log that only the limits of the key forbid something."""
+        if self.principal.key is not None and self._directory.may(self._unlimited, action, resource):
+            self._refusals.key_out_of_scope(self._actor(), action.value, resource)
 
     def _no_entity(self, name: str) -> HttpRejection:
         return HttpRejection(403, f"there is no entity {name[:100]!r} that this key may log to")
@@ -274,23 +298,52 @@ class KeyRights:
             return wanted
         return Visibility.RESTRICTED if wanted is Visibility.PRIVATE else Visibility.TEAM
 
-    def _create_projects(self, decided: _Decided) -> None:
-        sender = decided.admitted.sender
-        for name, visibility in decided.new_projects.items():
-            owner = ProjectOwner(decided.entity.id, sender.author_id, visibility.value)
-            number = self._metadata_store.projects.ensure(name, owner, self._clock())
-            if visibility in _OWNERLESS and sender.service_account_id is not None:
-                # Without it, the service account could not log to its own project.
-                actor = Actor("service_account", self._name, self.principal.id, "key")
-                self._metadata_store.accounts.project_members.add(
-                    number, actor, self._clock(), service_account_id=sender.service_account_id
+    def _create_projects(self, decided: Sequence[_Decided]) -> None:
+        accounts, now_ms, actor = self._metadata_store.accounts, self._clock(), self._actor()
+        for decision in decided:
+            sender = decision.admitted.sender
+            for name, visibility in decision.new_projects.items():
+                owner = ProjectOwner(decision.entity.id, sender.author_id, visibility.value)
+                number = self._metadata_store.projects.ensure(name, owner, now_ms, actor)
+                if visibility in _OWNERLESS and sender.service_account_id is not None:
+                    # Without it, the service account could not log to its own project.
+                    accounts.project_members.add(
+                        number, actor, now_ms, service_account_id=sender.service_account_id
+                    )
+            if decision.ignored_run is not None:
+                run, project = decision.ignored_run
+                place = decision.entity.id, accounts.entity_names([decision.entity.id])[decision.entity.id]
+                accounts.audit.record(
+                    now_ms, actor, "run.attribution_ignored", entity=place, project=project, run=run
                 )
-        if decided.new_projects:
-            self._directory.rights_changed()
+
+    def _actor(self) -> Actor:
+        kind: Literal["user", "service_account"] = (
+            "user" if isinstance(self.principal, User) else "service_account"
+        )
+        key = self.principal.key
+        shown = None
+        if key is not None and key.id is not None:
+            shown = self._metadata_store.accounts.keys.get(key.id).public_id
+        return Actor(kind, self._name, self.principal.id, "key", shown)
 
 
 def _key(sent: SentEnvelope) -> tuple[str | None, str, str | None, tuple[str, ...]]:
     return sent.envelope.entity, sent.envelope.run, sent.envelope.project, sent.projects
+
+
+def _run_key(sent: SentEnvelope) -> tuple[str | None, str]:
+    return sent.envelope.entity, sent.envelope.run
+
+
+def _named_projects(envelopes: Sequence[SentEnvelope]) -> dict[tuple[str | None, str], str]:
+    """The projects that a request names for its runs: in an envelope, or else in records.
+
+    Only the first envelope of a writer names one. Without this, the others would create the project
+    `default`, which then stays empty.
+    """
+    named = {_run_key(sent): sent.projects[-1] for sent in envelopes if sent.projects}
+    return named | {_run_key(sent): sent.envelope.project for sent in envelopes if sent.envelope.project}
 
 
 def _item(place: RunPlace, project: Project) -> ProjectItem:

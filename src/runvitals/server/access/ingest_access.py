@@ -12,6 +12,7 @@ from starlette.types import Scope
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import Operator, Principal, ServiceAccount, User
 from runvitals.server.access.envelope_rights import Attribution, KeyRights
+from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.ingest.envelope_access import UNLIMITED, EnvelopeAccess
 from runvitals.server.ingest.errors import HttpRejection
@@ -54,6 +55,7 @@ class AccountIngestAccess:
             database.
         accounts_exist: whether requests need the key of an account.
         clock: the time now, ms UTC.
+        refusals: records keys that are used for what they do not allow.
         monotonic: seconds that only grow.
     """
 
@@ -64,8 +66,10 @@ class AccountIngestAccess:
         known_owner: Callable[[Headers], KeyOwner | None],
         accounts_exist: Callable[[], bool],
         clock: Callable[[], int],
+        refusals: Refusals,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._refusals = refusals
         self._metadata_store = metadata_store
         self._directory = directory
         self._known_owner = known_owner
@@ -124,7 +128,14 @@ class AccountIngestAccess:
         if len(self._kept) >= _MAX_KEYS:
             self._kept.clear()
         rights = KeyRights(
-            principal, name, attribution, self._metadata_store, self._directory, self._clock, self._threads
+            principal,
+            name,
+            attribution,
+            self._metadata_store,
+            self._directory,
+            self._clock,
+            self._threads,
+            self._refusals,
         )
         self._kept[key] = _Kept(rights, generation, now_s + _LIFE_S)
         return rights

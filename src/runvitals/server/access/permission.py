@@ -9,7 +9,8 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, Literal, Protocol
 
 from fastapi import Depends, Request
@@ -40,9 +41,12 @@ class RouteCheck(Protocol):
         """Raise HTTPException 401, 403 or 404 if the requester may not move the run of the path to this
         project."""
 
-    def set_author(self, request: Request, name: str | None) -> None:
-        """Make a user the author of the run of the path; None: nobody. Raises HTTPException 401, 403, 404 or
-        422 if it may not be."""
+    def author_change(self, request: Request, name: str | None) -> Callable[[], None]:
+        """What makes a user the author of the run of the path; None: nobody. Raises HTTPException 401, 403,
+        404 or 422 if it may not be."""
+
+    def record(self, request: Request, action: str, after: Mapping[str, Any]) -> None:
+        """Add an event about the run or project of the path to the audit log."""
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""
@@ -85,6 +89,16 @@ def route_check(request: Request) -> RouteCheck | None:
     """The access control of a shared server; None on the local server."""
     access: RouteCheck | None = getattr(request.app.state, "access", None)
     return access
+
+
+def recording(request: Request, action: str, **after: Any) -> Callable[[], None]:
+    """What adds an event about the run or project of the path to the audit log, where there is one."""
+    access = route_check(request)
+    return _nothing if access is None else partial(access.record, request, action, after)
+
+
+def _nothing() -> None:
+    """There is no audit log."""
 
 
 def needs(permission: str, or_else: str | None = None) -> Any:

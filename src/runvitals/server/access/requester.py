@@ -27,6 +27,7 @@ class Requester:
         session: the browser session; None for keys and visitors.
         key_public_id: the shown part of the key.
         ip, agent: the client's address, behind trusted proxies too, and its `User-Agent`.
+        request_id: `X-Request-Id` of the response.
     """
 
     principal: Principal
@@ -36,6 +37,7 @@ class Requester:
     key_public_id: str | None = None
     ip: str = ""
     agent: str = ""
+    request_id: str | None = None
 
     @property
     def user_id(self) -> int | None:
@@ -46,14 +48,28 @@ class Requester:
     def actor(self) -> Actor:
         """This requester for the audit log."""
         principal = self.principal
+        kind: Literal["user", "service_account", "system", "anonymous"] = "anonymous"
         if isinstance(principal, User):
-            return Actor("user", self.name, principal.id, self.via, self.key_public_id, self.ip, self.agent)
-        if isinstance(principal, ServiceAccount):
-            return Actor(
-                "service_account", self.name, principal.id, self.via, self.key_public_id, self.ip, self.agent
-            )
-        kind: Literal["system", "anonymous"] = "system" if isinstance(principal, Operator) else "anonymous"
-        return Actor(kind, self.name or kind, via=self.via, ip=self.ip, agent=self.agent)
+            kind = "user"
+        elif isinstance(principal, ServiceAccount):
+            kind = "service_account"
+        elif isinstance(principal, Operator):
+            kind = "system"
+        number = principal.id if isinstance(principal, (User, ServiceAccount)) else None
+        return Actor(
+            kind,
+            self.name or kind,
+            number,
+            self.via,
+            self.key_public_id,
+            self.ip,
+            self.agent,
+            self.request_id,
+        )
+
+    def as_user(self, user_id: int, name: str, via: str) -> Actor:
+        """The user whom a link or password of this request belongs to, for the audit log."""
+        return Actor("user", name, user_id, via, None, self.ip, self.agent, self.request_id)
 
 
 def requester_of(request: Request) -> Requester:

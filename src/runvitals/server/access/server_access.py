@@ -14,6 +14,7 @@ from runvitals.server.access.authentication import Authentication
 from runvitals.server.access.authenticator import Authenticator
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.ingest_access import AccountIngestAccess
+from runvitals.server.access.request_ids import RequestIds
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
 from runvitals.server.http.connection import Headers
@@ -63,6 +64,7 @@ class ServerAccess:
             self._authenticator.known_key,
             lambda: self._directory.accounts_exist,
             clock,
+            self.control.refusals,
         )
         self.thread = SupervisedThread(
             "rights", self._check, every_s=CHECK_S, longest_pause_s=_LONGEST_PAUSE_S
@@ -77,11 +79,12 @@ class ServerAccess:
                 return self.ingest.known(headers) is not None  # quicker than looking up the key twice
             return guarded.admits(headers)
 
-        return self._behind_proxies(guarded), admits
+        return self._behind_proxies(RequestIds(guarded)), admits
 
     def for_browsers(self, app: ASGIApp) -> ASGIApp:
         """The page and the API with authentication."""
-        return self._behind_proxies(SecurityHeaders(SameOrigin(self._authenticated(app, browsers=True))))
+        guarded = SameOrigin(self._authenticated(app, browsers=True))
+        return self._behind_proxies(RequestIds(SecurityHeaders(guarded)))
 
     def _authenticated(self, app: ASGIApp, browsers: bool) -> Authentication:
         tokens = (
@@ -104,4 +107,5 @@ class ServerAccess:
         # Not in the turn that notices the first administrator: the setup page names a team of its own.
         if existed and self.control.accounts.adopt_earlier_projects(self._first_team, self._clock()):
             self.control.rights_changed()
+        self.control.refusals.write_counts()
         return not self.thread.closing.is_set()

@@ -45,6 +45,24 @@ def page_request(
 ThePage = Annotated[PageRequest, Depends(page_request)]
 
 
+def part_of(
+    rows: Sequence[T], key: Callable[[T], str | int], page: PageRequest
+) -> tuple[Sequence[T], str | None]:
+    """The rows of the requested page of a list that is in memory, and the cursor of the next one.
+
+    Args:
+        rows: in ascending order of `key`, which no two have in common.
+    """
+    first = 0
+    if page.after is not None:
+        numbers = bool(rows) and isinstance(key(rows[0]), int)
+        cursor: Any = page.after_id if numbers else page.after
+        first = bisect_right(rows, cursor, key=key)
+    part = rows[first : first + page.limit]
+    more = first + len(part) < len(rows)
+    return part, str(key(part[-1])) if more else None
+
+
 def page_of(
     plural: str,
     rows: Sequence[T],
@@ -58,17 +76,19 @@ def page_of(
         rows: in ascending order of `key`, which no two have in common.
         shown: the JSON of a row.
     """
-    first = 0
-    if page.after is not None:
-        numbers = bool(rows) and isinstance(key(rows[0]), int)
-        cursor: Any = page.after_id if numbers else page.after
-        first = bisect_right(rows, cursor, key=key)
-    part = rows[first : first + page.limit]
-    more = first + len(part) < len(rows)
+    part, cursor = part_of(rows, key, page)
+    return {plural: [shown(row) for row in part], "total": len(rows), "next": cursor}
+
+
+def page_in_order(plural: str, rows: Sequence[dict[str, Any]], page: PageRequest) -> dict[str, Any]:
+    """The requested page of a short list in an order of its own. Its cursor is a position, so that a row that
+    goes meanwhile may have the next one left out."""
+    first = page.after_id
+    end = first + page.limit
     return {
-        plural: [shown(row) for row in part],
+        plural: list(rows[first:end]),
         "total": len(rows),
-        "next": str(key(part[-1])) if more else None,
+        "next": str(end) if end < len(rows) else None,
     }
 
 

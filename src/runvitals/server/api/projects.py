@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import APIRouter, HTTPException, Path, Request
 
 from runvitals.model.errors import UnknownProject
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import needs, recording
 from runvitals.server.api import models
 from runvitals.server.api.parameters import ProjectNumber, TheEditableLibrary, TheLibrary, TheReadableRuns
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
@@ -35,11 +35,16 @@ async def projects(library: TheLibrary, readable: TheReadableRuns) -> Any:
     dependencies=[needs("project:update")],
 )
 async def rename_project(
-    project: ProjectName, changes: models.ProjectChanges, library: TheEditableLibrary, number: ProjectNumber
+    request: Request,
+    project: ProjectName,
+    changes: models.ProjectChanges,
+    library: TheEditableLibrary,
+    number: ProjectNumber,
 ) -> Any:
     """Rename a project. Runs that arrive later under the old name are in a new project."""
     try:
-        await library.rename_project(project, changes.name, number)
+        recorded = recording(request, "project.update", fields=["name"])
+        await library.rename_project(project, changes.name, number, recorded)
     except UnknownProject as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
@@ -53,10 +58,12 @@ async def rename_project(
     responses=_ERRORS,
     dependencies=[needs("project:delete")],
 )
-async def delete_project(project: ProjectName, library: TheEditableLibrary, number: ProjectNumber) -> Any:
+async def delete_project(
+    request: Request, project: ProjectName, library: TheEditableLibrary, number: ProjectNumber
+) -> Any:
     """Move all runs of a project to the trash, as `DELETE /runs/{run}` does with one."""
     try:
-        runs = await library.delete_project(project, number)
+        runs = await library.delete_project(project, number, recording(request, "project.delete_runs"))
     except UnknownProject as error:
         raise HTTPException(404, str(error)) from None
     return {"project": project, "done": "delete", "runs": runs}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query, Request
@@ -12,7 +14,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_sort import RunSort
 from runvitals.query.key_filter import KeyFilter
-from runvitals.server.access.permission import needs, route_check
+from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.api import models
 from runvitals.server.api.parameters import (
     CheckedRunId,
@@ -124,10 +126,10 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:stop")],
 )
-async def stop(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
-        await library.stop(run, number)
+        await library.stop(run, number, recording(request, "run.stop"))
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
@@ -141,10 +143,10 @@ async def stop(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:delete")],
 )
-async def delete(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
     try:
-        await library.delete(run, number)
+        await library.delete(run, number, recording(request, "run.delete"))
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     return {"run": run, "done": "delete"}
@@ -156,10 +158,10 @@ async def delete(library: TheEditableLibrary, run: CheckedRunId, number: RunNumb
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:delete")],
 )
-async def restore(library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def restore(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Restore a run from the trash."""
     try:
-        await library.restore(run, number)
+        await library.restore(run, number, recording(request, "run.restore"))
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     return {"run": run, "done": "restore"}
@@ -183,14 +185,23 @@ async def edit(
     access = route_check(request)
     if access is not None and "project" in changes.model_fields_set:
         await run_in_threadpool(access.check_move, request, changes.project)
+    values = changes.model_dump(exclude_unset=True, exclude={"author"})
+    writes: list[Callable[[], None]] = []
     if "author" in changes.model_fields_set:
         if access is None:
             raise HTTPException(422, "author: this server has no accounts")
-        await run_in_threadpool(access.set_author, request, changes.author)
+        writes.append(await run_in_threadpool(access.author_change, request, changes.author))
+    if values:
+        writes.append(recording(request, "run.update", fields=sorted(values)))
     try:
-        await library.edit(run, changes.model_dump(exclude_unset=True, exclude={"author"}), number)
+        await library.edit(run, values, number, partial(_do_all, writes))
     except UnknownRun as error:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     return {"run": run, "done": "edit"}
+
+
+def _do_all(writes: Iterable[Callable[[], None]]) -> None:
+    for write in writes:
+        write()

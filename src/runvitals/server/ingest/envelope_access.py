@@ -22,10 +22,12 @@ class AdmittedEnvelope:
     Args:
         sender: the entity of its run, and whose a new run is.
         ignored_attribution: why the user whom a service account named is not the author of a new run.
+        project: of a new run whose envelope names none, though the request or its records do.
     """
 
     sender: Sender
     ignored_attribution: str | None = None
+    project: str | None = None
 
 
 class SentEnvelope(NamedTuple):

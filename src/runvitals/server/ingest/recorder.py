@@ -244,7 +244,7 @@ class Recorder:
         is_new = writer is None
         if writer is None:
             oldest_ms = _oldest_ms(valid, now_ms)
-            writer = await self.writers.register(envelope, admitted.sender, oldest_ms, now_ms)
+            writer = await self.writers.register(envelope, admitted, oldest_ms, now_ms)
             if writer.registered.deleted:
                 self.heartbeats.add_deleted(writer.registered.run_id)
             elif admitted.ignored_attribution is not None:

@@ -6,7 +6,7 @@ The metadata store has them durably; this module caches them, so that most envel
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runvitals.model.names import STEP
 from runvitals.model.state import TRAIN
@@ -113,12 +113,14 @@ class WriterRegistry:
         return self._writers.get((admitted.sender.entity_id, envelope.run, envelope.writer))
 
     async def register(
-        self, envelope: Envelope, sender: Sender, oldest_ms: int | None, now_ms: int
+        self, envelope: Envelope, admitted: AdmittedEnvelope, oldest_ms: int | None, now_ms: int
     ) -> KnownWriter:
         """Register the writer of an envelope, and its run if it is new. Durable."""
-        registered = await self._registrations.submit(
-            _NewWriter(registration(envelope, oldest_ms, sender), envelope.about, now_ms)
-        )
+        sender = admitted.sender
+        joining = registration(envelope, oldest_ms, sender)
+        if joining.project is None and admitted.project is not None:
+            joining = replace(joining, project=admitted.project)
+        registered = await self._registrations.submit(_NewWriter(joining, envelope.about, now_ms))
         while len(self._writers) >= _MAX_WRITERS:
             self._writers.pop(next(iter(self._writers)))
         key = (sender.entity_id, envelope.run, envelope.writer)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME
@@ -16,17 +16,24 @@ from runvitals.server.scim.messages import (
     operations,
     user_number,
 )
-from runvitals.server.scim.users import SCIM
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.audit import Actor
+from runvitals.store.metadata.accounts.members import MemberRow
+from runvitals.store.metadata.accounts.scim import ScimNames
 from runvitals.store.metadata.accounts.teams import TeamRow
 
 
 class ScimGroups:
-    """Creates, changes and finds teams for an identity provider."""
+    """Creates, changes and finds teams for an identity provider.
 
-    def __init__(self, accounts: AccountStore, now_ms: int, url: str) -> None:
+    Args:
+        by: the identity provider, for the audit log.
+    """
+
+    def __init__(self, accounts: AccountStore, by: Actor, now_ms: int, url: str) -> None:
         self._accounts = accounts
+        self._by = by
         self._now_ms = now_ms
         self._url = url
 
@@ -64,7 +71,7 @@ class ScimGroups:
             raise ScimError(400, "displayName is missing", "invalidValue")
         name = re.sub(r"[^a-z0-9]+", "-", shown.lower()).strip("-")[:MAX_ENTITY_NAME]
         try:
-            team = self._accounts.teams.create(name, SCIM, self._now_ms, display_name=shown)
+            team = self._accounts.teams.create(name, self._by, self._now_ms, display_name=shown)
         except NameTaken as error:
             raise ScimError(409, str(error), "uniqueness") from None
         except ValueError as error:
@@ -100,25 +107,25 @@ class ScimGroups:
 
     def delete(self, team: TeamRow) -> None:
         """Move a team to the trash."""
-        self._accounts.teams.delete(team.name, SCIM, self._now_ms)
+        self._accounts.teams.delete(team.name, self._by, self._now_ms)
         self._accounts.scim.forget(team.id)
 
-    def json(self, team: TeamRow) -> dict[str, Any]:
-        """A team as SCIM has it."""
-        external_id = self._external_id(team)
-        members = self._accounts.members.of_team(team.name)
+    def json(self, teams: Sequence[TeamRow]) -> list[dict[str, Any]]:
+        """Teams as SCIM has them."""
+        ids = [team.id for team in teams]
+        names = self._accounts.scim.names_of(ids)
+        members = self._accounts.members.of_teams(ids)
+        return [self._json(team, names.get(team.id), members.get(team.id, [])) for team in teams]
+
+    def _json(self, team: TeamRow, names: ScimNames | None, members: Sequence[MemberRow]) -> dict[str, Any]:
         return {
             "schemas": [GROUP],
             "id": str(team.id),
-            **({"externalId": external_id} if external_id else {}),
+            **({"externalId": names.external_id} if names and names.external_id else {}),
             "displayName": team.display_name,
             "members": [{"value": str(row.user_id), "display": row.display_name} for row in members],
             "meta": {"resourceType": "Group", "location": f"{self._url}{PREFIX}/Groups/{team.id}"},
         }
-
-    def _external_id(self, team: TeamRow) -> str | None:
-        names = self._accounts.scim.names(team.id)
-        return names.external_id if names else None
 
     def _present(self, team: TeamRow) -> list[str]:
         return [str(row.user_id) for row in self._accounts.members.of_team(team.name)]
@@ -133,14 +140,14 @@ class ScimGroups:
         for user_id in ids:
             if user_id not in present:
                 name = self._user_name(user_id)
-                self._accounts.members.add(team.name, name, "member", SCIM, self._now_ms)
+                self._accounts.members.add(team.name, name, "member", self._by, self._now_ms)
                 present.add(user_id)
 
     def _remove(self, team: TeamRow, ids: Iterable[str]) -> None:
         present = set(self._present(team))
         for user_id in ids:
             if user_id in present:
-                self._accounts.members.remove(team.name, self._user_name(user_id), SCIM, self._now_ms)
+                self._accounts.members.remove(team.name, self._user_name(user_id), self._by, self._now_ms)
 
     def _user_name(self, user_id: str) -> str:
         try:
@@ -152,7 +159,7 @@ class ScimGroups:
         if shown is None or shown == team.display_name:
             return
         try:
-            self._accounts.teams.update(team.name, SCIM, self._now_ms, display_name=str(shown))
+            self._accounts.teams.update(team.name, self._by, self._now_ms, display_name=str(shown))
         except ValueError as error:
             raise ScimError(400, str(error), "invalidValue") from None
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from fastapi.responses import JSONResponse
 
 from runvitals.model.names import plain_text
 
+T = TypeVar("T")
 PREFIX: Final = "/scim/v2"
 MEDIA_TYPE: Final = "application/scim+json"
 USER: Final = "urn:ietf:params:scim:schemas:core:2.0:User"
@@ -47,10 +48,16 @@ def error_response(status: int, detail: str, kind: str = "") -> JSONResponse:
     return scim_response({**body, **({"scimType": kind} if kind else {})}, status, headers)
 
 
-def list_response(rows: Sequence[Any], start: int, count: int, shown: Callable[[Any], Any]) -> Any:
-    """A page of a list: `start` counts from 1."""
+def list_response(
+    rows: Sequence[T], start: int, count: int, shown: Callable[[Sequence[T]], list[Any]]
+) -> Any:
+    """A page of a list: `start` counts from 1.
+
+    Args:
+        shown: the JSON of the rows of a page.
+    """
     start, count = max(1, start), min(max(0, count), _MAX_COUNT)
-    page = [shown(row) for row in rows[start - 1 : start - 1 + count]]
+    page = shown(rows[start - 1 : start - 1 + count])
     return {
         "schemas": [f"{_MESSAGES}ListResponse"],
         "totalResults": len(rows),

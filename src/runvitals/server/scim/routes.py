@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Annotated, Any
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
+from typing import Annotated, Any, Protocol, TypeVar
 
 from fastapi import APIRouter, Body, Depends, Query, Request, Response
 from fastapi.exceptions import HTTPException, RequestValidationError
@@ -12,7 +13,7 @@ from fastapi.routing import APIRoute
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.scim.groups import ScimGroups
 from runvitals.server.scim.messages import (
@@ -24,7 +25,10 @@ from runvitals.server.scim.messages import (
 )
 from runvitals.server.scim.users import ScimUsers
 from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, UnknownAccount
+from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.audit import Actor
 
+T = TypeVar("T")
 _CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
@@ -83,16 +87,99 @@ Count = Annotated[int, Query(ge=-(2**31), le=2**31)]
 router = APIRouter(prefix=PREFIX, route_class=ScimRoute, include_in_schema=False)
 
 
-def _users(access: AccessControl) -> ScimUsers:
-    return ScimUsers(access.accounts, access.clock(), _url(access))
+class ScimResources(Protocol[T]):
+    """Users or groups, for an identity provider."""
+
+    def find(self, expression: str | None) -> Sequence[T]:
+        """Those that fit a filter, or all."""
+
+    def get(self, id: str) -> T:
+        """One of them. Raises ScimError 404."""
+
+    def create(self, body: Mapping[str, Any]) -> T:
+        """Create one."""
+
+    def replace(self, row: T, body: Mapping[str, Any]) -> T:
+        """Give one the values of a whole resource."""
+
+    def patch(self, row: T, body: dict[str, Any]) -> T:
+        """Carry out the operations of a PATCH."""
+
+    def delete(self, row: T) -> None:
+        """Delete one."""
+
+    def json(self, rows: Sequence[T]) -> list[dict[str, Any]]:
+        """Resources as SCIM has them."""
 
 
-def _groups(access: AccessControl) -> ScimGroups:
-    return ScimGroups(access.accounts, access.clock(), _url(access))
+OpenResources = Callable[[AccountStore, Actor, int, str], ScimResources[T]]
 
 
-def _url(access: AccessControl) -> str:
-    return str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
+def _opened(
+    open_resources: OpenResources[T], access: AccessControl, requester: Requester
+) -> ScimResources[T]:
+    url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
+    provider = replace(requester.actor, kind="system", name="scim", via="provider")
+    return open_resources(access.accounts, provider, access.clock(), url)
+
+
+def _changed(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
+    """Carry out a request, all of it or nothing; returns the resource."""
+    [shown] = access.accounts.in_one_transaction(lambda: resources.json([change()]))
+    access.rights_changed()
+    return shown
+
+
+def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
+    """Add the routes of users or groups, which are the same."""
+
+    def listed(
+        access: Checked,
+        requester: TheRequester,
+        expression: Filter = None,
+        start: Start = 1,
+        count: Count = 100,
+    ) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(list_response(resources.find(expression), start, count, resources.json))
+
+    def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
+        resources = _opened(open_resources, access, requester)
+        shown = _changed(access, resources, lambda: resources.create(body))
+        return scim_response(shown, 201, {"location": shown["meta"]["location"]})
+
+    def read(access: Checked, requester: TheRequester, id: str) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(resources.json([resources.get(id)])[0])
+
+    def put(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(_changed(access, resources, lambda: resources.replace(resources.get(id), body)))
+
+    def patch(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
+        resources = _opened(open_resources, access, requester)
+        return scim_response(_changed(access, resources, lambda: resources.patch(resources.get(id), body)))
+
+    def remove(access: Checked, requester: TheRequester, id: str) -> Response:
+        resources = _opened(open_resources, access, requester)
+        access.accounts.in_one_transaction(lambda: resources.delete(resources.get(id)))
+        access.rights_changed()
+        return Response(status_code=204)
+
+    one = f"/{name}/{{id}}"
+    for method, path, endpoint in (
+        ("GET", f"/{name}", listed),
+        ("POST", f"/{name}", create),
+        ("GET", one, read),
+        ("PUT", one, put),
+        ("PATCH", one, patch),
+        ("DELETE", one, remove),
+    ):
+        router.add_api_route(path, endpoint, methods=[method], dependencies=[needs("public")])
+
+
+_add_routes("Users", ScimUsers)
+_add_routes("Groups", ScimGroups)
 
 
 @router.get("/ServiceProviderConfig", dependencies=[needs("public")])
@@ -128,104 +215,4 @@ def resource_types(access: Checked) -> Response:
         }
         for name in ("User", "Group")
     ]
-    return scim_response(list_response(rows, 1, len(rows), lambda row: row))
-
-
-@router.get("/Users", dependencies=[needs("public")])
-def list_users(access: Checked, expression: Filter = None, start: Start = 1, count: Count = 100) -> Response:
-    """Users; `filter=userName eq "…"` finds one."""
-    users = _users(access)
-    return scim_response(list_response(users.find(expression), start, count, users.json))
-
-
-@router.post("/Users", status_code=201, dependencies=[needs("public")])
-def create_user(access: Checked, body: JsonBody) -> Response:
-    """Create a user."""
-    users = _users(access)
-    created = users.json(users.create(body))
-    access.rights_changed()
-    return scim_response(created, 201, {"location": created["meta"]["location"]})
-
-
-@router.get("/Users/{id}", dependencies=[needs("public")])
-def read_user(access: Checked, id: str) -> Response:
-    """One user."""
-    users = _users(access)
-    return scim_response(users.json(users.get(id)))
-
-
-@router.put("/Users/{id}", dependencies=[needs("public")])
-def replace_user(access: Checked, id: str, body: JsonBody) -> Response:
-    """Replace what SCIM keeps of a user."""
-    users = _users(access)
-    changed = users.json(users.replace(users.get(id), body))
-    access.rights_changed()
-    return scim_response(changed)
-
-
-@router.patch("/Users/{id}", dependencies=[needs("public")])
-def patch_user(access: Checked, id: str, body: JsonBody) -> Response:
-    """Change a user; `active: false` suspends the account."""
-    users = _users(access)
-    changed = users.json(users.patch(users.get(id), body))
-    access.rights_changed()
-    return scim_response(changed)
-
-
-@router.delete("/Users/{id}", status_code=204, dependencies=[needs("public")])
-def delete_user(access: Checked, id: str) -> Response:
-    """Delete an account for good."""
-    users = _users(access)
-    users.delete(users.get(id))
-    access.rights_changed()
-    return Response(status_code=204)
-
-
-@router.get("/Groups", dependencies=[needs("public")])
-def list_groups(access: Checked, expression: Filter = None, start: Start = 1, count: Count = 100) -> Response:
-    """Teams; `filter=displayName eq "…"` finds one."""
-    groups = _groups(access)
-    return scim_response(list_response(groups.find(expression), start, count, groups.json))
-
-
-@router.post("/Groups", status_code=201, dependencies=[needs("public")])
-def create_group(access: Checked, body: JsonBody) -> Response:
-    """Create a team with its members."""
-    groups = _groups(access)
-    created = groups.json(groups.create(body))
-    access.rights_changed()
-    return scim_response(created, 201, {"location": created["meta"]["location"]})
-
-
-@router.get("/Groups/{id}", dependencies=[needs("public")])
-def read_group(access: Checked, id: str) -> Response:
-    """One team."""
-    groups = _groups(access)
-    return scim_response(groups.json(groups.get(id)))
-
-
-@router.put("/Groups/{id}", dependencies=[needs("public")])
-def replace_group(access: Checked, id: str, body: JsonBody) -> Response:
-    """Replace name and members of a team."""
-    groups = _groups(access)
-    changed = groups.json(groups.replace(groups.get(id), body))
-    access.rights_changed()
-    return scim_response(changed)
-
-
-@router.patch("/Groups/{id}", dependencies=[needs("public")])
-def patch_group(access: Checked, id: str, body: JsonBody) -> Response:
-    """Add and remove members of a team, or change its display name."""
-    groups = _groups(access)
-    changed = groups.json(groups.patch(groups.get(id), body))
-    access.rights_changed()
-    return scim_response(changed)
-
-
-@router.delete("/Groups/{id}", status_code=204, dependencies=[needs("public")])
-def delete_group(access: Checked, id: str) -> Response:
-    """Move a team to the trash."""
-    groups = _groups(access)
-    groups.delete(groups.get(id))
-    access.rights_changed()
-    return Response(status_code=204)
+    return scim_response(list_response(rows, 1, len(rows), list))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name
@@ -20,17 +20,23 @@ from runvitals.server.scim.messages import (
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import Actor
+from runvitals.store.metadata.accounts.emails import EmailRow
+from runvitals.store.metadata.accounts.scim import ScimNames
 from runvitals.store.metadata.accounts.users import UserRow
 
-SCIM = Actor("system", "scim", via="provider")
 _MAX_NAMES = 100
 
 
 class ScimUsers:
-    """Creates, changes and finds users for an identity provider."""
+    """Creates, changes and finds users for an identity provider.
 
-    def __init__(self, accounts: AccountStore, now_ms: int, url: str) -> None:
+    Args:
+        by: the identity provider, for the audit log.
+    """
+
+    def __init__(self, accounts: AccountStore, by: Actor, now_ms: int, url: str) -> None:
         self._accounts = accounts
+        self._by = by
         self._now_ms = now_ms
         self._url = url
 
@@ -42,11 +48,12 @@ class ScimUsers:
         if attribute == "userName":
             user = self._named(value)
             return [] if user is None else [user]
-        rows = [row.user for row in self._accounts.users.listed()]
-        if attribute == "id":
-            return [row for row in rows if str(row.id) == value]
-        provisioned = self._accounts.scim.by_external_id(value)
-        return [row for row in rows if row.entity_id in provisioned]
+        if attribute == "externalId":
+            return self._accounts.users.of_entities(self._accounts.scim.by_external_id(value))
+        try:
+            return [self.get(value)]
+        except ScimError:
+            return []
 
     def get(self, user_id: str) -> UserRow:
         """
@@ -81,14 +88,14 @@ class ScimUsers:
 
     def replace(self, user: UserRow, body: Mapping[str, Any]) -> UserRow:
         """Give a user the values of a whole SCIM user."""
-        names = self._accounts.scim.names(user.entity_id)
+        names = self._accounts.scim.names_of([user.entity_id]).get(user.entity_id)
         user_name = _text(body, "userName") or (names.user_name if names else None)
         self._put_names(user, user_name, _text(body, "externalId"))
         return self._changed(user, _shown(body), body.get("active", True))
 
     def patch(self, user: UserRow, body: dict[str, Any]) -> UserRow:
         """Carry out the operations of a PATCH. Attributes that are not kept here are passed over."""
-        names = self._accounts.scim.names(user.entity_id)
+        names = self._accounts.scim.names_of([user.entity_id]).get(user.entity_id)
         user_name, external_id = (names.user_name, names.external_id) if names else (None, None)
         shown: str | None = None
         active: Any = None
@@ -111,12 +118,15 @@ class ScimUsers:
         Raises:
             LastAdministrator: the last administrator of the organisation.
         """
-        self._accounts.users.delete(user.id, SCIM, self._now_ms, leave_teams=True)
+        self._accounts.users.delete(user.id, self._by, self._now_ms, leave_teams=True)
 
-    def json(self, user: UserRow) -> dict[str, Any]:
-        """A user as SCIM has it."""
-        names = self._accounts.scim.names(user.entity_id)
-        emails = self._accounts.emails.of_user(user.id)
+    def json(self, users: Sequence[UserRow]) -> list[dict[str, Any]]:
+        """Users as SCIM has them."""
+        names = self._accounts.scim.names_of([user.entity_id for user in users])
+        emails = self._accounts.emails.of_users([user.id for user in users])
+        return [self._json(user, names.get(user.entity_id), emails.get(user.id, [])) for user in users]
+
+    def _json(self, user: UserRow, names: ScimNames | None, emails: Sequence[EmailRow]) -> dict[str, Any]:
         primary = next((row.address for row in emails if row.is_primary), None)
         user_name = (names.user_name if names else None) or primary or user.name
         return {
@@ -134,9 +144,8 @@ class ScimUsers:
     def _named(self, user_name: str) -> UserRow | None:
         """The user whom the provider calls so, or else who has this verified address or name."""
         entity_id = self._accounts.scim.by_user_name(user_name)
-        for row in self._accounts.users.listed():
-            if entity_id is not None and row.user.entity_id == entity_id:
-                return row.user
+        if entity_id is not None and (found := self._accounts.users.of_entities([entity_id])):
+            return found[0]
         if entity_id is None and "@" in user_name:
             try:
                 return self._accounts.users.by_address(address_key(user_name))
@@ -154,7 +163,7 @@ class ScimUsers:
             try:
                 return self._accounts.users.create(
                     base[: MAX_ENTITY_NAME - len(ending)] + ending,
-                    SCIM,
+                    self._by,
                     self._now_ms,
                     display_name=shown or base,
                     address=address,
@@ -177,14 +186,14 @@ class ScimUsers:
                 name = display_name(shown)
             except ValueError as error:
                 raise ScimError(400, str(error), "invalidValue") from None
-            user = self._accounts.users.update(user.id, SCIM, self._now_ms, display_name=name)
+            user = self._accounts.users.update(user.id, self._by, self._now_ms, display_name=name)
         return user if active is None else self._set_active(user, as_boolean(active))
 
     def _set_active(self, user: UserRow, active: bool) -> UserRow:
         if active == (user.state != "suspended"):
             return user
         state = "active" if active else "suspended"
-        return self._accounts.users.update(user.id, SCIM, self._now_ms, state=state)
+        return self._accounts.users.update(user.id, self._by, self._now_ms, state=state)
 
 
 def _text(body: Mapping[str, Any], name: str) -> str | None:

@@ -19,6 +19,7 @@ from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
     AggregatedSeries,
+    Also,
     Grouping,
     LatestValues,
     ProjectStorage,
@@ -274,7 +275,7 @@ class StoredLibrary:
 
     # Changes
 
-    async def stop(self, run_id: str, number: int | None = None) -> None:
+    async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
         """Record that a user requests the end of a run. Its relay gets the request with the next response.
 
         Raises:
@@ -288,40 +289,41 @@ class StoredLibrary:
                 raise ValueError(f"run {run_id!r} is {row.state}; only a running run can be stopped")
             self._metadata_store.runs.request_stop(row.id, self.clock())
 
-        await self._change(work)
+        await self._change(work, also)
 
-    async def delete(self, run_id: str, number: int | None = None) -> None:
+    async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
         """Move a run to the trash.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(
-            lambda: self._metadata_store.runs.delete([self._row(run_id, number).id], self.clock())
-        )
+        runs = self._metadata_store.runs
+        await self._change(lambda: runs.delete([self._row(run_id, number).id], self.clock()), also)
 
-    async def restore(self, run_id: str, number: int | None = None) -> None:
+    async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
         """Restore a run from the trash.
 
         Raises:
             UnknownRun: there is no such run.
         """
-        await self._change(
-            lambda: self._metadata_store.runs.restore([self._row(run_id, number, deleted=True).id])
-        )
+        runs = self._metadata_store.runs
+        await self._change(lambda: runs.restore([self._row(run_id, number, deleted=True).id]), also)
 
-    async def edit(self, run_id: str, values: dict[str, Any], number: int | None = None) -> None:
+    async def edit(
+        self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
+    ) -> None:
         """Set fields of a run's `run` section.
 
         Raises:
             UnknownRun: there is no such run.
             ValueError: a value that cannot be stored.
         """
-        await self._change(
-            lambda: self._metadata_store.runs.set_about(self._row(run_id, number).id, values, self.clock())
-        )
+        runs = self._metadata_store.runs
+        await self._change(lambda: runs.set_about(self._row(run_id, number).id, values, self.clock()), also)
 
-    async def rename_project(self, name: str, new_name: str, number: int | None = None) -> None:
+    async def rename_project(
+        self, name: str, new_name: str, number: int | None = None, also: Also = None
+    ) -> None:
         """Rename a project.
 
         Raises:
@@ -329,26 +331,31 @@ class StoredLibrary:
             ValueError: there is a project of the new name.
         """
         projects = self._metadata_store.projects
-        await self._change(lambda: projects.rename(number or projects.id(name), new_name, self.clock()))
+        await self._change(lambda: projects.rename(number or projects.id(name), new_name, self.clock()), also)
 
-    async def delete_project(self, name: str, number: int | None = None) -> int:
+    async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
         """Move all runs of a project to the trash, and return their number.
 
         Raises:
             UnknownProject: no run was ever in it.
         """
         projects = self._metadata_store.projects
-        deleted = await run_in_threadpool(lambda: projects.delete(number or projects.id(name), self.clock()))
-        self._invalidate_all()
-        return deleted
+        return await self._change(lambda: projects.delete(number or projects.id(name), self.clock()), also)
 
     def refresh(self) -> None:
         """Have open runs be read again, after a change of where they are."""
         self._invalidate_all()
 
-    async def _change(self, work: Callable[[], None]) -> None:
-        await run_in_threadpool(work)
+    async def _change(self, work: Callable[[], T], also: Also) -> T:
+        def both() -> T:
+            result = work()
+            if also is not None:
+                also()
+            return result
+
+        result = await run_in_threadpool(self._metadata_store.in_one_transaction, both)
         self._invalidate_all()
+        return result
 
     def _version(self, number: int) -> RunVersion | None:
         version = self._versions(number)

@@ -87,6 +87,7 @@ class Database:
         self.name = url.render_as_string(hide_password=True)
         self.engine = _sqlite(url) if self.is_sqlite else _postgresql(url)
         self._writing = threading.Lock()
+        self._joint = _JointTransaction()
         self._path = url.database if self.is_sqlite else None
 
     def watch_file(self) -> None:
@@ -111,6 +112,9 @@ class Database:
             QueryFailed: a query failed.
             MetadataStoreUnavailable: the database could not be reached, or its file was deleted or replaced.
         """
+        if self._joint.connection is not None:
+            yield self._joint.connection
+            return
         self._check_file()
         with _own_errors(), self.engine.connect() as connection, connection.begin():
             left_s = deadline.left_s()
@@ -132,6 +136,10 @@ class Database:
             MetadataStoreUnavailable: the database could not be reached or written, or its file was deleted or
                 replaced.
         """
+        joint = self._joint.connection
+        if joint is not None:
+            with joint.begin_nested():  # a write that fails leaves nothing, also if its error is handled
+                return work(joint)
         self._check_file()
         with _own_errors():
             for _ in range(_MAX_ATTEMPTS - 1):
@@ -141,6 +149,22 @@ class Database:
                     if getattr(error.orig, "sqlstate", None) not in _RETRYABLE:
                         raise
             return self._write(work, durable)
+
+    def in_one_transaction(self, work: Callable[[], T]) -> T:
+        """Run `work` with all its reads and writes, of this thread, in one durable transaction.
+
+        If `work` raises, nothing is written. It is run again if the transaction conflicts with another one.
+        On SQLite other writers wait until it ends, so it must wait for nothing else.
+        """
+
+        def joined(connection: Connection) -> T:
+            self._joint.connection = connection
+            try:
+                return work()
+            finally:
+                self._joint.connection = None
+
+        return work() if self._joint.connection is not None else self.write(joined)
 
     def change_tables(self, work: Callable[[Connection], T]) -> T:
         """Run `work`, which may rebuild tables, in one transaction; returns its result.
@@ -173,6 +197,12 @@ class Database:
         self.engine.dispose()
 
 
+class _JointTransaction(threading.local):
+    """The connection that all reads and writes of this thread use; None: each uses one of its own."""
+
+    connection: Connection | None = None
+
+
 @contextmanager
 def _own_errors() -> Iterator[None]:
     """Raise SQLAlchemy's errors as ours: callers of the metadata store do not load SQLAlchemy."""
@@ -203,6 +233,7 @@ class ReadOnlyDatabase(Database):
         self.is_sqlite = url.get_backend_name() == "sqlite"
         self.name = url.render_as_string(hide_password=True)
         self._writing = threading.Lock()
+        self._joint = _JointTransaction()
         if not self.is_sqlite:
             self.engine = _postgresql(url)
             return

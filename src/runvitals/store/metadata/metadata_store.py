@@ -66,6 +66,13 @@ class MetadataStore:
         """Run `work` in one transaction; returns its result."""
         return self._database.write(work)
 
+    def in_one_transaction(self, work: Callable[[], T]) -> T:
+        """Run `work`, whose changes through this store are made together or not at all; returns its result.
+
+        It may be run again, so it must change nothing else, and wait for nothing: others wait for it.
+        """
+        return self._database.in_one_transaction(work)
+
     def problem(self) -> str | None:
         """Why writes would be lost: the file was deleted or replaced; None if it was not. Thread-safe."""
         return self._database.problem()

@@ -12,6 +12,8 @@ from sqlalchemy.exc import IntegrityError
 from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import shortened
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.project_redirects import remember_address
 from runvitals.store.metadata.accounts.tables import entity, team
@@ -176,13 +178,26 @@ class ProjectTable:
         with self._database.read() as connection:
             return [(entity_id, number) for entity_id, number in connection.execute(statement)]
 
-    def ensure(self, name: str, owner: ProjectOwner, now_ms: int) -> int:
-        """The id of a project of an entity; it is created if it does not exist."""
+    def ensure(self, name: str, owner: ProjectOwner, now_ms: int, by: Actor | None = None) -> int:
+        """The id of a project of an entity; it is created if it does not exist.
+
+        Args:
+            by: who creates it, for the audit log.
+        """
         checked = project_name(name)
-        found = self._database.write(
-            lambda connection: ensure_projects(connection, [(checked, owner)], now_ms)
-        )
-        return found[owner.entity_id, checked]
+        key = (owner.entity_id, checked)
+
+        def work(connection: Connection) -> int:
+            present = find_projects(connection, [key]).get(key)
+            if present is not None:
+                return present
+            created = ensure_projects(connection, [(checked, owner)], now_ms)[key]
+            if by is not None and owner.entity_id is not None:
+                place = name_of(connection, owner.entity_id)
+                record(connection, now_ms, by, "project.create", entity=place, project=checked)
+            return created
+
+        return self._database.write(work)
 
     def rename(self, project_id: int, name: str, now_ms: int) -> None:
         """Rename a project. Later runs under the old name belong to a new project.

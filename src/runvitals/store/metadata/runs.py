@@ -13,6 +13,7 @@ from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
 from runvitals.store.metadata import run_listing, sections
+from runvitals.store.metadata.accounts.audit import SYSTEM, record
 from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_listing import RunPage
@@ -245,10 +246,23 @@ class RunTable:
         wanted = list(run_ids)
 
         def work(connection: Connection) -> None:
-            theirs = (among(connection, run.c.id, wanted), run.c.deleted_ms.is_not(None))
-            rows = connection.execute(select(run.c.entity_id, run.c.uid).where(*theirs).with_for_update())
-            remember_purged(connection, map(tuple, rows), now_ms)
-            connection.execute(delete(run).where(*theirs))
+            theirs = among(connection, run.c.id, wanted) & run.c.deleted_ms.is_not(None)
+            connection.execute(select(run.c.id).where(theirs).with_for_update())
+            places = read_places(connection, theirs)
+            remember_purged(connection, ((place.entity_id, place.uid) for place in places), now_ms)
+            for place in places:
+                if place.entity_id is not None and place.entity is not None:
+                    owner = (place.entity_id, place.entity)
+                    record(
+                        connection,
+                        now_ms,
+                        SYSTEM,
+                        "run.purge",
+                        entity=owner,
+                        project=place.project,
+                        run=place.uid,
+                    )
+            connection.execute(delete(run).where(theirs))
 
         self._database.write(work)
 

@@ -53,6 +53,15 @@ def test_every_envelope_names_the_team(journal: Journal, receiver: Receiver, rel
     assert {envelope["entity"] for request in receiver.requests for envelope in request} == {"vision"}
 
 
+def test_a_team_that_only_the_files_name(tmp_path: Path, receiver: Receiver, relay: Relay) -> None:
+    journal = Journal(tmp_path / "other", entity="vision")  # without a monitor, nobody records settings
+    journal.log(0, 0, loss=1.0)
+    relay.serve(journal.folder, live=True)
+    relay.work(10)
+    assert receiver.requests
+    assert {envelope["entity"] for request in receiver.requests for envelope in request} == {"vision"}
+
+
 def test_without_a_team_no_envelope_names_one(journal: Journal, receiver: Receiver, relay: Relay) -> None:
     journal.monitor.json(frames.INFO, {"t": journal.t0, "settings": {"entity": None}})
     relay.serve(journal.folder, live=True)

@@ -25,6 +25,7 @@ def test_who_reads_which_events(vision: AccountsServer) -> None:
         "key_public_id": None,
         "ip": "127.0.0.1",
         "agent": everything["events"][0]["agent"],
+        "request_id": everything["events"][0]["request_id"],
         "entity": "vision",
         "project": None,
         "run": None,

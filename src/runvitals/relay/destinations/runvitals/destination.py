@@ -313,7 +313,8 @@ class RunvitalsDestination(Destination):
 
 def _identification(batch: Batch) -> dict[str, Any]:
     """The fields of every envelope: run ids are unique within a team, which the server may not remember."""
-    entity = batch.run.settings.get("entity")
+    # Journals from before every file named it have it in the settings only.
+    entity = batch.run.entity or batch.run.settings.get("entity")
     return {
         "run": batch.run.id,
         "writer": batch.writer.name,

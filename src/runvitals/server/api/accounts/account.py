@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
 from fastapi.responses import JSONResponse, Response
@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.principals import Operator, ServiceAccount
 from runvitals.mail import messages
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import TheAccess, unauthenticated
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import TheRequester
@@ -19,8 +20,6 @@ from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.accounts.session_cookies import end_session
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import LastAdministrator
-
-_DAY_MS: Final = 86_400_000
 
 router = APIRouter()
 
@@ -63,8 +62,8 @@ def delete_account(
     primary = accounts.emails.primary(owner.id)
     try:
         if body.wait_days:
-            accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * _DAY_MS)
-            until_ms = now_ms + body.wait_days * _DAY_MS
+            accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * DAY_MS)
+            until_ms = now_ms + body.wait_days * DAY_MS
             services.notices().to_user(owner.id, messages.deletion_requested(owner.name, until_ms))
             return JSONResponse({"delete_after_ms": until_ms}, 202)
         accounts.users.delete(owner.id, owner.actor, now_ms)

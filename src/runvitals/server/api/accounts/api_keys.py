@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.mail import messages
+from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.control import AccessControl, TheAccess, unauthenticated
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.key_rules import KeyScopeName, expiry_ms, key_json, keys_json
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.keys import MAX_KEYS, KeyRow
-
-_HOUR_MS: Final = 3_600_000
 
 router = APIRouter()
 
@@ -50,10 +50,10 @@ class KeyChanges(BaseModel):
 
 
 @router.get("/account/api-keys", dependencies=[needs("account:read")])
-def keys(access: TheAccess, owner: TheOwner) -> Any:
+def keys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The keys that have not been revoked."""
     rows = keys_json(access.accounts, access.accounts.keys.all(user_id=owner.id))
-    return {"api_keys": rows, "total": len(rows), "next": None}
+    return page_in_order("api_keys", rows, page)
 
 
 @router.post("/account/api-keys", status_code=201, dependencies=[needs("account:keys")])
@@ -194,7 +194,7 @@ def _rotated(access: AccessControl, public_id: str, body: Rotation, by: Actor) -
     accounts = access.accounts
     try:
         old = accounts.keys.by_public_id(public_id)
-        secret, key = accounts.keys.rotate(old.id, by, access.clock(), round(body.overlap_h * _HOUR_MS))
+        secret, key = accounts.keys.rotate(old.id, by, access.clock(), round(body.overlap_h * HOUR_MS))
     except UnknownAccount as error:
         raise HTTPException(409, str(error)) from None
     access.rights_changed()
@@ -208,7 +208,12 @@ def _created(body: dict[str, Any]) -> Response:
 
 def _revoke(access: AccessControl, services: AccountServices, owner: Owner, keys: list[KeyRow]) -> None:
     now_ms = access.clock()
-    for key in keys:
-        access.accounts.keys.revoke(key.id, owner.actor, now_ms)
-        services.notices().to_user(owner.id, messages.key_revoked(owner.name, key.name, key.public_id))
+
+    def revoke_all() -> None:
+        for key in keys:
+            access.accounts.keys.revoke(key.id, owner.actor, now_ms)
+
+    access.accounts.in_one_transaction(revoke_all)
     access.rights_changed()
+    for key in keys:
+        services.notices().to_user(owner.id, messages.key_revoked(owner.name, key.name, key.public_id))

@@ -12,6 +12,7 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.api.listing import ThePage, page_in_order
 
 router = APIRouter()
 
@@ -33,7 +34,7 @@ class Switch(BaseModel):
 
 
 @router.get("/account/beta", dependencies=[needs("account:read")])
-def features(access: TheAccess, services: TheServices, owner: TheOwner) -> Any:
+def features(access: TheAccess, services: TheServices, owner: TheOwner, page: ThePage) -> Any:
     """The features, and which of them are on for the user: by choice, or because the organisation says so."""
     own = access.accounts.profiles.get(owner.id).fields.get("beta", {})
     forced = services.settings()["beta_features"]
@@ -48,7 +49,7 @@ def features(access: TheAccess, services: TheServices, owner: TheOwner) -> Any:
         }
         for feature in services.beta_features
     ]
-    return {"features": rows, "total": len(rows), "next": None}
+    return page_in_order("features", rows, page)
 
 
 @router.put("/account/beta/{name}", dependencies=[needs("account:update")])

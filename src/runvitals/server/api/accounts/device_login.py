@@ -19,7 +19,6 @@ from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.field_checks import checking
 from runvitals.server.errors import too_many
 from runvitals.store.errors import NoLongerValid
-from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.device_logins import DeviceLogin
 
 PATH: Final = "/-/device"
@@ -88,7 +87,7 @@ def fetch_key(
         raise HTTPException(410, str(error)) from None
     if user.state != "active":
         raise HTTPException(410, "the account is not active")
-    by = Actor("user", user.name, user.id, "session", None, requester.ip, requester.agent)
+    by = requester.as_user(user.id, user.name, "session")
     wanted = NewKey.model_validate({"name": login.name, "scope": login.scope})
     key = create_key_of(user.id, wanted, access, services, by)
     return JSONResponse({**key, "user": user.name}, 201, {"cache-control": "no-store"})

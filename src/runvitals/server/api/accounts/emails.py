@@ -16,6 +16,7 @@ from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheO
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.verification import send_verification
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields, too_many
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -37,10 +38,10 @@ class EmailChanges(BaseModel):
 
 
 @router.get("/account/emails", dependencies=[needs("account:read")])
-def emails(access: TheAccess, owner: TheOwner) -> Any:
+def emails(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The addresses of the account, the primary one first."""
     rows = [_as_json(access.accounts, email) for email in access.accounts.emails.of_user(owner.id)]
-    return {"emails": rows, "total": len(rows), "next": None}
+    return page_in_order("emails", rows, page)
 
 
 @router.post("/account/emails", status_code=201, dependencies=[needs("account:emails")])

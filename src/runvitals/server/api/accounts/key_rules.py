@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from fastapi import HTTPException
 
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.principals import Operator
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.errors import InvalidFields
@@ -16,7 +17,6 @@ from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.keys import KeyRow
 
 KeyScopeName = Literal["ingest", "read", "write", "full"]
-_DAY_MS: Final = 86_400_000
 
 
 def keys_json(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:
@@ -63,7 +63,7 @@ def expiry_ms(access: AccessControl, requested_ms: int | None) -> int | None:
     days = with_defaults(access.accounts.settings.all())["key_max_age_days"]
     if days is None:
         return requested_ms
-    latest_ms = now_ms + int(days) * _DAY_MS
+    latest_ms = now_ms + int(days) * DAY_MS
     if requested_ms is not None and requested_ms > latest_ms:
         raise InvalidFields({"expires_ms": f"the organisation lets keys live for at most {days} days"})
     return latest_ms if requested_ms is None else requested_ms

@@ -19,7 +19,6 @@ from runvitals.server.api.accounts.sign_in import Password
 from runvitals.server.api.accounts.sign_up import Token
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import NoLongerValid
-from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.users import UserRow
 
 router = APIRouter()
@@ -99,7 +98,7 @@ def _reset(
         tokens.use(body.token, "reset_password", now_ms)
     except NoLongerValid as error:
         raise HTTPException(410, str(error)) from None
-    actor = Actor("user", user.name, user.id, "link", None, requester.ip, requester.agent)
+    actor = requester.as_user(user.id, user.name, "link")
     accounts.credentials.set_password(user.id, hashed, actor, now_ms)
     access.rights_changed()
     services.notices().to_user(user.id, messages.password_changed(user.name))

@@ -139,6 +139,7 @@ _RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
     "verification": rate_limits.VERIFICATION_MAILS,
     "device": (rate_limits.DEVICE_LOGINS,),
     "export": (rate_limits.EXPORTS,),
+    "team_request": (rate_limits.TEAM_REQUESTS,),
     "provider": (rate_limits.PROVIDER_STARTS,),
 }
 

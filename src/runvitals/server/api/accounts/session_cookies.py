@@ -9,10 +9,11 @@ from starlette.responses import Response
 
 from runvitals.accounts.known_browsers import KnownBrowser, known_browser, new_known_browser
 from runvitals.accounts.secret_box import SecretBox
+from runvitals.mail import messages
+from runvitals.mail.notices import Notices
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.credentials import clear_session_cookie, set_session_cookie
 from runvitals.server.access.requester import Requester
-from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.users import UserRow
 
 _KNOWN_COOKIE: Final = "rv-known"
@@ -35,7 +36,7 @@ def start_session(
     """Give the browser a new session of a user, in place of the one it may have had."""
     now_ms = access.clock()
     accounts = access.accounts
-    actor = Actor("user", user.name, user.id, "session", None, requester.ip, requester.agent)
+    actor = requester.as_user(user.id, user.name, "session")
     if requester.session is not None:
         accounts.sessions.end(requester.session.user_id, actor, now_ms, only=requester.session.id)
         access.rights_changed()
@@ -81,6 +82,13 @@ def remember_browser(request: Request, response: Response, box: SecretBox, user_
         samesite="lax",
     )
     return False
+
+
+def report_new_browser(access: AccessControl, notices: Notices, user: UserRow, requester: Requester) -> None:
+    """Note in the audit log, and tell a user, that they signed in with a browser that was not known."""
+    now_ms, actor = access.clock(), requester.as_user(user.id, user.name, "session")
+    access.accounts.audit.record(now_ms, actor, "user.new_browser", target=user.name)
+    notices.to_user(user.id, messages.new_browser(user.name, requester.ip, requester.agent, now_ms))
 
 
 def _known_cookie(request: Request) -> str:

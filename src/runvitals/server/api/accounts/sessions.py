@@ -10,12 +10,13 @@ from runvitals.accounts.attempt_limits import network_of
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
+from runvitals.server.api.listing import ThePage, page_in_order
 
 router = APIRouter()
 
 
 @router.get("/account/sessions", dependencies=[needs("account:read")])
-def sessions(access: TheAccess, owner: TheOwner) -> Any:
+def sessions(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The sessions of the account, the newest first."""
     current = owner.requester.session
     rows = [
@@ -31,7 +32,7 @@ def sessions(access: TheAccess, owner: TheOwner) -> Any:
         }
         for row in access.accounts.sessions.of_user(owner.id, access.clock())
     ]
-    return {"sessions": rows, "total": len(rows), "next": None}
+    return page_in_order("sessions", rows, page)
 
 
 @router.delete("/account/sessions", dependencies=[needs("account:update")])

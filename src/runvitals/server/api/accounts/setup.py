@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from fastapi import APIRouter, HTTPException, Request
@@ -19,7 +20,6 @@ from runvitals.server.api.accounts.sign_in import Password
 from runvitals.server.api.accounts.sign_up import Token
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import NameTaken, NoLongerValid
-from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.users import UserRow
 
 router = APIRouter()
@@ -72,12 +72,10 @@ def _create(body: Setup, requester: Requester, access: AccessControl, services: 
     if body.team.lower() == body.name.lower():
         raise InvalidFields({"team": "a user and a team cannot have the same name"})
     hashed = services.passwords.hash(body.password)
-    try:
+    actor = replace(requester.actor, kind="anonymous", name="setup", via="link")
+
+    def create() -> UserRow:
         tokens.use(body.token, "setup", now_ms)
-    except NoLongerValid as error:
-        raise HTTPException(410, str(error)) from None
-    actor = Actor("anonymous", "setup", via="link", ip=requester.ip, agent=requester.agent)
-    try:
         user = accounts.users.create(
             body.name,
             actor,
@@ -90,9 +88,14 @@ def _create(body: Setup, requester: Requester, access: AccessControl, services: 
             via="setup",
         )
         team = accounts.teams.create(body.team, actor, now_ms, administrator=user.id)
+        accounts.teams.adopt(team.id, actor, now_ms)
+        if body.organisation.strip():
+            accounts.settings.put({"name": body.organisation.strip()}, actor, now_ms)
+        return user
+
+    try:
+        return accounts.in_one_transaction(create)
+    except NoLongerValid as error:
+        raise HTTPException(410, str(error)) from None
     except NameTaken as error:  # by users and teams of the command line
-        raise HTTPException(409, f"{error}; restart the server for another link") from None
-    accounts.teams.adopt(team.id, actor, now_ms)
-    if body.organisation.strip():
-        accounts.settings.put({"name": body.organisation.strip()}, actor, now_ms)
-    return user
+        raise HTTPException(409, str(error)) from None

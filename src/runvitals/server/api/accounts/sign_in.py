@@ -10,7 +10,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts import sign_in
 from runvitals.accounts.sign_in import Attempt
-from runvitals.mail import messages
 from runvitals.server.access import login_page
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
@@ -23,6 +22,7 @@ from runvitals.server.api.accounts.session_cookies import (
     end_session,
     remember_browser,
     renew_session,
+    report_new_browser,
     start_session,
 )
 from runvitals.server.api.accounts.verification import send_verification
@@ -109,7 +109,9 @@ def logout(request: Request, requester: TheRequester, access: TheAccess) -> Resp
     response = Response(status_code=204)
     if requester.session is not None:
         session, now_ms = requester.session, access.clock()
-        access.accounts.sessions.end(session.user_id, requester.actor, now_ms, only=session.id)
+        access.accounts.sessions.end(
+            session.user_id, requester.actor, now_ms, only=session.id, action="user.logout"
+        )
         access.rights_changed()
     end_session(request, response)
     return response
@@ -173,5 +175,4 @@ def _send_mail(
         if primary is not None:
             send_verification(services, user.name, primary, now_ms)
     elif not known and user.last_seen_ms is not None:
-        message = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
-        services.notices().to_user(user.id, message)
+        report_new_browser(access, services.notices(), user, requester)

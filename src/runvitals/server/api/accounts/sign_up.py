@@ -24,7 +24,6 @@ from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.sign_in import Password
 from runvitals.server.api.accounts.verification import send_verification
 from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
-from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.invitations import InvitationRow
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeToken
 from runvitals.store.metadata.accounts.users import UserRow
@@ -96,7 +95,7 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
     if invitation is not None:
-        actor = Actor("user", user.name, user.id, "link", None, requester.ip, requester.agent)
+        actor = requester.as_user(user.id, user.name, "link")
         try:
             accounts.invitations.accept(invitation, user.id, actor, now_ms)
             if invitation.address is None and not services.mailer.configured:

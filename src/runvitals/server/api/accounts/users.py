@@ -14,6 +14,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.profile import shown_fields
 from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.metadata.accounts.profiles import ProfileRow
@@ -31,16 +32,17 @@ def search(
     query: Annotated[str, Query(min_length=MIN_CHARACTERS, max_length=64, description="How a name begins.")],
     access: TheAccess,
     owner: TheOwner,
+    page: ThePage,
 ) -> Any:
     """Users by the beginning of their name or display name, those first with whom the requester shares a
     team. E-mail addresses are neither searched nor shown."""
-    access.require(owner.requester, Action.USER_READ, Account(owner.id), "users")
+    access.require(owner.requester, Action.USER_READ, Account(owner.id), "users", changes=False)
     text = query.strip()
     if len(text) < MIN_CHARACTERS:
         raise InvalidFields({"query": f"expected at least {MIN_CHARACTERS} characters"})
     found = access.accounts.users.search(text, owner.id, MAX_FOUND)
     rows = [{"name": user.name, "display_name": user.display_name} for user in found]
-    return {"users": rows, "total": len(rows), "next": None}
+    return page_in_order("users", rows, page)
 
 
 @router.get("/users/{user}", dependencies=[needs("user:read")])

@@ -28,6 +28,7 @@ COLUMNS = (
     "key_public_id",
     "ip",
     "agent",
+    "request_id",
     "entity",
     "project",
     "run",

@@ -66,7 +66,17 @@ def put_settings(
         missing = missing_for_mail({**table.all(), **changes}, os.environ)
         if missing:
             raise InvalidFields({name: _MISSING[name] for name in missing})
-    table.put(changes, requester.actor, access.clock(), _SECRET)
+    accounts, by, now_ms = access.accounts, requester.actor, access.clock()
+
+    def change() -> None:
+        table.put(changes, by, now_ms, _SECRET)
+        # They stay revoked when they are allowed again.
+        if changes.get("allow_public_links") is False:
+            accounts.guest_links.revoke_all(by, now_ms)
+        elif changes.get("enforce_public_sharing") == "off":
+            accounts.guest_links.revoke_all(by, now_ms, of_teams=True)
+
+    accounts.in_one_transaction(change)
     access.rights_changed()
     if matters := sorted(changes.keys() & SECURITY_SETTINGS):
         notices.to_organisation_administrators(messages.settings_changed(requester.name, matters))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.accounts.key_rules import key_json
-from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.api.accounts.key_rules import keys_json
+from runvitals.server.api.listing import ThePage, part_of
+from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.keys import KeyRow
 
 router = APIRouter()
@@ -24,7 +26,8 @@ def keys(
 ) -> dict[str, Any]:
     """The keys of all users and service accounts, the oldest first."""
     rows = access.accounts.keys.all(revoked=revoked)
-    return page_of("api_keys", rows, lambda key: key.id, page, lambda key: _owned(access, key))
+    part, cursor = part_of(rows, lambda key: key.id, page)
+    return {"api_keys": _owned(access.accounts, part), "total": len(rows), "next": cursor}
 
 
 @router.delete("/organisation/api-keys/{key}", status_code=204, dependencies=[needs("org:key_revoke")])
@@ -39,10 +42,15 @@ def revoke_key(
     access.rights_changed()
 
 
-def _owned(access: AccessControl, key: KeyRow) -> dict[str, Any]:
-    if key.user_id is not None:
-        owner, kind = access.accounts.users.get(key.user_id).name, "user"
-    else:
-        account = access.accounts.service_accounts.get(key.service_account_id or 0)
-        owner, kind = f"{account.team}/{account.name}" if account.team else account.name, "service_account"
-    return {**key_json(access.accounts, key), "owner": owner, "owner_kind": kind}
+def _owned(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:
+    """Keys, each with its owner."""
+    users = accounts.users.names_of({key.user_id for key in keys if key.user_id is not None})
+    services = {
+        row.id: f"{row.team}/{row.name}" if row.team else row.name for row in accounts.service_accounts.all()
+    }
+    return [
+        {**shown, "owner": users[key.user_id], "owner_kind": "user"}
+        if key.user_id is not None
+        else {**shown, "owner": services[key.service_account_id or 0], "owner_kind": "service_account"}
+        for key, shown in zip(keys, keys_json(accounts, keys), strict=True)
+    ]

@@ -11,6 +11,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Organisation
 from runvitals.mail import messages
 from runvitals.mail.notices import Notices
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -20,7 +21,7 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.store.metadata.accounts.users import ListedUser, UserRow
 
 CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_active")
-_INACTIVE_MS = 182 * 86_400_000
+_INACTIVE_MS = 182 * DAY_MS
 _OWN = ("org_role", "access", "state")
 UserName = Annotated[str, Path(max_length=64)]
 
@@ -83,10 +84,15 @@ def change_member(
     if "billing_role" in wanted:
         access.require(requester, Action.BILLING_ASSIGN, Organisation(), "the organisation")
     now_ms = access.clock()
-    if wanted.get("state") == "active" and user.state == "unverified":
-        _verify(access, requester, user)
-        del wanted["state"]
-    changed = access.accounts.users.update(user.id, requester.actor, now_ms, **wanted)
+
+    def change() -> UserRow:
+        fields = dict(wanted)
+        if fields.get("state") == "active" and user.state == "unverified":
+            _verify(access, requester, user)
+            del fields["state"]
+        return access.accounts.users.update(user.id, requester.actor, now_ms, **fields)
+
+    changed = access.accounts.in_one_transaction(change)
     access.rights_changed()
     _notify(notices, user, changed, requester.name)
     return next(_member_json(row, now_ms) for row in access.accounts.users.listed() if row.user.id == user.id)

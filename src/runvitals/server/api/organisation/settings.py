@@ -40,7 +40,10 @@ def change_settings(
     notices: TheNotices,
     services: TheServices,
 ) -> dict[str, Any]:
-    """Change settings. What is left out does not change; all changes are made, or none."""
+    """Change settings. What is left out does not change; all changes are made, or none.
+
+    Public links are revoked when they are no longer allowed, and stay so.
+    """
     checked: dict[str, Any] = {}
     wrong: dict[str, str] = {}
     for name, value in changes.items():

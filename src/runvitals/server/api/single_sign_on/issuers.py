@@ -11,6 +11,7 @@ from runvitals.outbound.policy import Blocked
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
@@ -49,10 +50,10 @@ class IssuerChanges(BaseModel):
 
 
 @router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
-def issuers(access: TheAccess) -> Any:
+def issuers(access: TheAccess, page: ThePage) -> Any:
     """The issuers."""
     rows = [_as_json(issuer) for issuer in access.accounts.jwt_issuers.all()]
-    return {"issuers": rows, "total": len(rows), "next": None}
+    return page_in_order("issuers", rows, page)
 
 
 @router.post("/organisation/issuers", status_code=201, dependencies=[needs("org:service_account")])
@@ -100,7 +101,7 @@ def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) 
 
 
 @router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
-def subjects(issuer: IssuerId, access: TheAccess) -> Any:
+def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
     """Which subject of an issuer acts as which service account."""
     owners = {account.id: account for account in access.accounts.service_accounts.all()}
     rows = [
@@ -108,7 +109,7 @@ def subjects(issuer: IssuerId, access: TheAccess) -> Any:
         for identity in access.accounts.jwt_issuers.identities(issuer)
         if (owner := owners.get(identity.service_account_id)) is not None
     ]
-    return {"subjects": rows, "total": len(rows), "next": None}
+    return page_in_order("subjects", rows, page)
 
 
 @router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])

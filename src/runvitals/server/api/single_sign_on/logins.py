@@ -13,6 +13,7 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import TheNotices
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.single_sign_on.redirects import begin
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.store.errors import UnknownAccount
@@ -30,7 +31,7 @@ class LinkStart(BaseModel):
 
 
 @router.get("/account/logins", dependencies=[needs("account:read")])
-def logins(access: TheAccess, owner: TheOwner) -> Any:
+def logins(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The logins at providers that are linked to the account."""
     rows = [
         {
@@ -43,7 +44,7 @@ def logins(access: TheAccess, owner: TheOwner) -> Any:
         }
         for login in access.accounts.logins.of_user(owner.id)
     ]
-    return {"logins": rows, "total": len(rows), "next": None}
+    return page_in_order("logins", rows, page)
 
 
 @router.post("/account/logins", dependencies=[needs("account:security")])

@@ -13,6 +13,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.services import TheNotices
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.organisation.changed_settings import PROVIDERS, enforced_by
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
@@ -32,9 +33,10 @@ class Providers(BaseModel):
 
 
 @router.get("/organisation/providers", dependencies=[needs("org:member_read")])
-def providers(access: TheAccess) -> dict[str, Any]:
+def providers(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The providers, without their secrets."""
-    return _as_json(access, access.accounts.settings.all().get(PROVIDERS, []))
+    listed = _as_json(access, access.accounts.settings.all().get(PROVIDERS, []))
+    return listed | page_in_order("providers", listed["providers"], page)
 
 
 @router.put("/organisation/providers", dependencies=[needs("org:settings")])

@@ -22,6 +22,7 @@ from runvitals.server.api.accounts.session_cookies import (
     browser_of,
     is_secure,
     remember_browser,
+    report_new_browser,
     start_session,
 )
 from runvitals.server.api.accounts.sign_in import refusal
@@ -228,9 +229,7 @@ def _answer(
         start_session(request, response, access, requester, user, outcome.provider)
         known = remember_browser(request, response, services.box, user.id)
         if not known and not outcome.created:
-            now_ms = access.clock()
-            message = messages.new_browser(user.name, requester.ip, requester.agent, now_ms)
-            notices.to_user(user.id, message)
+            report_new_browser(access, notices, user, requester)
         return response
     if isinstance(outcome, Linked):
         access.rights_changed()

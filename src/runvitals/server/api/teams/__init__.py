@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from runvitals.server.api.teams import (
     invitations,
+    joining,
     members,
     profile,
     projects,
@@ -24,6 +25,7 @@ for resource in (
     projects,
     invitations,
     received_invitations,
+    joining,
     service_accounts,
 ):
     router.include_router(resource.router)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.matrix import Role
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -21,7 +22,7 @@ from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.invitations import InvitationRow
 from runvitals.store.metadata.accounts.teams import TeamRow
 
-ENDED_MS = 30 * 86_400_000
+ENDED_MS = 30 * DAY_MS
 InvitationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 

@@ -15,6 +15,7 @@ from runvitals.accounts.resources import Entity, Member
 from runvitals.mail import messages
 from runvitals.mail.notices import Notices
 from runvitals.model.account_names import address_key
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.api.field_checks import checking
@@ -28,7 +29,6 @@ MAX_PEOPLE: Final = 50
 A_DAY_BY_USER: Final = 50
 A_DAY_TO_TEAM: Final = 500
 PATH: Final = "/-/invitation"
-_DAY_MS: Final = 86_400_000
 _LINK: Final = "anyone with the link"
 
 
@@ -75,7 +75,7 @@ class Inviter:
         Raises:
             HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
         """
-        invitations, since_ms = self._access.accounts.invitations, self._access.clock() - _DAY_MS
+        invitations, since_ms = self._access.accounts.invitations, self._access.clock() - DAY_MS
         user_id = self._requester.user_id
         if user_id is not None:
             sent = invitations.sent_since(since_ms, invited_by=user_id)

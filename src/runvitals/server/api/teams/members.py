@@ -71,7 +71,8 @@ def team_members(
     ]
     emails = _sees_emails(access, requester, team)
     if format == "csv":
-        access.require(requester, Action.MEMBER_READ_EMAIL, entity_of(access, team), f"team {team.name!r}")
+        read_email, entity = Action.MEMBER_READ_EMAIL, entity_of(access, team)
+        access.require(requester, read_email, entity, f"team {team.name!r}", changes=False)
         return csv_response(_CSV_COLUMNS, [_member_json(row, emails) for row in rows])
     pictures = access.accounts.pictures.digests_of_users(row.user_id for row in rows)
 
@@ -97,21 +98,26 @@ def change_member(
         raise InvalidFields({"custom_role": "expected either role or custom_role"})
     row = _existing(access, requester, team, member)
     role = wanted.get("role") or wanted.get("custom_role")
-    now_ms = access.clock()
-    if role is not None:
-        if "custom_role" in wanted and role in {built_in.value for built_in in Role}:
-            raise InvalidFields({"custom_role": f"{role!r} is not a custom role"})
-        try:
-            access.accounts.members.set_role(team.name, member, role, requester.actor, now_ms)
-        except UnknownAccount as error:
-            raise InvalidFields({"custom_role": str(error)}) from None
-        access.rights_changed()  # now: the role is changed, also if the new end is refused
-        notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.name))
-    if "expires_ms" in wanted:
+    if "custom_role" in wanted and role in {built_in.value for built_in in Role}:
+        raise InvalidFields({"custom_role": f"{role!r} is not a custom role"})
+    members, by, now_ms = access.accounts.members, requester.actor, access.clock()
+
+    def change() -> MemberRow:
+        if role is not None:
+            members.set_role(team.name, member, role, by, now_ms)
+        if "expires_ms" in wanted:
+            members.set_end(team.name, member, wanted["expires_ms"], by, now_ms)
+        return members.get(team.name, member)
+
+    try:
         with checking("expires_ms"):
-            access.accounts.members.set_end(team.name, member, wanted["expires_ms"], requester.actor, now_ms)
+            changed = access.accounts.in_one_transaction(change)
+    except UnknownAccount as error:
+        raise InvalidFields({"custom_role": str(error)}) from None
     access.rights_changed()
-    return _member_json(access.accounts.members.get(team.name, member), emails=True)
+    if role is not None:
+        notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.name))
+    return _member_json(changed, emails=True)
 
 
 @router.delete("/teams/{team}/members/{member}", status_code=204, dependencies=[needs("team:read")])

@@ -12,6 +12,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.entities.readable import project_json, readable_projects
+from runvitals.server.api.teams.joining import join_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of, team_json
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
@@ -85,6 +86,7 @@ def _profile(
         "links": stored.get("links", []),
         "pinned_projects": [name for name in stored.get("pinned_projects", []) if name in projects],
         "projects": [project_json(team.name, project) for project in projects.values()],
+        "join": join_of(access, requester, team),
     }
     if access.may(requester, Action.TEAM_READ, entity_of(access, team)):
         members = access.accounts.members.of_team(team.name)

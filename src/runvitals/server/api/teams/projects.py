@@ -32,7 +32,8 @@ def team_projects(
     if fields is None:
         rows = sorted(readable_projects(access, requester, team.id), key=lambda row: row.name)
         return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(team.name, row))
-    access.require(requester, Action.PROJECT_READ_VISIBILITY, entity_of(access, team), f"team {team.name!r}")
+    read_visibility, entity = Action.PROJECT_READ_VISIBILITY, entity_of(access, team)
+    access.require(requester, read_visibility, entity, f"team {team.name!r}", changes=False)
     rows = sorted(access.accounts.project_members.of_entity(team.id), key=lambda row: row.name)
     return page_of(
         "projects",

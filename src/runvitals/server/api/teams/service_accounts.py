@@ -12,14 +12,23 @@ from urllib.parse import quote
 from fastapi import APIRouter, Depends, Path, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.actions import Action
+from runvitals.accounts.resources import Organisation
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
-from runvitals.server.api.accounts.key_rules import KeyScopeName, check_session, expiry_ms, key_json
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.key_rules import (
+    KeyScopeName,
+    check_session,
+    expiry_ms,
+    key_json,
+    keys_json,
+)
 from runvitals.server.api.field_checks import checking
-from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.api.listing import ThePage, page_of, part_of
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
 from runvitals.store.metadata.accounts.keys import KeyRow
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountRow
 
@@ -32,7 +41,15 @@ class NewServiceAccount(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field(pattern=_NAME)
-    kind: Literal["builtin"] = "builtin"
+    kind: Literal["builtin", "external"] = Field(
+        "builtin",
+        description="`external`: it shows tokens of an issuer instead of keys. Only administrators of the "
+        "organisation make these.",
+    )
+    issuer: str | None = Field(None, max_length=500, description="Of an external account: the issuer's URL.")
+    subject: str | None = Field(
+        None, min_length=1, max_length=500, description="Of an external account: who it is at the issuer."
+    )
     default_team: str | None = Field(None, description="Of the organisation's accounts: where runs go.")
     reads_only: bool = False
     scope: KeyScopeName = Field("write", description="Of its first key.")
@@ -86,26 +103,34 @@ def create(
     request: Request,
     response: Response,
 ) -> dict[str, Any]:
-    """Create a service account with its first key, which is shown once."""
+    """Create a service account with its first key, which is shown once; an external one without a key."""
     check_session(requester)
     default = _default_team(access, new.default_team, team_id)
     if (team_id is None) == (default is None):
         expected = "expected a team" if team_id is None else "a team's accounts have that team"
         raise InvalidFields({"default_team": expected})
-    by, now_ms = requester.actor, access.clock()
-    row = access.accounts.service_accounts.create(
-        new.name, team_id, by, now_ms, default_team_id=default, reads_only=new.reads_only
-    )
-    secret, key = access.accounts.keys.create(
-        new.name,
-        by,
-        now_ms,
-        service_account_id=row.id,
-        scope=new.scope,
-        expires_ms=expiry_ms(access, None),
-    )
+    accounts, by, now_ms = access.accounts, requester.actor, access.clock()
+    issuer = _issuer(access, requester, new)
+    expires_ms = expiry_ms(access, None)
+
+    def create_all() -> tuple[ServiceAccountRow, tuple[str, KeyRow] | None]:
+        row = accounts.service_accounts.create(
+            new.name, team_id, by, now_ms, default_team_id=default, reads_only=new.reads_only
+        )
+        key = None
+        if issuer is not None:
+            accounts.jwt_issuers.assign(row.id, issuer.id, new.subject or "", by, now_ms)
+        else:
+            key = accounts.keys.create(
+                new.name, by, now_ms, service_account_id=row.id, scope=new.scope, expires_ms=expires_ms
+            )
+        return accounts.service_accounts.get(row.id), key
+
+    row, key = accounts.in_one_transaction(create_all)
+    access.rights_changed()
     response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
-    return {**service_account_json(row), "keys": 1, "key": {**key_json(access.accounts, key), "key": secret}}
+    created = service_account_json(row)
+    return created if key is None else {**created, "key": {**key_json(accounts, key[1]), "key": key[0]}}
 
 
 def change(
@@ -117,20 +142,26 @@ def change(
 ) -> dict[str, Any]:
     """Change a service account, or disable it: its keys then stop working until it is enabled."""
     table, by, now_ms = access.accounts.service_accounts, requester.actor, access.clock()
-    row = table.by_name(account, team_id)
-    with checking("default_team"):
-        row = table.update(
-            row.id,
+    number = table.by_name(account, team_id).id
+    default = _default_team(access, changes.default_team, team_id)
+
+    def change_all() -> ServiceAccountRow:
+        table.update(
+            number,
             by,
             now_ms,
             name=changes.name,
-            default_team_id=_default_team(access, changes.default_team, team_id),
+            default_team_id=default,
             reads_only=changes.reads_only,
         )
-    if changes.disabled is not None:
-        table.set_disabled(row.id, changes.disabled, by, now_ms)
+        if changes.disabled is not None:
+            table.set_disabled(number, changes.disabled, by, now_ms)
+        return table.get(number)
+
+    with checking("default_team"):
+        row = access.accounts.in_one_transaction(change_all)
     access.rights_changed()
-    return service_account_json(table.by_name(row.name, team_id))
+    return service_account_json(row)
 
 
 def delete(account: AccountName, team_id: TheHome, access: TheAccess, requester: TheRequester) -> None:
@@ -144,7 +175,8 @@ def keys(account: AccountName, team_id: TheHome, access: TheAccess, page: ThePag
     """The keys of a service account that are not revoked."""
     row = access.accounts.service_accounts.by_name(account, team_id)
     rows = access.accounts.keys.all(service_account_id=row.id)
-    return page_of("api_keys", rows, lambda key: key.id, page, lambda key: key_json(access.accounts, key))
+    part, cursor = part_of(rows, lambda key: key.id, page)
+    return {"api_keys": keys_json(access.accounts, part), "total": len(rows), "next": cursor}
 
 
 def create_key(
@@ -236,6 +268,31 @@ def service_account_json(row: ServiceAccountRow) -> dict[str, Any]:
         "keys": row.keys,
         "last_used_ms": row.last_used_ms,
     }
+
+
+def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount) -> JwtIssuerRow | None:
+    """The issuer of an external account; None for one with keys.
+
+    Raises:
+        InvalidFields: the issuer or the subject is missing, or they are given for an account with keys.
+        HTTPException: 403 for who does not administer the organisation, whose issuers serve all teams: a
+            subject, which may have `*`, could be that of another team's programs.
+    """
+    if new.kind == "builtin":
+        given = {"issuer": new.issuer, "subject": new.subject}
+        wrong = {
+            name: "only external accounts have one" for name, value in given.items() if value is not None
+        }
+        if wrong:
+            raise InvalidFields(wrong)
+        return None
+    access.require(requester, Action.ORG_SERVICE_ACCOUNT, Organisation(), "the organisation")
+    issuer = None if new.issuer is None else access.accounts.jwt_issuers.by_url(new.issuer)
+    if issuer is None:
+        raise InvalidFields({"issuer": "expected the URL of an issuer that the organisation has enabled"})
+    if new.subject is None:
+        raise InvalidFields({"subject": "expected the subject of the issuer's tokens"})
+    return issuer
 
 
 def _key_of(access: AccessControl, account: str, team_id: int | None, shown: str) -> KeyRow:

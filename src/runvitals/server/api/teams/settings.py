@@ -9,9 +9,11 @@ from pydantic import BaseModel, ConfigDict
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.organisation_settings import enforced_switches
+from runvitals.mail import team_messages
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.teams.parameters import TEAM_ACTIONS, TheTeam, entity_of
 from runvitals.store.metadata.accounts.teams import TeamRow
 
@@ -21,8 +23,17 @@ _GENERAL = {
     "type": "kind",
     "company": "company",
     "default_visibility": "default_visibility",
+    "join_domains": "join_domains",
+    "join_by_domain": "join_by_domain",
 }
-PRIVACY = ("hidden", "members_invite", "public_projects", "public_links", "code_saving")
+PRIVACY = (
+    "hidden",
+    "members_invite",
+    "public_projects",
+    "public_links",
+    "code_saving",
+    "recommend_by_domain",
+)
 
 
 class PrivacyChanges(BaseModel):
@@ -35,6 +46,7 @@ class PrivacyChanges(BaseModel):
     public_projects: bool | None = None
     public_links: bool | None = None
     code_saving: bool | None = None
+    recommend_by_domain: bool | None = None
 
 
 router = APIRouter()
@@ -48,17 +60,37 @@ def team_settings(team: TheTeam, access: TheAccess, requester: TheRequester) -> 
 
 @router.patch("/teams/{team}/privacy", dependencies=[needs("team:update_privacy")])
 def change_privacy(
-    team: TheTeam, changes: PrivacyChanges, access: TheAccess, requester: TheRequester
+    team: TheTeam,
+    changes: PrivacyChanges,
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
 ) -> dict[str, Any]:
-    """Change privacy settings. Projects that are public already stay so; public links are revoked."""
+    """Change privacy settings. Projects that are public already stay so; public links are revoked.
+
+    The administrators of the team get a mail.
+    """
     wanted = changes.model_dump(exclude_none=True)
     for name in enforced_switches(access.accounts.settings.all()).keys() & wanted.keys():
         raise HTTPException(409, f"{name} is set by the organisation for all teams")
-    now_ms = access.clock()
-    changed = access.accounts.teams.update(team.name, requester.actor, now_ms, **wanted)
-    if wanted.get("public_links") is False:
-        access.accounts.guest_links.revoke_of_entity(team.id, requester.actor, now_ms)
+    accounts, by, now_ms = access.accounts, requester.actor, access.clock()
+    altered = [
+        f"{name.replace('_', ' ')} {'on' if value else 'off'}"
+        for name, value in wanted.items()
+        if getattr(team, name) != value
+    ]
+
+    def change() -> TeamRow:
+        changed = accounts.teams.update(team.name, by, now_ms, **wanted)
+        if wanted.get("public_links") is False:
+            accounts.guest_links.revoke_of_entity(team.id, by, now_ms)
+        return changed
+
+    changed = accounts.in_one_transaction(change)
     access.rights_changed()
+    if altered:
+        message = team_messages.privacy_changed(team.name, requester.name, altered)
+        notices.to_team_administrators(team.name, message)
     return _settings(access, requester, changed)
 
 

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.accounts.actions import Action
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.resources import Organisation, Visibility
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
@@ -17,11 +18,11 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam, team_json
 from runvitals.server.errors import InvalidFields
+from runvitals.store.metadata.accounts.teams import MAX_JOIN_DOMAINS, checked_labels
 
 Kind = Literal["work", "academic"]
 Text = Annotated[str, Field(max_length=1000)]
 _FIELDS = {"type": "kind"}
-_DAY_MS = 86_400_000
 
 
 class NewTeam(BaseModel):
@@ -43,6 +44,12 @@ class TeamChanges(BaseModel):
     type: Kind | None = None
     company: Text | None = None
     default_visibility: Visibility | None = None
+    join_domains: list[Text] | None = Field(
+        None, max_length=MAX_JOIN_DOMAINS, description="Mail domains whose users may join."
+    )
+    join_by_domain: Literal["ask", "auto"] | None = Field(
+        None, description="`auto`: they join at once, as members. `ask`: an administrator approves."
+    )
 
 
 class TeamConfirmation(BaseModel):
@@ -56,7 +63,10 @@ router = APIRouter()
 
 @router.get("/teams", dependencies=[needs("account")])
 def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
-    """The teams that the requester is a member of, by name."""
+    """The teams that the requester is a member of, by name.
+
+    `administrators`, for those who may not create teams: whom to ask for one.
+    """
     user_id = requester.user_id
     mine = [] if user_id is None else access.accounts.teams.of_user(user_id, access.clock())
     listed = page_of(
@@ -74,7 +84,9 @@ def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[
         },
     )
     may = access.may_list(requester, Organisation(), frozenset((Action.TEAM_CREATE,)))
-    return {**listed, "may": may}
+    if may:
+        return {**listed, "may": may}
+    return {**listed, "may": may, "administrators": access.accounts.users.administrators()}
 
 
 @router.post("/teams", status_code=201, dependencies=[needs("team:create")])
@@ -116,8 +128,10 @@ def change_team(
         raise InvalidFields({"name": "the name of a team cannot be changed"})
     wanted = changes.model_dump(exclude_unset=True, mode="json")
     given = {_FIELDS.get(name, name): value for name, value in wanted.items() if value is not None}
-    with checking(next(iter(wanted), "")):
-        changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **given)
+    for name in wanted:
+        with checking(name):
+            checked_labels({field: given[field] for field in (_FIELDS.get(name, name),) if field in given})
+    changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **given)
     access.rights_changed()
     return team_json(access, requester, changed)
 
@@ -136,7 +150,7 @@ def delete_team(
     access.accounts.teams.delete(team.name, requester.actor, now_ms)
     access.rights_changed()
     days = with_defaults(access.accounts.settings.all())["trash_days"]
-    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": now_ms + days * _DAY_MS}
+    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": now_ms + days * DAY_MS}
 
 
 @router.post("/teams/{team}/restore", dependencies=[needs("team:delete")])

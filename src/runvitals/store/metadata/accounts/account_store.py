@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
 from runvitals.store.metadata.accounts.audit import Actor, AuditTable
@@ -25,6 +26,7 @@ from runvitals.store.metadata.accounts.grants import (
 from runvitals.store.metadata.accounts.group_memberships import GroupMembershipTable
 from runvitals.store.metadata.accounts.guest_links import GuestLinkTable
 from runvitals.store.metadata.accounts.invitations import InvitationTable
+from runvitals.store.metadata.accounts.join_requests import JoinRequestTable
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerTable
 from runvitals.store.metadata.accounts.keys import KeyTable
 from runvitals.store.metadata.accounts.logins import LoginTable
@@ -53,15 +55,17 @@ from runvitals.store.metadata.accounts.user_runs import (
 from runvitals.store.metadata.accounts.users import UserTable
 from runvitals.store.metadata.database import Database
 
+T = TypeVar("T")
+
 
 class AccountStore:
     """Everything about users and teams. All methods are thread-safe.
 
     Attributes:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
-            service_accounts, keys, invitations, project_members, owned_projects, project_redirects,
-            guest_links, scim, settings, audit, outgoing_mail, pictures, logins, group_memberships,
-            jwt_issuers: the tables, by what they hold.
+            service_accounts, keys, invitations, join_requests, project_members, owned_projects,
+            project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins,
+            group_memberships, jwt_issuers: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -81,6 +85,7 @@ class AccountStore:
         self.service_accounts = ServiceAccountTable(database)
         self.keys = KeyTable(database)
         self.invitations = InvitationTable(database)
+        self.join_requests = JoinRequestTable(database)
         self.project_members = ProjectMemberTable(database)
         self.owned_projects = OwnedProjectTable(database)
         self.project_redirects = ProjectRedirectTable(database)
@@ -93,6 +98,10 @@ class AccountStore:
         self.logins = LoginTable(database)
         self.group_memberships = GroupMembershipTable(database)
         self.jwt_issuers = JwtIssuerTable(database)
+
+    def in_one_transaction(self, work: Callable[[], T]) -> T:
+        """As `MetadataStore.in_one_transaction`."""
+        return self._database.in_one_transaction(work)
 
     def runs_of_user(self, user_id: int, limit: int) -> list[UserRun]:
         """The newest runs of a user, wherever they are."""

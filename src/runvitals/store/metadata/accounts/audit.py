@@ -29,6 +29,7 @@ class Actor:
     Attributes:
         via: session, key, link, provider or cli.
         key_public_id: the shown part of the key, if one was used.
+        request_id: `X-Request-Id` of the response.
     """
 
     kind: Literal["user", "service_account", "anonymous", "system", "cli"]
@@ -38,6 +39,7 @@ class Actor:
     key_public_id: str | None = None
     ip: str | None = None
     agent: str | None = None
+    request_id: str | None = None
 
     @property
     def user_id(self) -> int | None:
@@ -64,6 +66,7 @@ class AuditEvent:
     key_public_id: str | None
     ip: str | None
     agent: str | None
+    request_id: str | None
     entity_id: int | None
     entity: str | None
     project: str | None
@@ -96,6 +99,7 @@ class AuditFilter:
     from_ms: int | None = None
     until_ms: int | None = None
     outcome: str | None = None
+    key_public_id: str | None = None
     before_id: int | None = None
 
 
@@ -131,6 +135,7 @@ def record(
         "key_public_id": actor.key_public_id,
         "ip": actor.ip,
         "agent": actor.agent,
+        "request_id": actor.request_id,
         "entity_id": entity and entity[0],
         "entity": entity and entity[1],
         "project": project,
@@ -192,7 +197,8 @@ class AuditTable:
         """How many events fit, whatever `before_id` is."""
         fitting = _conditions(replace(wanted, before_id=None))
         with self._database.read() as connection:
-            return int(connection.execute(select(func.count()).where(*fitting)).scalar_one())
+            count = select(func.count()).select_from(audit_event).where(*fitting)
+            return int(connection.execute(count).scalar_one())
 
     def since(self, after_id: int, limit: int = MAX_ROWS) -> list[AuditEvent]:
         """The oldest events with higher ids, in the order of ids."""
@@ -240,6 +246,7 @@ def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
             ("project", wanted.project),
             ("run", wanted.run),
             ("outcome", wanted.outcome),
+            ("key_public_id", wanted.key_public_id),
         )
         if value is not None
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -11,7 +12,7 @@ from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.tables import email, user_account
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, among
 
 MAX_ADDRESSES = 10
 
@@ -45,6 +46,16 @@ class EmailTable:
         statement = _EMAILS.where(email.c.user_id == user_id).order_by(email.c.is_primary.desc(), email.c.id)
         with self._database.read() as connection:
             return [EmailRow(**row._asdict()) for row in connection.execute(statement)]
+
+    def of_users(self, user_ids: Collection[int]) -> dict[int, list[EmailRow]]:
+        """The addresses of users, by their ids, each with the primary one first."""
+        found: dict[int, list[EmailRow]] = {}
+        with self._database.read() as connection:
+            mine = among(connection, email.c.user_id, user_ids)
+            rows = connection.execute(_EMAILS.where(mine).order_by(email.c.is_primary.desc(), email.c.id))
+            for row in rows:
+                found.setdefault(row.user_id, []).append(EmailRow(**row._asdict()))
+        return found
 
     def primary(self, user_id: int) -> EmailRow | None:
         """The primary address of a user, confirmed or not; None: there is none."""

@@ -103,7 +103,7 @@ def _give(
     base, custom_role_id = resolve_role(connection, role)
     about = {"role": role, "group_of": provider}
     if present is None:
-        add_member(connection, found.id, user_id, base, custom_role_id, by, now_ms)
+        add_member(connection, found.id, user_id, base, custom_role_id, by.user_id, now_ms)
         mine = (membership.c.team_id == found.id, membership.c.user_id == user_id)
         membership_id = connection.execute(select(membership.c.id).where(*mine)).scalar_one()
         values = {"membership_id": membership_id, "provider": provider}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, Select, insert, or_, select, update
 
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -12,6 +12,7 @@ from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.project_tables import guest_link
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
+from runvitals.store.metadata.accounts.tables import entity
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
 
@@ -126,20 +127,36 @@ class GuestLinkTable:
 
     def revoke_of_entity(self, entity_id: int, by: Actor, now_ms: int) -> int:
         """Revoke the links to all projects and runs of a team or user; returns how many."""
-        projects = select(project.c.id).where(project.c.entity_id == entity_id)
-        runs = select(run.c.id).where(run.c.project_id.in_(projects))
-        theirs = or_(guest_link.c.project_id.in_(projects), guest_link.c.run_id.in_(runs))
 
         def work(connection: Connection) -> int:
-            living = update(guest_link).where(theirs, guest_link.c.revoked_ms.is_(None))
-            revoked = connection.execute(living.values(revoked_ms=now_ms)).rowcount
-            if revoked:
-                owner = name_of(connection, entity_id)
-                record(connection, now_ms, by, "link.revoke", entity=owner, after={"links": revoked})
-                rights_changed(connection)
-            return revoked
+            of_entity = select(project.c.id).where(project.c.entity_id == entity_id)
+            return _revoke(connection, of_entity, by, now_ms, name_of(connection, entity_id))
 
         return self._database.write(work)
+
+    def revoke_all(self, by: Actor, now_ms: int, *, of_teams: bool = False) -> int:
+        """Revoke the links to all projects and runs, or only to those `of_teams`; returns how many."""
+        owned = select(project.c.id).join(entity, entity.c.id == project.c.entity_id)
+        if of_teams:
+            owned = owned.where(entity.c.kind == "team")
+        return self._database.write(lambda connection: _revoke(connection, owned, by, now_ms, None))
+
+
+def _revoke(
+    connection: Connection,
+    projects: Select[tuple[int]],
+    by: Actor,
+    now_ms: int,
+    owner: tuple[int, str] | None,
+) -> int:
+    runs = select(run.c.id).where(run.c.project_id.in_(projects))
+    theirs = or_(guest_link.c.project_id.in_(projects), guest_link.c.run_id.in_(runs))
+    living = update(guest_link).where(theirs, guest_link.c.revoked_ms.is_(None))
+    revoked = connection.execute(living.values(revoked_ms=now_ms)).rowcount
+    if revoked:
+        record(connection, now_ms, by, "link.revoke", entity=owner, after={"links": revoked})
+        rights_changed(connection)
+    return revoked
 
 
 def _valid(now_ms: int) -> tuple[ColumnElement[bool], ...]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import address_key
+from runvitals.model.durations import DAY_MS
 from runvitals.store.errors import NoLongerValid, SentTooOften, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -27,7 +28,6 @@ from runvitals.store.metadata.database import Database
 DEFAULT_DAYS = 7
 MAX_DAYS = 30
 MAX_SENDS = 5
-_DAY_MS = 86_400_000
 _ENDED = "this invitation was used, has expired or was revoked"
 
 
@@ -145,7 +145,7 @@ class InvitationTable:
                 "invited_by": by.user_id,
                 "digest": digest,
                 "sent_ms": now_ms,
-                "expires_ms": now_ms + days * _DAY_MS,
+                "expires_ms": now_ms + days * DAY_MS,
                 "state": "pending",
             }
             pending = _pending(connection, None if found is None else found.id, key, user_id)
@@ -196,7 +196,7 @@ class InvitationTable:
 
         def work(connection: Connection) -> None:
             row = _locked(connection, invitation_id)
-            values = {"digest": digest, "sent_ms": now_ms, "expires_ms": now_ms + days * _DAY_MS}
+            values = {"digest": digest, "sent_ms": now_ms, "expires_ms": now_ms + days * DAY_MS}
             _resend(connection, row, now_ms, values)
             record(connection, now_ms, by, "team.invitation_resend", entity=_owner(row), target=_whom(row))
 
@@ -269,7 +269,7 @@ class InvitationTable:
             if row.address is not None:
                 _verify_address(connection, user_id, row.address, now_ms)
             if row.team_id is not None:
-                _join(connection, row, user_id, by, now_ms)
+                _join(connection, row, user_id, now_ms)
             if row.org_role == "admin":
                 admin = update(user_account).where(user_account.c.id == user_id)
                 connection.execute(admin.values(org_role="admin"))
@@ -380,7 +380,7 @@ def _locked(connection: Connection, invitation_id: int) -> InvitationRow:
 
 
 def _resend(connection: Connection, row: InvitationRow, now_ms: int, values: dict[str, object]) -> None:
-    sends = 1 if now_ms - row.sent_ms >= _DAY_MS else row.sends + 1
+    sends = 1 if now_ms - row.sent_ms >= DAY_MS else row.sends + 1
     if sends > MAX_SENDS:
         raise SentTooOften(f"this invitation was sent {MAX_SENDS} times within a day; wait a day")
     connection.execute(update(invitation).where(invitation.c.id == row.id).values(**values, sends=sends))
@@ -417,12 +417,12 @@ def _verify_address(connection: Connection, user_id: int, address: str, now_ms: 
     connection.execute(update(user_account).where(*waiting).values(state="active"))
 
 
-def _join(connection: Connection, row: InvitationRow, user_id: int, by: Actor, now_ms: int) -> None:
+def _join(connection: Connection, row: InvitationRow, user_id: int, now_ms: int) -> None:
     mine = (membership.c.team_id == row.team_id, membership.c.user_id == user_id)
     present = connection.execute(select(membership.c.role).where(*mine)).scalar()
     if present is None:
         assert row.team_id is not None
-        add_member(connection, row.team_id, user_id, row.role, row.custom_role_id, by, now_ms)
+        add_member(connection, row.team_id, user_id, row.role, row.custom_role_id, row.invited_by, now_ms)
     elif ROLES.index(present) < ROLES.index(row.role):
         values = {"role": row.role, "custom_role_id": row.custom_role_id}
         connection.execute(update(membership).where(*mine).values(values))

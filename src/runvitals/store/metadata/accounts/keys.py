@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, update
 
+from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.names import plain_text
 from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -26,7 +27,7 @@ MAX_KEYS = 50
 MAX_SERVICE_KEYS = 20
 """Of one service account."""
 SCOPES = ("ingest", "read", "write", "full")
-MAX_OVERLAP_MS = 168 * 3_600_000
+MAX_OVERLAP_MS = 7 * DAY_MS
 _NOTED_MS = 60_000
 
 
@@ -143,6 +144,14 @@ class KeyTable:
                 limits.setdefault(limit.key_id, set()).add(limit.entity_id)
         return [KeyRow(**row._asdict(), entities=frozenset(limits.get(row.id, ()))) for row in rows]
 
+    def get(self, key_id: int) -> KeyRow:
+        """
+        Raises:
+            UnknownAccount: there is no such key.
+        """
+        with self._database.read() as connection:
+            return _key(connection, key_id)
+
     def by_public_id(self, shown: str) -> KeyRow:
         """
         Raises:
@@ -156,7 +165,7 @@ class KeyTable:
                 raise UnknownAccount(f"there is no key {shown!r}")
             return _key(connection, number)
 
-    def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = 86_400_000) -> tuple[str, KeyRow]:
+    def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = DAY_MS) -> tuple[str, KeyRow]:
         """A new key with the same rights; the old one ends after the overlap (at most a week).
 
         Raises:
@@ -165,7 +174,7 @@ class KeyTable:
             UnknownAccount: there is no such valid key.
         """
         if not 0 <= overlap_ms <= MAX_OVERLAP_MS:
-            raise ValueError(f"invalid overlap; expected 0 to {MAX_OVERLAP_MS // 3_600_000} hours")
+            raise ValueError(f"invalid overlap; expected 0 to {MAX_OVERLAP_MS // HOUR_MS} hours")
 
         def work(connection: Connection) -> tuple[str, KeyRow]:
             valid = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms)).with_for_update()

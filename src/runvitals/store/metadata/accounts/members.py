@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -10,6 +11,7 @@ from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.join_tables import team_join_request
 from runvitals.store.metadata.accounts.roles import role_by_name
 from runvitals.store.metadata.accounts.tables import (
     custom_role,
@@ -23,7 +25,7 @@ from runvitals.store.metadata.accounts.tables import (
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators, lock_members
 from runvitals.store.metadata.accounts.teams import living_team, revoke_invitations
 from runvitals.store.metadata.accounts.users import user_by_name
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.tables import project
 
 ROLES = ("viewer", "member", "admin")
@@ -88,6 +90,17 @@ class MemberTable:
             statement = _MEMBERS.where(membership.c.team_id == found.id).order_by(entity.c.name)
             return [MemberRow(**row._asdict()) for row in connection.execute(statement)]
 
+    def of_teams(self, team_ids: Collection[int]) -> dict[int, list[MemberRow]]:
+        """The members of teams by the ids of the teams, each by name."""
+        found: dict[int, list[MemberRow]] = {}
+        with self._database.read() as connection:
+            mine = among(connection, membership.c.team_id, team_ids)
+            listed = _MEMBERS.add_columns(membership.c.team_id).where(mine).order_by(entity.c.name)
+            for row in connection.execute(listed):
+                fields = {name: getattr(row, name) for name in MemberRow.__dataclass_fields__}
+                found.setdefault(row.team_id, []).append(MemberRow(**fields))
+        return found
+
     def get(self, team_name: str, user_name: str) -> MemberRow:
         """
         Raises:
@@ -123,7 +136,7 @@ class MemberTable:
             found = living_team(connection, team_name)
             user = user_by_name(connection, user_name)
             base, role_id = resolve_role(connection, role)
-            add_member(connection, found.id, user.id, base, role_id, by, now_ms, expires_ms)
+            add_member(connection, found.id, user.id, base, role_id, by.user_id, now_ms, expires_ms)
             about = {"role": role}
             owner = (found.id, found.name)
             record(connection, now_ms, by, action, entity=owner, target=user.name, after=about)
@@ -263,11 +276,14 @@ def add_member(
     user_id: int,
     role: str,
     role_id: int | None,
-    by: Actor,
+    added_by: int | None,
     now_ms: int,
     expires_ms: int | None = None,
 ) -> None:
-    """Add a member in a transaction.
+    """Add a member in a transaction. A pending request of theirs to join the team is approved by it.
+
+    Args:
+        added_by: the user who added or invited them; themselves where they joined by themselves.
 
     Raises:
         NameTaken: the user is in the team already.
@@ -284,11 +300,17 @@ def add_member(
         "user_id": user_id,
         "role": role,
         "custom_role_id": role_id,
-        "added_by": by.user_id,
+        "added_by": added_by,
         "created_ms": now_ms,
         "expires_ms": expires_ms,
     }
     connection.execute(insert(membership).values(values))
+    asked = update(team_join_request).where(
+        team_join_request.c.team_id == team_id,
+        team_join_request.c.user_id == user_id,
+        team_join_request.c.state == "pending",
+    )
+    connection.execute(asked.values(state="approved", ended_ms=now_ms, ended_by=added_by))
     rights_changed(connection)
 
 

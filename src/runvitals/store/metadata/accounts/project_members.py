@@ -125,7 +125,9 @@ class ProjectMemberTable:
         service_account_id: int | None = None,
         role: str | None = None,
     ) -> None:
-        """Add a member of the team, or a service account, to a project. `role` None: the role in the team.
+        """Add a member of the team, or a service account, to a project, or change the role there.
+
+        `role` None: the role in the team.
 
         Raises:
             UnknownAccount: the user is not in the team, or there is no such role.
@@ -138,7 +140,8 @@ class ProjectMemberTable:
                 if connection.execute(select(membership.c.id).where(*mine)).first() is None:
                     raise UnknownAccount("only members of the team can be added to its projects")
             base, role_id = (None, None) if role is None else resolve_role(connection, role)
-            connection.execute(delete(project_member).where(*_mine(project_id, user_id, service_account_id)))
+            mine = _mine(project_id, user_id, service_account_id)
+            present = connection.execute(delete(project_member).where(*mine)).rowcount
             values = {
                 "project_id": project_id,
                 "user_id": user_id,
@@ -149,7 +152,8 @@ class ProjectMemberTable:
             }
             connection.execute(insert(project_member).values(values))
             target = _member_name(connection, user_id, service_account_id)
-            _record(connection, now_ms, by, "project.member_add", row, target=target, after={"role": role})
+            action = "project.member_role" if present else "project.member_add"
+            _record(connection, now_ms, by, action, row, target=target, after={"role": role})
             rights_changed(connection)
 
         self._database.write(work)

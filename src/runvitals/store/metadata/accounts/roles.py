@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, distinct, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, distinct, func, insert, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
@@ -79,8 +79,7 @@ class RoleTable:
     def all(self) -> list[RoleRow]:
         """All custom roles by name."""
         with self._database.read() as connection:
-            names = connection.execute(select(custom_role.c.name).order_by(custom_role.c.name_key)).scalars()
-            return [role_by_name(connection, name) for name in names.all()]
+            return _roles(connection)
 
     def get(self, name: str) -> RoleRow:
         """
@@ -163,23 +162,44 @@ def role_by_name(connection: Connection, name: str) -> RoleRow:
     Raises:
         UnknownAccount: there is no custom role of this name.
     """
-    row = connection.execute(
-        select(custom_role).where(custom_role.c.name_key == plain_text(name).casefold())
-    ).first()
-    if row is None:
+    found = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
+    if not found:
         raise UnknownAccount(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
-    actions = select(custom_role_action.c.action).where(custom_role_action.c.role_id == row.id)
-    users = select(func.count(), func.count(distinct(membership.c.team_id))).where(
-        membership.c.custom_role_id == row.id
+    return found[0]
+
+
+def _roles(connection: Connection, *conditions: ColumnElement[bool]) -> list[RoleRow]:
+    actions: dict[int, set[str]] = {}
+    added = select(custom_role_action).join(custom_role, custom_role.c.id == custom_role_action.c.role_id)
+    for row in connection.execute(added.where(*conditions)):
+        actions.setdefault(row.role_id, set()).add(row.action)
+    held = (
+        select(
+            membership.c.custom_role_id,
+            func.count().label("users"),
+            func.count(distinct(membership.c.team_id)).label("teams"),
+        )
+        .group_by(membership.c.custom_role_id)
+        .subquery()
     )
-    return RoleRow(
-        row.id,
-        row.name,
-        row.description,
-        row.base,
-        frozenset(connection.execute(actions).scalars()),
-        *connection.execute(users).one(),
+    listed = (
+        select(custom_role, held.c.users, held.c.teams)
+        .outerjoin(held, held.c.custom_role_id == custom_role.c.id)
+        .where(*conditions)
+        .order_by(custom_role.c.name_key)
     )
+    return [
+        RoleRow(
+            row.id,
+            row.name,
+            row.description,
+            row.base,
+            frozenset(actions.get(row.id, ())),
+            row.users or 0,
+            row.teams or 0,
+        )
+        for row in connection.execute(listed)
+    ]
 
 
 def _check_free(connection: Connection, name: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select
@@ -12,8 +13,9 @@ from runvitals.model.names import plain_text
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
-from runvitals.store.metadata.accounts.tables import organisation_setting, scim_resource
-from runvitals.store.metadata.database import Database, put_rows
+from runvitals.store.metadata.accounts.sign_on_tables import scim_resource
+from runvitals.store.metadata.accounts.tables import organisation_setting
+from runvitals.store.metadata.database import Database, among, put_rows
 
 _SECRET = "scim_secret_digest"
 _USED = "scim_used_ms"
@@ -94,11 +96,12 @@ class ScimTable:
         digest = self._digest()
         return digest is not None and hmac.compare_digest(digest, digest_of(secret).hex())
 
-    def names(self, entity_id: int) -> ScimNames | None:
-        """What the provider calls a user or group; None if it does not know it."""
+    def names_of(self, entity_ids: Collection[int]) -> dict[int, ScimNames]:
+        """What the provider calls users and groups, by their entity ids; it does not know the others."""
         with self._database.read() as connection:
-            row = connection.execute(select(*_COLUMNS).where(scim_resource.c.entity_id == entity_id)).first()
-        return None if row is None else ScimNames(**row._asdict())
+            mine = among(connection, scim_resource.c.entity_id, entity_ids)
+            rows = connection.execute(select(*_COLUMNS).where(mine))
+            return {row.entity_id: ScimNames(**row._asdict()) for row in rows}
 
     def by_user_name(self, user_name: str) -> int | None:
         """The entity id of the user whom the provider calls so; None if there is none."""

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, case, delete, exists, func, insert, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.sign_on_tables import external_identity
 from runvitals.store.metadata.accounts.tables import api_key, entity, service_account
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.text import checked_name
@@ -22,7 +23,7 @@ class ServiceAccountRow:
     """A service account.
 
     Attributes:
-        kind: builtin, or legacy for tokens from before accounts.
+        kind: builtin; external if it shows tokens of an issuer; legacy for tokens from before accounts.
         team_id, team: None: of the organisation.
         default_team: where its runs go that name no team.
         keys: how many keys it has that are not revoked. `last_used_ms`: when one was last used.
@@ -45,6 +46,10 @@ class ServiceAccountRow:
 _team, _default_team = entity.alias(), entity.alias()
 _keys = (api_key.c.service_account_id == service_account.c.id, api_key.c.revoked_ms.is_(None))
 _COMPUTED = {
+    "kind": case(
+        (exists().where(external_identity.c.service_account_id == service_account.c.id), "external"),
+        else_=service_account.c.kind,
+    ),
     "team": _team.c.name,
     "default_team": _default_team.c.name,
     "keys": select(func.count()).where(*_keys).scalar_subquery(),
@@ -220,7 +225,8 @@ class ServiceAccountTable:
 
         def work(connection: Connection) -> None:
             row = _account(connection, account_id)
-            connection.execute(delete(api_key).where(api_key.c.service_account_id == account_id))
+            for table in (api_key, external_identity):
+                connection.execute(delete(table).where(table.c.service_account_id == account_id))
             mine = update(service_account).where(service_account.c.id == account_id)
             connection.execute(mine.values(deleted_ms=now_ms))
             record(connection, now_ms, by, "service_account.delete", entity=_owner(row), target=row.name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
 
+from runvitals.model.durations import DAY_MS
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -21,8 +22,8 @@ _MAX_AGENT = 200
 class SessionLife:
     """How long sessions last, in ms: unused, in all, and after the password was confirmed."""
 
-    idle_ms: int = 7 * 86_400_000
-    total_ms: int = 30 * 86_400_000
+    idle_ms: int = 7 * DAY_MS
+    total_ms: int = 30 * DAY_MS
     sudo_ms: int = 15 * 60_000
 
 
@@ -129,7 +130,14 @@ class SessionTable:
             return [SessionRow(**row._asdict()) for row in rows]
 
     def end(
-        self, user_id: int, by: Actor, now_ms: int, *, only: int | None = None, keep: int | None = None
+        self,
+        user_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        only: int | None = None,
+        keep: int | None = None,
+        action: str = "user.session_revoke",
     ) -> int:
         """End the sessions of a user: all, `only` one, or all but the one to `keep`; returns how many."""
         conditions = [session.c.user_id == user_id, *_living(now_ms)]
@@ -141,9 +149,7 @@ class SessionTable:
         def work(connection: Connection) -> int:
             ended = connection.execute(update(session).where(*conditions).values(revoked_ms=now_ms)).rowcount
             if ended:
-                record(
-                    connection, now_ms, by, "user.session_revoke", target=str(user_id), after={"ended": ended}
-                )
+                record(connection, now_ms, by, action, target=str(user_id), after={"ended": ended})
                 rights_changed(connection)
             return ended
 

@@ -116,3 +116,13 @@ external_identity = Table(
     Column("subject", ordered_text(), nullable=False),
     UniqueConstraint("issuer_id", "subject"),
 )
+
+# What an identity provider calls a user or team that it provisions.
+scim_resource = Table(
+    "scim_resource",
+    metadata,
+    Column("entity_id", Integer, ForeignKey("entity.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_name", Text),
+    Column("user_name_key", ordered_text(), unique=True),
+    Column("external_id", Text),
+)

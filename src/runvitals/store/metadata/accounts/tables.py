@@ -204,6 +204,7 @@ organisation_setting = Table(
     Column("set_ms", BigInteger, nullable=False),
 )
 
+# `join_domains`: JSON. `join_by_domain`: whether people with an address there must ask, or join at once.
 team = Table(
     "team",
     metadata,
@@ -215,6 +216,9 @@ team = Table(
     Column("profile", Text, nullable=False),
     _by_user("created_by"),
     Column("default_visibility", Text, nullable=False),
+    Column("join_domains", Text, nullable=False),
+    Column("join_by_domain", Text, nullable=False),
+    Column("recommend_by_domain", Boolean, nullable=False),
     Column("hidden", Boolean, nullable=False),
     Column("members_invite", Boolean, nullable=False),
     Column("public_projects", Boolean, nullable=False),
@@ -380,16 +384,6 @@ invitation = Table(
     sqlite_autoincrement=True,
 )
 
-# What an identity provider calls a user or team that it provisions.
-scim_resource = Table(
-    "scim_resource",
-    metadata,
-    Column("entity_id", Integer, ForeignKey("entity.id", ondelete="CASCADE"), primary_key=True),
-    Column("user_name", Text),
-    Column("user_name_key", ordered_text(), unique=True),
-    Column("external_id", Text),
-)
-
 # Names are copied and there are no foreign keys: a row stays as it was written.
 audit_event = Table(
     "audit_event",
@@ -405,6 +399,7 @@ audit_event = Table(
     Column("key_public_id", Text),
     Column("ip", Text),
     Column("agent", Text),
+    Column("request_id", Text),
     Column("entity_id", Integer),
     Column("entity", ordered_text()),
     Column("project", Text),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
+from runvitals.model.account_names import domain_key
 from runvitals.model.names import plain_text
 from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -32,13 +33,25 @@ MAX_TEAMS = 1000
 MAX_COMPANY = 128
 MAX_DESCRIPTION = 500
 KINDS = ("work", "academic")
-_SWITCHES = ("hidden", "members_invite", "public_projects", "public_links", "code_saving")
+MAX_JOIN_DOMAINS = 20
+JOINING = ("ask", "auto")
+_SWITCHES = (
+    "hidden",
+    "members_invite",
+    "public_projects",
+    "public_links",
+    "code_saving",
+    "recommend_by_domain",
+)
 _VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")
 
 
 @dataclass(frozen=True, slots=True)
 class TeamRow:
-    """A team. `id`: its entity id. `kind`: work or academic. `deleted_ms`: since when it is in the trash."""
+    """A team. `id`: its entity id. `kind`: work or academic. `deleted_ms`: since when it is in the trash.
+
+    `join_domains`: whose users may join: at once if `join_by_domain` is `auto`, else they `ask`.
+    """
 
     id: int
     name: str
@@ -52,6 +65,9 @@ class TeamRow:
     public_projects: bool
     public_links: bool
     code_saving: bool
+    recommend_by_domain: bool
+    join_domains: tuple[str, ...]
+    join_by_domain: str
     created_ms: int
     deleted_ms: int | None
     members: int
@@ -64,7 +80,7 @@ _MEMBERS = (
     .scalar_subquery()
     .label("members")
 )
-_TEAMS = (
+TEAMS = (
     select(
         entity.c.id,
         entity.c.name,
@@ -74,6 +90,8 @@ _TEAMS = (
         team.c.company,
         team.c.default_visibility,
         *[team.c[name] for name in _SWITCHES],
+        team.c.join_domains,
+        team.c.join_by_domain,
         entity.c.created_ms,
         entity.c.deleted_ms,
         _MEMBERS,
@@ -111,7 +129,7 @@ class TeamTable:
             LimitReached: there are too many teams.
         """
         shown = checked_display_name(display_name or name)
-        labels = _checked_labels({"kind": kind, "company": company, "default_visibility": default_visibility})
+        labels = checked_labels({"kind": kind, "company": company, "default_visibility": default_visibility})
 
         def work(connection: Connection) -> TeamRow:
             _check_count(connection)
@@ -128,6 +146,9 @@ class TeamTable:
                 "public_projects": True,
                 "public_links": True,
                 "code_saving": code_saving,
+                "recommend_by_domain": False,
+                "join_domains": "[]",
+                "join_by_domain": "ask",
             }
             connection.execute(insert(team).values(values))
             if administrator is not None:
@@ -152,19 +173,22 @@ class TeamTable:
     def all(self) -> list[TeamRow]:
         """All teams by name, including those in the trash."""
         with self._database.read() as connection:
-            return [TeamRow(**row._asdict()) for row in connection.execute(_TEAMS.order_by(entity.c.name))]
+            return [team_row(row) for row in connection.execute(TEAMS.order_by(entity.c.name))]
 
     def of_user(self, user_id: int, now_ms: int) -> list[tuple[TeamRow, str, str | None]]:
         """The teams that a user is a member of, by name, each with the role there and the custom role."""
         mine = (
-            _TEAMS.add_columns(membership.c.role, custom_role.c.name.label("custom_role"))
+            TEAMS.add_columns(membership.c.role, custom_role.c.name.label("custom_role"))
             .join(membership, membership.c.team_id == team.c.entity_id)
             .outerjoin(custom_role, custom_role.c.id == membership.c.custom_role_id)
             .where(membership.c.user_id == user_id, entity.c.deleted_ms.is_(None))
             .where(or_(membership.c.expires_ms.is_(None), membership.c.expires_ms > now_ms))
         )
         with self._database.read() as connection:
-            return [_with_role(row._asdict()) for row in connection.execute(mine.order_by(entity.c.name))]
+            return [
+                (team_row(row), row.role, row.custom_role)
+                for row in connection.execute(mine.order_by(entity.c.name))
+            ]
 
     def profile(self, team_id: int) -> dict[str, Any]:
         """What a team's page shows: intro, links and pins, as it was set."""
@@ -190,12 +214,12 @@ class TeamTable:
     def without_administrator(self) -> list[str]:
         """Teams that nobody administers."""
         administered = select(membership.c.team_id).where(membership.c.role == "admin")
-        orphaned = _TEAMS.where(entity.c.deleted_ms.is_(None), entity.c.id.not_in(administered))
+        orphaned = TEAMS.where(entity.c.deleted_ms.is_(None), entity.c.id.not_in(administered))
         with self._database.read() as connection:
             return [row.name for row in connection.execute(orphaned.order_by(entity.c.name))]
 
-    def update(self, name: str, by: Actor, now_ms: int, /, **changes: str | bool) -> TeamRow:
-        """Change display_name, description, kind, company, default_visibility or a privacy switch.
+    def update(self, name: str, by: Actor, now_ms: int, /, **changes: str | bool | Sequence[str]) -> TeamRow:
+        """Change a text, `default_visibility`, `join_domains`, `join_by_domain` or a privacy switch.
 
         Raises:
             ValueError: an unknown field or invalid value. The name cannot be changed.
@@ -205,13 +229,14 @@ class TeamTable:
                 continue
             if field not in _TEXTS or isinstance(value, bool):
                 raise ValueError(f"invalid field {field!r} or value of a team")
-        changes = {**changes, **_checked_labels({n: v for n, v in changes.items() if n in _TEXTS})}
+        changes = {**changes, **checked_labels({n: v for n, v in changes.items() if n in _TEXTS})}
 
         def work(connection: Connection) -> TeamRow:
             before = living_team(connection, name)
             changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
             if changed:
-                connection.execute(update(team).where(team.c.entity_id == before.id).values(changed))
+                stored = {field: _stored(value) for field, value in changed.items()}
+                connection.execute(update(team).where(team.c.entity_id == before.id).values(stored))
                 old = {field: getattr(before, field) for field in changed}
                 owner = (before.id, before.name)
                 privacy = bool(changed.keys() & set(_SWITCHES))
@@ -245,8 +270,8 @@ class TeamTable:
     def trashed_before(self, before_ms: int) -> list[TeamRow]:
         """The teams that were moved to the trash before a time."""
         with self._database.read() as connection:
-            rows = connection.execute(_TEAMS.where(entity.c.deleted_ms < before_ms).order_by(entity.c.id))
-            return [TeamRow(**row._asdict()) for row in rows]
+            rows = connection.execute(TEAMS.where(entity.c.deleted_ms < before_ms).order_by(entity.c.id))
+            return [team_row(row) for row in rows]
 
     def purge(self, team_id: int, by: Actor, now_ms: int) -> None:
         """Remove a team from the trash for good, with members, invitations, service accounts and keys.
@@ -283,7 +308,7 @@ class TeamTable:
         """
 
         def work(connection: Connection) -> int:
-            owner = connection.execute(_TEAMS.where(entity.c.id == team_id)).first()
+            owner = connection.execute(TEAMS.where(entity.c.id == team_id)).first()
             if owner is None:
                 raise UnknownAccount(f"there is no team with id {team_id}")
             projects = adopt_projects(connection, team_id)
@@ -307,7 +332,19 @@ class TeamTable:
         return self._database.write(work)
 
 
-_TEXTS = ("display_name", "description", "kind", "company", "default_visibility")
+_TEXTS = (
+    "display_name",
+    "description",
+    "kind",
+    "company",
+    "default_visibility",
+    "join_domains",
+    "join_by_domain",
+)
+
+
+def _stored(value: object) -> object:
+    return json.dumps(value) if isinstance(value, tuple) else value
 
 
 def _check_count(connection: Connection) -> None:
@@ -316,35 +353,50 @@ def _check_count(connection: Connection) -> None:
         raise LimitReached(f"there are {MAX_TEAMS} teams, which is the most that a server has")
 
 
-def _checked_labels(fields: Mapping[str, Any]) -> dict[str, Any]:
+def checked_labels(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of a team in the form in which they are stored.
+
+    Raises:
+        ValueError: one of them is invalid.
+    """
     checked = dict(fields)
     for name, value in fields.items():
         if name == "display_name":
             checked[name] = checked_display_name(value)
+        elif name == "join_domains":
+            checked[name] = _checked_domains(value)
         elif name in _LONGEST:
             checked[name] = plain_text(value).strip()
             if len(checked[name]) > _LONGEST[name]:
                 raise ValueError(f"the {name} is too long; expected at most {_LONGEST[name]} characters")
         elif value not in _CHOICES[name]:
-            what = "visibility" if name == "default_visibility" else f"{name} of a team"
+            what = "visibility" if name == "default_visibility" else f"{name.replace('_', ' ')} of a team"
             raise ValueError(f"invalid {what} {value!r}; expected one of {', '.join(_CHOICES[name])}")
     return checked
 
 
+def _checked_domains(domains: Iterable[str]) -> tuple[str, ...]:
+    checked = sorted({domain_key(domain) for domain in domains})
+    if len(checked) > MAX_JOIN_DOMAINS:
+        raise ValueError(f"too many mail domains; expected at most {MAX_JOIN_DOMAINS}")
+    return tuple(checked)
+
+
 _LONGEST = {"description": MAX_DESCRIPTION, "company": MAX_COMPANY}
-_CHOICES = {"kind": KINDS, "default_visibility": _VISIBILITIES}
+_CHOICES = {"kind": KINDS, "default_visibility": _VISIBILITIES, "join_by_domain": JOINING}
 
 
-def _with_role(row: dict[str, Any]) -> tuple[TeamRow, str, str | None]:
-    role, custom = row.pop("role"), row.pop("custom_role")
-    return TeamRow(**row), role, custom
+def team_row(row: Any) -> TeamRow:
+    """A team from a row of `TEAMS`, which may have further columns."""
+    fields = {name: getattr(row, name) for name in TeamRow.__dataclass_fields__}
+    return TeamRow(**{**fields, "join_domains": tuple(json.loads(row.join_domains))})
 
 
 def _team(connection: Connection, name: str) -> TeamRow:
-    row = connection.execute(_TEAMS.where(entity.c.name == plain_text(name).lower())).first()
+    row = connection.execute(TEAMS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None:
         raise UnknownAccount(f"there is no team {name!r}")
-    return TeamRow(**row._asdict())
+    return team_row(row)
 
 
 def living_team(connection: Connection, name: str) -> TeamRow:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, select, update
 
-from runvitals.store.metadata.accounts import sign_on_tables, tables
+from runvitals.store.metadata.accounts import join_tables, sign_on_tables, tables
 from runvitals.store.metadata.accounts.audit import Actor, anonymise_user, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -29,6 +29,7 @@ _PERSONAL = (
     sign_on_tables.group_administrator,
     tables.membership,
     tables.project_member,
+    join_tables.team_join_request,
 )
 
 
@@ -52,7 +53,8 @@ def remove_user(
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
-    connection.execute(delete(tables.scim_resource).where(tables.scim_resource.c.entity_id == owner[0]))
+    provisioned = sign_on_tables.scim_resource
+    connection.execute(delete(provisioned).where(provisioned.c.entity_id == owner[0]))
     remove_picture(connection, owner[0])
     connection.execute(update(project).where(project.c.owner_id == user_id).values(owner_id=None))
     by_or_to = (tables.invitation.c.invited_by == user_id) | (tables.invitation.c.user_id == user_id)

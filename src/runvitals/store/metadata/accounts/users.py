@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, case, func, insert, or_, select, update
 
 from runvitals.model.account_names import display_name as checked_display_name
+from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.store.errors import LastAdministrator, UnknownAccount
 from runvitals.store.metadata.accounts import tables
@@ -21,7 +23,7 @@ from runvitals.store.metadata.accounts.tables import entity, invitation, members
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
 from runvitals.store.metadata.accounts.teams import revoke_invitations
 from runvitals.store.metadata.accounts.user_deletion import remove_user, team_ids
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, among
 
 MAX_PAGE = 200
 
@@ -127,6 +129,19 @@ class UserTable:
         """
         with self._database.read() as connection:
             return _user(connection, user_account.c.id == user_id)
+
+    def of_entities(self, entity_ids: Collection[int]) -> list[UserRow]:
+        """The users, by name, whose own spaces these are and who are not deleted."""
+        with self._database.read() as connection:
+            mine = among(connection, user_account.c.entity_id, entity_ids)
+            living = _USERS.where(mine, user_account.c.deleted_ms.is_(None)).order_by(entity.c.name)
+            return [UserRow(**row._asdict()) for row in connection.execute(living)]
+
+    def names_of(self, user_ids: Collection[int]) -> dict[int, str]:
+        """The names of users by their ids."""
+        with self._database.read() as connection:
+            named = connection.execute(_USERS.where(among(connection, user_account.c.id, user_ids)))
+            return {row.id: row.name for row in named}
 
     def by_name(self, name: str) -> UserRow:
         """
@@ -259,7 +274,7 @@ class UserTable:
 
     def seen(self, user_id: int, now_ms: int) -> None:
         """Note the day on which a user was active."""
-        day = now_ms - now_ms % 86_400_000
+        day = now_ms - now_ms % DAY_MS
         later = update(user_account).where(
             user_account.c.id == user_id, func.coalesce(user_account.c.last_seen_ms, 0) < day
         )

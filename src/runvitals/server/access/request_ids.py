@@ -1,0 +1,40 @@
+"""The id of a request: in the header `X-Request-Id` of the response, and in what the audit log has of it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Final
+
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+HEADER: Final = "x-request-id"
+_KEY: Final = "runvitals.request_id"
+_BYTES: Final = 8
+
+
+class RequestIds:
+    """Middleware that gives every request an id. One that the client sends does not count: it could be that
+    of somebody else's request."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = secrets.token_hex(_BYTES)
+        scope[_KEY] = request_id
+
+        async def with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message)[HEADER] = request_id
+            await send(message)
+
+        await self._app(scope, receive, with_id)
+
+
+def request_id_of(scope: Scope) -> str | None:
+    """The id of a request; None where `RequestIds` is not used."""
+    return scope.get(_KEY)
