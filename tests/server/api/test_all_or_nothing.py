@@ -51,9 +51,7 @@ def test_a_service_account_whose_subject_is_taken(vision: AccountsServer) -> Non
         answer = vision.ask("olga", "POST", accounts, 422, json={"name": "second", **wrong})
         assert list(answer["fields"]) == fields
     vision.ask("ada", "DELETE", f"{accounts}/first", 204)
-    vision.ask(
-        "olga", "POST", accounts, 201, json={"name": "second", **external}
-    )  # the subject is free again
+    vision.ask("olga", "POST", accounts, 201, json={"name": "second", **external})
 
 
 def test_a_service_account_that_cannot_be_renamed_is_not_disabled(vision: AccountsServer) -> None:

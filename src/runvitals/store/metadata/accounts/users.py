@@ -18,6 +18,7 @@ from runvitals.store.metadata.accounts.emails import add_address
 from runvitals.store.metadata.accounts.entities import claim_name
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.group_administrators import note_group_administrator
+from runvitals.store.metadata.accounts.organisation_administrators import lock_administrators
 from runvitals.store.metadata.accounts.settings import SettingTable
 from runvitals.store.metadata.accounts.tables import entity, invitation, membership, user_account
 from runvitals.store.metadata.accounts.team_administrators import check_team_administrators
@@ -97,7 +98,7 @@ class UserTable:
 
         def work(connection: Connection) -> UserRow:
             owner = claim_name(connection, "user", name, now_ms)
-            first = org_role == "admin" and not _administrators(connection)
+            first = org_role == "admin" and not lock_administrators(connection)
             values = {
                 "entity_id": owner[0],
                 "display_name": shown,
@@ -223,7 +224,7 @@ class UserTable:
     def any_administrator(self) -> bool:
         """Whether there is an active administrator: before that, the server offers the first-run page."""
         with self._database.read() as connection:
-            return bool(_administrators(connection))
+            return bool(lock_administrators(connection))
 
     def administrators(self) -> list[str]:
         """The display names of the active administrators."""
@@ -250,7 +251,7 @@ class UserTable:
         _check_changes(changes)
 
         def work(connection: Connection) -> UserRow:
-            _administrators(connection)  # locked before the user, always in the same order
+            lock_administrators(connection)  # locked before the user, always in the same order
             before = _user(connection, user_account.c.id == user_id, lock=True)
             changed = {name: value for name, value in changes.items() if getattr(before, name) != value}
             if changed.get("org_role") == "member" and before.billing_role == "admin":
@@ -290,7 +291,7 @@ class UserTable:
         """
 
         def work(connection: Connection) -> None:
-            _administrators(connection)
+            lock_administrators(connection)
             user = _user(connection, user_account.c.id == user_id, lock=True)
             _check_deletion(connection, user)
             values = {"delete_after_ms": now_ms + after_ms}
@@ -393,16 +394,8 @@ def _check_changes(changes: dict[str, str]) -> None:
             raise ValueError(f"invalid {name} {value!r}; expected one of {', '.join(_VALUES[name])}")
 
 
-def _administrators(connection: Connection) -> list[Any]:
-    """The active administrators, locked, so that two who demote each other do not both succeed."""
-    active = select(user_account.c.id, user_account.c.billing_role).where(
-        user_account.c.org_role == "admin", user_account.c.state == "active"
-    )
-    return list(connection.execute(active.order_by(user_account.c.id).with_for_update()))
-
-
 def _check_administrators(connection: Connection, before: UserRow) -> None:
-    administrators = _administrators(connection)
+    administrators = lock_administrators(connection)
     if before.org_role == "admin" and before.state == "active" and not administrators:
         raise LastAdministrator(f"{before.name} is the last administrator; make another user one first")
     billing = [row for row in administrators if row.billing_role == "admin"]
@@ -413,7 +406,7 @@ def _check_administrators(connection: Connection, before: UserRow) -> None:
 
 
 def _check_deletion(connection: Connection, user: UserRow, leave_teams: bool = False) -> None:
-    others = [row for row in _administrators(connection) if row.id != user.id]
+    others = [row for row in lock_administrators(connection) if row.id != user.id]
     if user.org_role == "admin" and user.state == "active" and not others:
         raise LastAdministrator(f"{user.name} is the last administrator; make another user one first")
     if user.billing_role == "admin" and not any(row.billing_role == "admin" for row in others):
@@ -447,7 +440,7 @@ def _end_sessions(connection: Connection, user_id: int, now_ms: int) -> None:
 def _delete(
     connection: Connection, user_id: int, by: Actor, now_ms: int, anonymise: bool, leave_teams: bool = False
 ) -> None:
-    _administrators(connection)
+    lock_administrators(connection)
     user = _user(connection, user_account.c.id == user_id, lock=True)
     _check_deletion(connection, user, leave_teams)
     remove_user(connection, user_id, (user.entity_id, user.name), by, now_ms, anonymise=anonymise)
