@@ -44,7 +44,7 @@ def revoke_key(
 
 def _owned(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:
     """Keys, each with its owner."""
-    users = accounts.users.names_of({key.user_id for key in keys if key.user_id is not None})
+    users = {row.user.id: row.user.name for row in accounts.users.listed()}
     services = {
         row.id: f"{row.team}/{row.name}" if row.team else row.name for row in accounts.service_accounts.all()
     }

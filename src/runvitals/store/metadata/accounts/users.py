@@ -138,12 +138,6 @@ class UserTable:
             living = _USERS.where(mine, user_account.c.deleted_ms.is_(None)).order_by(entity.c.name)
             return [UserRow(**row._asdict()) for row in connection.execute(living)]
 
-    def names_of(self, user_ids: Collection[int]) -> dict[int, str]:
-        """The names of users by their ids."""
-        with self._database.read() as connection:
-            named = connection.execute(_USERS.where(among(connection, user_account.c.id, user_ids)))
-            return {row.id: row.name for row in named}
-
     def by_name(self, name: str) -> UserRow:
         """
         Raises:
