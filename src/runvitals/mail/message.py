@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Final, Literal
 
+from runvitals.model.durations import DAY_MS
+
 Topic = Literal["", "reminders", "teams"]
 SWITCHES: Final = "/-/settings/emails"
 """The page on which users switch off messages with a topic."""
-
-from runvitals.model.durations import DAY_MS
 
 _MAX_VALUE = 500
 

@@ -15,7 +15,7 @@ import pytest
 
 from runvitals.accounts.passwords import Passwords
 from runvitals.model.durations import DAY_MS, HOUR_MS
-from runvitals.server.account_housekeeping import remove_expired
+from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.store.metadata.accounts.audit import CLI, SYSTEM, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
@@ -130,6 +130,10 @@ class Walk:
     def ask(self, who: str | None, method: str, path: str, status: int = 200, **body: Any) -> Any:
         return self.server.ask(who, method, path, status, json=body)
 
+    def remove_expired(self, now_ms: int) -> None:
+        mailer = self.server.app.api.state.account_services.mailer
+        AccountHousekeeping(self.accounts, mailer).remove_expired(now_ms)
+
     def sign_in(self) -> None:
         hashed = Passwords().hash(PASSWORD)
         self.accounts.credentials.set_password(self.id("ada"), hashed, CLI, T0)
@@ -222,7 +226,7 @@ class Walk:
         self.server.ask("eve", "DELETE", f"account/join-requests/{asked['id']}", 204)
         self.accounts.audit.record(T0, CLI, "team.ask")  # without a mail server: see test_joining
         self.accounts.members.add("vision", "eve", "viewer", CLI, T0, expires_ms=T0 + 1)
-        remove_expired(self.accounts, T0 + HOUR_MS)
+        self.remove_expired(T0 + HOUR_MS)
         base = f"{team}/service-accounts"
         self.ask("ada", "POST", base, 201, name="ci")
         self.ask("ada", "PATCH", f"{base}/ci", name="build")
@@ -300,8 +304,8 @@ def test_every_action_is_written(walk: Walk) -> None:
 def test_old_events_are_removed(walk: Walk) -> None:
     before = len(walk.server.actions())
     assert before > 0
-    remove_expired(walk.accounts, T0 + 400 * DAY_MS)
+    walk.remove_expired(T0 + 400 * DAY_MS)
     assert len(walk.server.actions()) == before
     walk.accounts.settings.put({"audit_days": 90}, CLI, T0 + 400 * DAY_MS)
-    remove_expired(walk.accounts, T0 + 401 * DAY_MS)
+    walk.remove_expired(T0 + 401 * DAY_MS)
     assert walk.server.actions() == ["org.settings"]
