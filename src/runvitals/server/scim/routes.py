@@ -23,7 +23,7 @@ from runvitals.server.scim.messages import (
     list_response,
     scim_response,
 )
-from runvitals.server.scim.users import ScimUsers
+from runvitals.server.scim.users import SCIM, ScimUsers
 from runvitals.store.errors import LastAdministrator, LimitReached, NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import Actor
@@ -119,7 +119,8 @@ def _opened(
     open_resources: OpenResources[T], access: AccessControl, requester: Requester
 ) -> ScimResources[T]:
     url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
-    provider = replace(requester.actor, kind="system", name="scim", via="provider")
+    by = requester.actor
+    provider = replace(SCIM, ip=by.ip, agent=by.agent, request_id=by.request_id)
     return open_resources(access.accounts, provider, access.clock(), url)
 
 

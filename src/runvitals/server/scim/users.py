@@ -24,6 +24,8 @@ from runvitals.store.metadata.accounts.emails import EmailRow
 from runvitals.store.metadata.accounts.scim import ScimNames
 from runvitals.store.metadata.accounts.users import UserRow
 
+SCIM = Actor("system", "scim", via="provider")
+"""An identity provider, for the audit log."""
 _MAX_NAMES = 100
 
 

@@ -66,15 +66,15 @@ def put_settings(
         missing = missing_for_mail({**table.all(), **changes}, os.environ)
         if missing:
             raise InvalidFields({name: _MISSING[name] for name in missing})
-    accounts, by, now_ms = access.accounts, requester.actor, access.clock()
+    accounts, actor, now_ms = access.accounts, requester.actor, access.clock()
 
     def change() -> None:
-        table.put(changes, by, now_ms, _SECRET)
+        table.put(changes, actor, now_ms, _SECRET)
         # They stay revoked when they are allowed again.
         if changes.get("allow_public_links") is False:
-            accounts.guest_links.revoke_all(by, now_ms)
+            accounts.guest_links.revoke_all(actor, now_ms)
         elif changes.get("enforce_public_sharing") == "off":
-            accounts.guest_links.revoke_all(by, now_ms, of_teams=True)
+            accounts.guest_links.revoke_all(actor, now_ms, of_teams=True)
 
     accounts.in_one_transaction(change)
     access.rights_changed()
