@@ -101,7 +101,7 @@ def keep_picture(page: Browser, name: str) -> None:
         ("/", "document.querySelectorAll('tbody tr').length === 3"),
         ("/runs/hostile", "document.querySelectorAll('figure canvas').length >= 2"),
         ("/runs/hostile/overview", "document.querySelectorAll('dl').length >= 3"),
-        ("/runs/hostile/console", "document.querySelector('.empty')"),
+        ("/runs/hostile/logs", "document.querySelector('.empty')"),
         ("/runs/roles", "document.querySelectorAll('figure canvas').length >= 2"),
     ],
 )

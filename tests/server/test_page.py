@@ -227,7 +227,7 @@ def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None
 
 def test_logged_values_are_drawn_by_step(page: Browser, tmp_path: Path) -> None:
     training = live_run(tmp_path, 50)
-    page.open("/runs/abc/logged")
+    page.open("/runs/abc/charts")
     page.wait("document.querySelectorAll('figure canvas').length == 3")
     assert "rank 0" in page.text('figure[aria-label="loss"]')
     training.trainer.log(now_ms(), 50, loss=77.0, accuracy=0.5, lr=0.1, brand_new=1.0)
@@ -238,14 +238,14 @@ def test_logged_values_are_drawn_by_step(page: Browser, tmp_path: Path) -> None:
 def test_many_logged_names_are_filtered_and_drawn_in_view_only(page: Browser, tmp_path: Path) -> None:
     training = live_run(tmp_path, 1)
     training.trainer.log(now_ms(), 1, **{f"layer.{number}": float(number) for number in range(250)})
-    page.open("/runs/abc/logged")
+    page.open("/runs/abc/charts")
     page.wait("document.querySelectorAll('.place').length == 200")
     page.wait("document.querySelectorAll('figure canvas').length > 3")
     assert page.evaluate("document.querySelectorAll('figure canvas').length") < 60
     assert "53 more charts." in page.text(".more")
     page.evaluate("document.querySelector('.more .link').click()")
     page.wait("document.querySelectorAll('.place').length == 253")
-    page.open("/runs/abc/logged?charts=LAYER.249")
+    page.open("/runs/abc/charts?charts=LAYER.249")
     page.wait("document.querySelectorAll('figure canvas').length == 1")
     assert "249" in page.text('figure[aria-label="layer.249"]')
 
@@ -265,7 +265,7 @@ def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -
     page.complaints.clear()
 
 
-@pytest.mark.parametrize("view", ["", "/logged", "/overview", "/console"])
+@pytest.mark.parametrize("view", ["", "/charts", "/overview", "/logs"])
 def test_users_text_is_not_interpreted_as_html(page: Browser, tmp_path: Path, view: str) -> None:
     training = live_run(tmp_path, 5, name=EVIL, project=EVIL, host="node1", tags=(EVIL,))
     training.trainer.info(now_ms(), config={EVIL: EVIL}, summary={EVIL: EVIL}, run={"notes": EVIL})
@@ -284,7 +284,7 @@ def test_users_text_is_not_interpreted_as_html(page: Browser, tmp_path: Path, vi
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(
-    "view", ["/", "/runs/abc", "/runs/abc/logged", "/runs/abc/overview", "/runs/abc/console"]
+    "view", ["/", "/runs/abc", "/runs/abc/charts", "/runs/abc/overview", "/runs/abc/logs"]
 )
 def test_nothing_is_wider_than_a_phone(page: Browser, tmp_path: Path, view: str, dark: bool) -> None:
     training = live_run(tmp_path, 30, gpus=2, name="a-name-without-any-place-to-break-it-" * 3)

@@ -18,7 +18,7 @@ def client(tmp_path: Path) -> Client:
     return Client(tmp_path, static=str(static))
 
 
-@pytest.mark.parametrize("path", ["/", "/runs/abc", "/projects/a%2Fb", "/runs/abc/logged"])
+@pytest.mark.parametrize("path", ["/", "/runs/abc", "/projects/a%2Fb", "/runs/abc/charts"])
 def test_every_path_of_the_page_returns_the_page(client: Client, path: str) -> None:
     response = client.get(path)
     assert response.status_code == 200

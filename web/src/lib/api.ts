@@ -184,6 +184,32 @@ export interface Logged {
   groups: LoggedGroup[];
 }
 
+export interface DifferencePart {
+  n: number;
+  median: number;
+  mad: number;
+}
+
+/** How much a series differs inside a time range from the time around it. */
+export interface Difference {
+  kind: 'sampled' | 'logged';
+  key: string;
+  host: string;
+  role: string | null;
+  rank: number | null;
+  unit: string;
+  chart: string;
+  score: number;
+  inside: DifferencePart;
+  outside: DifferencePart;
+}
+
+export interface Differences {
+  compared: number;
+  left_out: number;
+  differences: Difference[];
+}
+
 export interface Sample {
   host: string;
   role: string;
@@ -263,6 +289,9 @@ export const send = <T = void>(method: Method, path: string, body: object = {}):
 export const upload = <T = void>(path: string, file: Blob): Promise<T> =>
   ask<T>(address(path), { method: 'PUT', headers: { 'content-type': file.type }, body: file });
 
+/** A file, by its address. */
+export const getFile = (url: string): Promise<Blob> => ask<Blob>(url, {});
+
 /** What the page does when the server asks for more; the page sets it at its start. */
 export const onDemand = {
   /** Nobody is signed in. */
@@ -284,7 +313,7 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
   }
   if (response.status === 204) return undefined as T;
   const type = response.headers.get('content-type') ?? '';
-  if (response.ok && type.includes('zip')) return (await response.blob()) as T;
+  if (response.ok && /zip|csv/.test(type)) return (await response.blob()) as T;
   if (response.ok) return type.includes('json') ? ((await response.json()) as T) : (undefined as T);
   if (response.status === 428 && (await onDemand.confirmPassword())) return ask<T>(url, how);
   if (guest.active()) throw guest.checked(await errorOf(response));

@@ -1,13 +1,19 @@
 // Which charts a run has, in which sections, from its list of series and nothing else.
 
 import type { SeriesInfo } from './api';
+import { deviceOf, slotsOf } from './palette';
+import { seriesId } from './points';
 
 export interface ChartPlan {
   id: string;
   title: string;
   unit: string;
   text: string;
+  /** Where its values come from. */
+  sources: string[];
   series: PlannedSeries[];
+  /** Each line is a device or a host, and they measure the same. */
+  ofDevices: boolean;
   /** Globs that ask the API for all of them. */
   patterns: string[];
   /** All values ever were zero, and it is none of the charts that everybody looks for. */
@@ -20,6 +26,10 @@ export interface PlannedSeries {
   role: string;
   label: string;
   text: string;
+  /** The number of the device; null if it is of none, or of one without a number. */
+  device: number | null;
+  /** Its colour, whatever else is drawn. */
+  slot: number;
   mlflow: SeriesInfo['mlflow'];
   /** What values are multiplied with before they are drawn. */
   factor: number;
@@ -34,7 +44,7 @@ const MACHINE = ['CPU', 'Memory', 'Disk', 'Network', 'Process'];
 const LAST = ['Pressure', 'Other', 'Monitor'];
 
 /** Charts by section: accelerators, the machine, processes, pressure, what the catalogue does not know, the monitor itself. */
-export function plan(series: readonly SeriesInfo[]): Section[] {
+export function plan(series: readonly SeriesInfo[], slots: ReadonlyMap<string, number> = slotsOf(series)): Section[] {
   const rated = new Set(series.filter((one) => one.kind === 'rate').map((one) => `${one.chart}\n${one.host}`));
   const charts = new Map<string, SeriesInfo[]>();
   for (const one of series) {
@@ -50,8 +60,9 @@ export function plan(series: readonly SeriesInfo[]): Section[] {
   for (const [id, members] of charts) {
     const title = sectionOf(members);
     const plans = sections.get(title);
-    if (plans) plans.push(chartPlan(id, members));
-    else sections.set(title, [chartPlan(id, members)]);
+    const planned = chartPlan(id, members, slots);
+    if (plans) plans.push(planned);
+    else sections.set(title, [planned]);
   }
   return [...sections]
     .map(([title, plans]) => ({ title, charts: plans.sort(byImportance) }))
@@ -110,7 +121,7 @@ function importance(chart: ChartPlan): number {
   return place < 0 ? FIRST.length + LEAST.indexOf(chart.title) + 1 : place;
 }
 
-function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
+function chartPlan(id: string, members: SeriesInfo[], slots: ReadonlyMap<string, number>): ChartPlan {
   const hosts = new Set(members.map((one) => one.host));
   const keys = shorten([...new Set(members.map((one) => one.key))]);
   const first = members[0]!;
@@ -121,7 +132,8 @@ function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
       const short = keys.get(one.key)!;
       const named = hosts.size > 1 ? (keys.size > 1 ? `${one.host} · ${short}` : one.host) : short;
       const label = twice.has(`${one.host}\n${one.key}`) ? `${named} (${one.role})` : named;
-      return { key: one.key, host: one.host, role: one.role, label, text: one.text, mlflow: one.mlflow, factor: 1 };
+      const { key, host, role, text, mlflow } = one;
+      return { key, host, role, label, text, device: deviceOf(one), slot: slots.get(seriesId(one)) ?? 0, mlflow, factor: 1 };
     })
     .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key) || compareNaturally(a.role, b.role));
   return {
@@ -129,7 +141,9 @@ function chartPlan(id: string, members: SeriesInfo[]): ChartPlan {
     title: first.chart,
     unit: first.unit,
     text: [...new Set(members.map((one) => one.text).filter(Boolean))].join('\n'),
+    sources: [...new Set(members.map((one) => one.source).filter(Boolean))],
     series,
+    ofDevices: new Set(members.map((one) => one.template)).size === 1 && twice.size === 0,
     patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
     quiet: !FIRST.includes(first.chart) && members.every((one) => one.kind !== 'gauge' && one.min === 0 && one.max === 0),
   };

@@ -1,11 +1,10 @@
 // The values that a run logged: the list of their names, and the points of the charts in view.
 
 import { get, reasonOf, runPath, type Logged, type LoggedRow, type RunKey } from './api';
-import { append, fromLogged, processLabel, type Points } from './points';
-import type { Range } from './runData.svelte';
+import { appendRow, fromLogged, processLabel, type LoggedLines } from './chart/loggedPoints';
 import { keyGlob, SERIES_PAGE } from './seriesList';
 
-const MAX_POINTS = 1000;
+export const MAX_POINTS = 1000;
 /** Live rows that may be appended to a response before it is requested again. */
 const MAX_APPENDED = MAX_POINTS / 3;
 /** Names in one request: its address has a limit. */
@@ -22,20 +21,7 @@ export class LoggedData {
   error = $state('');
   /** Counts up when points change. */
   version = $state(0);
-  /** The steps of all loaded points. */
-  range = $derived.by((): Range => {
-    void this.version;
-    let [min, max] = [Infinity, -Infinity];
-    for (const lines of this.#lines.values()) {
-      for (const { x } of lines.values()) {
-        min = Math.min(min, x[0] ?? Infinity);
-        max = Math.max(max, x[x.length - 1] ?? -Infinity);
-      }
-    }
-    return max > min ? { min, max } : { min: Math.min(min, 0), max: Number.isFinite(max) ? min + 1 : 1 };
-  });
-
-  #lines = new Map<string, Map<string, Points>>();
+  #lines = new Map<string, LoggedLines>();
   #charts = new Map<string, number>();
   #requested = new Set<string>();
   #appended = 0;
@@ -54,8 +40,13 @@ export class LoggedData {
   }
 
   /** The points of a name, by process; undefined until they are loaded. */
-  lines(name: string): ReadonlyMap<string, Points> | undefined {
+  lines(name: string): LoggedLines | undefined {
     return this.#lines.get(name);
+  }
+
+  /** The points of all loaded names. */
+  loaded(): Iterable<LoggedLines> {
+    return this.#lines.values();
   }
 
   /** Keep the points of a name up to date while a chart of it is in view. */
@@ -84,8 +75,8 @@ export class LoggedData {
         }
         const lines = this.#lines.get(name);
         if (!lines) continue;
-        const points = lines.get(processLabel(row.host, row.rank));
-        if (points) append(points, row.step, value);
+        const points = lines.get(processLabel(row));
+        if (points) appendRow(points, row, value);
         else this.#request([name]); // a new process
       }
     }
@@ -151,7 +142,7 @@ export class LoggedData {
       await this.#try(async () => {
         const params = { keys, max_points: MAX_POINTS };
         const points = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
-        for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map<string, Points>());
+        for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map());
         this.version += 1;
       });
     }

@@ -1,70 +1,10 @@
 // How a chart is drawn: options for uPlot from a few lines, and nothing about where they come from.
 
 import uPlot from 'uplot';
-import { lineColor, translucent } from './palette';
-import { align, spread, type Aligned, type Line, type Points } from './points';
-import {
-  elapsedTicks,
-  formatElapsed,
-  formatElapsedTicks,
-  formatMoment,
-  formatStepTicks,
-  formatWallTicks,
-  stepTicks,
-  wallTicks,
-} from './time';
-import { formatTicks, valueRange, valueTicks } from './units';
-
-/** What the x axis counts: time since the start, time of day, or steps of training. */
-export type Axis = { kind: 'elapsed'; start: number } | { kind: 'wall' } | { kind: 'step' };
-
-/** More lines than this are drawn as one band from the lowest to the highest, with their mean. */
-export const MOST_LINES = 12;
-/** A band behind each line tells something only while there are few. */
-const MOST_BANDS = 4;
-
-/** A line on a chart that stands for one series, or for all of them. */
-export interface Drawn {
-  label: string;
-  color: string;
-  points: Points;
-  band: boolean;
-}
-
-export function drawn(lines: readonly Line[], dark: boolean, all: boolean): Drawn[] {
-  if (lines.length > MOST_LINES && !all) {
-    const label = `mean of ${lines.length}`;
-    return [{ label, color: lineColor(0, dark), points: spread(lines), band: true }];
-  }
-  return lines.map(({ label, points }, i) => ({
-    label,
-    color: lineColor(i, dark),
-    points,
-    band: lines.length <= MOST_BANDS && points.low !== null,
-  }));
-}
-
-/** The columns of a chart: its lines first, then low and high of those with a band. */
-export function columnsOf(lines: readonly Drawn[]): Aligned {
-  const values = align(
-    lines.map(({ points, band }) => ({
-      x: points.x,
-      columns: band ? [points.y, points.low!, points.high!] : [points.y],
-    })),
-  );
-  const bands: Aligned['columns'] = [];
-  const own: Aligned['columns'] = [];
-  let i = 0;
-  for (const { band } of lines) {
-    own.push(values.columns[i++]!);
-    if (band) bands.push(values.columns[i++]!, values.columns[i++]!);
-  }
-  return { x: values.x, columns: [...own, ...bands] };
-}
-
-/** What makes two drawings the same plot with other data; anything else needs a new plot. */
-export const shape = (lines: readonly Drawn[]): string =>
-  lines.map(({ label, color, band }) => `${label}\t${color}\t${band}`).join('\n');
+import type { Drawn } from './chart/drawn';
+import { labelsOf, ticksOf, type Axis } from './chart/xAxis';
+import { rangeOf, yLabels, yTicks, type YAxis } from './chart/yAxis';
+import { translucent } from './palette';
 
 export interface Hooks {
   zoom: (min: number, max: number) => void;
@@ -73,31 +13,35 @@ export interface Hooks {
   cursor: (plot: uPlot) => void;
 }
 
-export interface Mark {
+/** An event or alert on the time axis. */
+export interface Pin {
   x: number;
   level: string;
+  text: string;
 }
+
+export interface PlotSetup {
+  lines: readonly Drawn[];
+  axis: Axis;
+  y: YAxis;
+  size: { width: number; height: number };
+  /** Charts with the same name share a crosshair. */
+  sync: string;
+  pins: () => readonly Pin[];
+  hooks: Hooks;
+}
+
+const FADED = 0.35;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
-export function options(
-  lines: readonly Drawn[],
-  unit: string,
-  axis: Axis,
-  size: { width: number; height: number },
-  sync: string,
-  marks: () => readonly Mark[],
-  hooks: Hooks,
-): uPlot.Options {
+export function options({ lines, axis, y, size, sync, pins, hooks }: PlotSetup): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const color = (name: string): string => css.getPropertyValue(name).trim();
   const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
-  const bands = lines
-    .filter(({ band }) => band)
-    .map((line, i): uPlot.Band => {
-      const low = lines.length + 1 + 2 * i;
-      return { series: [low + 1, low], fill: translucent(line.color, 0.16) };
-    });
+  const raws = lines.filter(({ raw }) => raw);
+  const banded = lines.filter(({ band }) => band);
+  const firstBand = lines.length + raws.length + 1;
   return {
     ...size,
     ms: 1,
@@ -105,46 +49,28 @@ export function options(
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false },
-      y: { range: (_plot, low, high) => valueRange(low, high, unit) },
+      y: { distr: y.scale === 'log' ? 3 : 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length)) },
     },
-    axes: [
-      {
-        stroke: text,
-        font: FONT,
-        size: 22,
-        gap: 7,
-        grid: { stroke: grid, width: 1 },
-        ticks: { show: false },
-        splits: (plot, _i, min, max) => ticksOf(axis, min, max, Math.max(2, Math.floor(plot.bbox.width / uPlot.pxRatio / 54))),
-        values: (plot, ticks) => fitting(plot, ticks, labelsOf(axis, ticks)),
-      },
-      {
-        stroke: text,
-        font: FONT,
-        gap: 6,
-        size: (plot, values) => axisWidth(plot, values),
-        grid: { stroke: grid, width: 1 },
-        ticks: { show: false },
-        splits: (plot, _i, min, max) => valueTicks(min, max, Math.max(2, Math.floor(plot.bbox.height / uPlot.pxRatio / 28)), unit),
-        values: (_plot, ticks) => formatTicks(ticks, unit),
-      },
-    ],
+    axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
     series: [
       {},
       ...lines.map(
         (line): uPlot.Series => ({
           label: line.label,
-          stroke: line.color,
-          width: 1.4,
+          stroke: line.faded ? translucent(line.color, FADED) : line.color,
+          width: line.width,
           points: { show: (plot, i) => alone(plot, i), size: 5, fill: line.color },
         }),
       ),
-      ...lines.filter(({ band }) => band).flatMap((): uPlot.Series[] => [edge(), edge()]),
+      ...raws.map(({ color }): uPlot.Series => ({ stroke: translucent(color, 0.3), width: 1, points: { show: false } })),
+      ...banded.flatMap((): uPlot.Series[] => [edge(), edge()]),
     ],
-    bands,
+    bands: banded.map(
+      (line, i): uPlot.Band => ({ series: [firstBand + 2 * i + 1, firstBand + 2 * i], fill: translucent(line.color, 0.16) }),
+    ),
     cursor: {
       y: false,
-      points: { size: 6, show: (plot, i) => cursorPoint(plot, i, lines.length) },
+      points: { size: 6, show: (plot, i) => cursorPoint(plot, i, lines) },
       drag: { x: true, y: false, setScale: false, dist: 4 },
       // Every chart follows the crosshair; only the one under the pointer is dragged on.
       sync: { key: sync, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
@@ -153,18 +79,59 @@ export function options(
     hooks: {
       setSelect: [(plot) => takeSelection(plot, hooks.zoom)],
       setCursor: [hooks.cursor],
-      draw: [(plot) => drawMarks(plot, marks(), { warning: warn, error: bad })],
+      draw: [(plot) => drawPins(plot, pins(), { warning: warn, error: bad })],
     },
   };
+}
+
+function xAxis(axis: Axis, stroke: string, grid: string): uPlot.Axis {
+  return {
+    stroke,
+    font: FONT,
+    size: 22,
+    gap: 7,
+    grid: { stroke: grid, width: 1 },
+    ticks: { show: false },
+    splits: (plot, _i, min, max) => ticksOf(axis, min, max, Math.max(2, Math.floor(plot.bbox.width / uPlot.pxRatio / 54))),
+    values: (plot, ticks) => fitting(plot, ticks, labelsOf(axis, ticks)),
+  };
+}
+
+function yAxis(y: YAxis, stroke: string, grid: string): uPlot.Axis {
+  return {
+    stroke,
+    font: FONT,
+    gap: 6,
+    size: (plot, values) => axisWidth(plot, values),
+    grid: { stroke: grid, width: 1 },
+    ticks: { show: false },
+    filter: (_plot, ticks) => ticks,
+    splits: (plot, _i, min, max) => yTicks(y, min, max, Math.max(2, Math.floor(plot.bbox.height / uPlot.pxRatio / 28))),
+    values: (_plot, ticks) => yLabels(y, ticks),
+  };
+}
+
+/** The values of the lines in the displayed range, without their bands. */
+function shownValues(plot: uPlot, lines: number): number[] {
+  const { min, max } = plot.scales.x!;
+  const x = plot.data[0];
+  const found: number[] = [];
+  for (let column = 1; column <= lines; column++) {
+    plot.data[column]?.forEach((value, i) => {
+      if (typeof value === 'number' && x[i]! >= min! && x[i]! <= max!) found.push(value);
+    });
+  }
+  return found;
 }
 
 /** An edge of a band: never drawn itself, but the axis has room for it. */
 const edge = (): uPlot.Series => ({ stroke: 'transparent', width: 0, points: { show: false } });
 
-function cursorPoint(plot: uPlot, i: number, lines: number): HTMLElement {
+function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElement {
   const point = document.createElement('div');
-  if (i > lines) point.hidden = true;
-  else point.style.background = String((plot.series[i]!.stroke as () => string)());
+  const line = lines[i - 1];
+  if (line) point.style.background = line.color;
+  else point.hidden = true;
   return point;
 }
 
@@ -176,28 +143,12 @@ function alone(plot: uPlot, i: number): boolean {
   return known === 1;
 }
 
-function ticksOf(axis: Axis, min: number, max: number, count: number): number[] {
-  if (axis.kind === 'elapsed') return elapsedTicks(min, max, count, axis.start);
-  return axis.kind === 'wall' ? wallTicks(min, max, count) : stepTicks(min, max, count);
-}
-
-function labelsOf(axis: Axis, ticks: number[]): string[] {
-  if (axis.kind === 'elapsed') return formatElapsedTicks(ticks, axis.start);
-  return axis.kind === 'wall' ? formatWallTicks(ticks) : formatStepTicks(ticks);
-}
-
 /** Without the labels that would be cut off at the right edge. */
 function fitting(plot: uPlot, ticks: readonly number[], labels: readonly string[]): (string | null)[] {
   return labels.map((label, i) => {
     const end = plot.bbox.left / uPlot.pxRatio + plot.valToPos(ticks[i]!, 'x') + label.length * 3.1;
     return end > plot.width ? null : label;
   });
-}
-
-/** The x of the crosshair in words. */
-export function whereText(axis: Axis, x: number): string {
-  if (axis.kind === 'elapsed') return formatElapsed(x - axis.start);
-  return axis.kind === 'wall' ? formatMoment(x) : `step ${Math.round(x)}`;
 }
 
 /** As wide as its widest label, in steps, so that charts above each other mostly line up. */
@@ -218,20 +169,39 @@ function takeSelection(plot: uPlot, zoom: Hooks['zoom']): void {
   zoom(min, max);
 }
 
-function drawMarks(plot: uPlot, marks: readonly Mark[], colors: Record<string, string>): void {
+const PIN_SIZE = 4;
+
+/** A dashed line for each event, with a head that says where to point at. */
+function drawPins(plot: uPlot, pins: readonly Pin[], colors: Record<string, string>): void {
   const { ctx, bbox } = plot;
   const { min, max } = plot.scales.x!;
   ctx.save();
-  ctx.setLineDash([3, 3]);
   ctx.lineWidth = uPlot.pxRatio;
-  for (const mark of marks) {
-    if (mark.x < min! || mark.x > max!) continue;
-    const x = Math.round(plot.valToPos(mark.x, 'x', true));
-    ctx.strokeStyle = colors[mark.level] ?? colors.warning!;
+  let last = -Infinity;
+  for (const pin of pins) {
+    if (pin.x < min! || pin.x > max!) continue;
+    const x = Math.round(plot.valToPos(pin.x, 'x', true));
+    if (x === last) continue;
+    last = x;
+    ctx.strokeStyle = ctx.fillStyle = colors[pin.level] ?? colors.warning!;
+    ctx.setLineDash([3, 3]);
     ctx.beginPath();
     ctx.moveTo(x, bbox.top);
     ctx.lineTo(x, bbox.top + bbox.height);
     ctx.stroke();
+    const size = PIN_SIZE * uPlot.pxRatio;
+    ctx.beginPath();
+    ctx.moveTo(x - size, bbox.top - size);
+    ctx.lineTo(x + size, bbox.top - size);
+    ctx.lineTo(x, bbox.top + size / 2);
+    ctx.fill();
   }
   ctx.restore();
+}
+
+const PIN_REACH = 6;
+
+/** The pins at the crosshair. */
+export function pinsNear(plot: uPlot, pins: readonly Pin[], left: number): Pin[] {
+  return pins.filter((pin) => Math.abs(plot.valToPos(pin.x, 'x') - left) <= PIN_REACH);
 }

@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { Metrics } from './api';
-import { align, append, fromLogged, fromMetrics, longestStep, seriesId, spread, type Points } from './points';
+import { align, append, fromMetrics, longestStep, seriesId, spread, type Line, type Points } from './points';
 
-const points = (x: number[], y: (number | null)[]): Points => ({ x, y, low: null, high: null });
+const points = (x: number[], y: (number | null)[]): Points => ({ x, y, low: null, high: null, n: null });
+
+const line = (of: Points): Line => ({ id: '', label: '', slot: 0, points: of });
 
 function answer(parts: Partial<Metrics>): Metrics {
   return { run: 'abc', t0: 0, t1: 1000, resolution: 'raw', bucket_ms: null, cursor: '', groups: [], ...parts };
@@ -30,37 +32,12 @@ describe('points of an answer', () => {
         groups: [{ ...group, series: { cpu: [2, 5] }, min: { cpu: [1, 4] }, max: { cpu: [3, 6] } }],
       }),
     );
-    expect(found.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual({ x: [300, 800], y: [2, 5], low: [1, 4], high: [3, 6] });
-  });
-
-  it('of log() are a line a process', () => {
-    const group = { host: 'a', t: [0], n: null, min: null, max: null };
-    const found = fromLogged({
-      run: 'abc',
-      cursor: '',
-      groups: [
-        { ...group, rank: 0, step: [1], series: { loss: [0.5] } },
-        { ...group, rank: 1, step: [1], series: { loss: [0.7] } },
-      ],
-    });
-    expect([...found.get('loss')!.keys()]).toEqual(['rank 0', 'rank 1']);
-  });
-
-  it('go on where a rank was started again, from the step it went back to', () => {
-    const group = { host: 'a', writer: '', rank: 0, t: [0], n: null, min: null, max: null };
-    const found = fromLogged({
-      run: 'abc',
-      cursor: '',
-      groups: [
-        { ...group, step: [1, 2, 3], series: { loss: [0.9, 0.8, 0.7] } },
-        { ...group, step: [3, 4], series: { loss: [0.75, 0.6] }, min: { loss: [0.7, 0.5] } },
-      ],
-    });
-    expect(found.get('loss')!.get('rank 0')).toEqual({
-      x: [1, 2, 3, 4],
-      y: [0.9, 0.8, 0.75, 0.6],
-      low: [0.9, 0.8, 0.7, 0.5],
-      high: null,
+    expect(found.get(seriesId({ host: 'a', role: 'monitor', key: 'cpu' }))).toEqual({
+      x: [300, 800],
+      y: [2, 5],
+      low: [1, 4],
+      high: [3, 6],
+      n: [3, 2],
     });
   });
 });
@@ -74,9 +51,9 @@ describe('append', () => {
   });
 
   it('keeps the band as long as the line', () => {
-    const bucketed = { x: [0], y: [2], low: [1], high: [3] };
+    const bucketed = { x: [0], y: [2], low: [1], high: [3], n: [4] };
     append(bucketed, 10, 5);
-    expect(bucketed).toEqual({ x: [0, 10], y: [2, 5], low: [1, 5], high: [3, 5] });
+    expect(bucketed).toEqual({ x: [0, 10], y: [2, 5], low: [1, 5], high: [3, 5], n: [4, 1] });
   });
 });
 
@@ -107,14 +84,14 @@ describe('align', () => {
 
 it('spread has lowest, mean and highest of those that have a value', () => {
   const found = spread([
-    { label: 'a', points: points([0, 1], [1, null]) },
-    { label: 'b', points: points([0, 1, 2], [3, 5, null]) },
+    line(points([0, 1], [1, null])),
+    line(points([0, 1, 2], [3, 5, null])),
   ]);
-  expect(found).toEqual({ x: [0, 1, 2], y: [2, 5, null], low: [1, 5, null], high: [3, 5, null] });
-  const bucketed = { x: [0], y: [5], low: [2], high: [9] };
+  expect(found).toEqual({ x: [0, 1, 2], y: [2, 5, null], low: [1, 5, null], high: [3, 5, null], n: null });
+  const bucketed = { x: [0], y: [5], low: [2], high: [9], n: [3] };
   const both = spread([
-    { label: 'a', points: bucketed },
-    { label: 'b', points: points([0], [3]) },
+    line(bucketed),
+    line(points([0], [3])),
   ]);
-  expect(both).toEqual({ x: [0], y: [4], low: [2], high: [9] });
+  expect(both).toEqual({ x: [0], y: [4], low: [2], high: [9], n: null });
 });

@@ -1,17 +1,23 @@
 // Points of series: from API responses and live samples to the aligned columns that a chart draws.
 
-import type { Logged, Metrics, Value } from './api';
+import type { Metrics, Value } from './api';
 
-/** One series: x ascending; null is a gap. `low` and `high` are set if each value is a bucket. */
+/** One series: x ascending; null is a gap. `low`, `high` and `n` (its number of samples) are set if each value is a bucket. */
 export interface Points {
   x: number[];
   y: Value[];
   low: Value[] | null;
   high: Value[] | null;
+  n: number[] | null;
 }
 
+/** One series of a chart. */
 export interface Line {
+  /** The same for the same series at every visit: by it, a link hides and pins series. */
+  id: string;
   label: string;
+  /** Which colour of the palette it has, whatever else is drawn. */
+  slot: number;
   points: Points;
 }
 
@@ -26,7 +32,7 @@ export function fromMetrics(answer: Metrics): Map<string, Points> {
     for (const [key, y] of Object.entries(group.series)) {
       const low = group.min?.[key] ?? null;
       const high = group.max?.[key] ?? null;
-      found.set(seriesId({ ...group, key }), { x: [...x], y, low, high });
+      found.set(seriesId({ ...group, key }), { x: [...x], y, low, high, n: group.n && [...group.n] });
     }
   }
   return found;
@@ -36,43 +42,9 @@ export function fromMetrics(answer: Metrics): Map<string, Points> {
 export function scaled(points: Points, factor: number): Points {
   if (factor === 1) return points;
   const times = (values: Value[]): Value[] => values.map((value) => (value === null ? null : value * factor));
-  return { x: points.x, y: times(points.y), low: points.low && times(points.low), high: points.high && times(points.high) };
+  const { x, n } = points;
+  return { x, y: times(points.y), low: points.low && times(points.low), high: points.high && times(points.high), n };
 }
-
-/** Logged values: by name, a line for each process. */
-export function fromLogged(answer: Logged): Map<string, Map<string, Points>> {
-  const found = new Map<string, Map<string, Points>>();
-  for (const group of answer.groups) {
-    for (const [name, y] of Object.entries(group.series)) {
-      const lines = found.get(name) ?? new Map<string, Points>();
-      found.set(name, lines);
-      const points = { x: [...group.step], y, low: group.min?.[name] ?? null, high: group.max?.[name] ?? null };
-      const label = processLabel(group.host, group.rank);
-      const before = lines.get(label);
-      lines.set(label, before ? resumed(before, points) : points);
-    }
-  }
-  return found;
-}
-
-/** The points of a process and of the one that resumed its work, perhaps from an earlier step. */
-function resumed(before: Points, after: Points): Points {
-  const first = after.x[0];
-  if (first === undefined) return before;
-  const cut = before.x.findIndex((x) => x >= first);
-  const count = cut < 0 ? before.x.length : cut;
-  const join = (a: Value[] | null, b: Value[] | null, mine: Value[], theirs: Value[]): Value[] | null =>
-    a || b ? [...(a ?? mine).slice(0, count), ...(b ?? theirs)] : null;
-  return {
-    x: [...before.x.slice(0, count), ...after.x],
-    y: [...before.y.slice(0, count), ...after.y],
-    low: join(before.low, after.low, before.y, after.y),
-    high: join(before.high, after.high, before.y, after.y),
-  };
-}
-
-export const processLabel = (host: string, rank: number | null): string =>
-  rank === null ? host : `rank ${rank}`;
 
 /** Append a point, unless it is not newer than the last one. */
 export function append(points: Points, x: number, y: Value): boolean {
@@ -81,6 +53,7 @@ export function append(points: Points, x: number, y: Value): boolean {
   points.y.push(y);
   points.low?.push(y);
   points.high?.push(y);
+  points.n?.push(y === null ? 0 : 1);
   return true;
 }
 
@@ -159,5 +132,5 @@ export function spread(lines: readonly Line[]): Points {
     low.push(n ? min : null);
     high.push(n ? max : null);
   }
-  return { x, y, low, high };
+  return { x, y, low, high, n: null };
 }

@@ -2,8 +2,10 @@
 
 import { isEntityName } from './names';
 
-export type Tab = 'system' | 'logged' | 'overview' | 'console' | 'files';
-const TABS: readonly string[] = ['system', 'logged', 'overview', 'console', 'files'] satisfies Tab[];
+export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files';
+const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files'] satisfies Tab[];
+/** What tabs were called before: links to them still work. */
+const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device'] as const;
@@ -55,7 +57,8 @@ export function parse(path: string): Route {
 /** `/runs/RUN`, `/ENTITY/PROJECT/runs/RUN`, or `/-/shared/runs/RUN`, each with a tab or without. */
 function runRoute(parts: readonly string[]): RunRoute | null {
   const from = parts[0] === 'runs' ? 0 : 2;
-  const [runs, id, tab = 'system', ...more] = parts.slice(from);
+  const [runs, id, named = 'system', ...more] = parts.slice(from);
+  const tab = Object.hasOwn(RENAMED_TABS, named) ? RENAMED_TABS[named]! : named;
   if (runs !== 'runs' || !id || more.length > 0 || !TABS.includes(tab)) return null;
   const run: RunRoute = { page: 'run', id, tab: tab as Tab, entity: null, project: null, shared: false };
   if (from === 0) return run;
@@ -168,6 +171,14 @@ class Location {
   /** Set or drop (null) parameters of this view, without a step in the history. */
   set(changes: Record<string, string | null>): void {
     window.history.replaceState(null, '', this.with(changes));
+    this.query = new URLSearchParams(window.location.search);
+  }
+
+  /** The same as a step in the history, so that Back undoes it. */
+  push(changes: Record<string, string | null>): void {
+    const href = this.with(changes);
+    if (href === window.location.pathname + window.location.search) return;
+    window.history.pushState(null, '', href);
     this.query = new URLSearchParams(window.location.search);
   }
 

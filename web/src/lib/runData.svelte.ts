@@ -12,7 +12,7 @@ export interface Range {
 }
 
 /** Points of a series in one response: more than a chart has pixels could not be seen. */
-const MAX_POINTS = 600;
+export const MAX_POINTS = 600;
 /** Live samples that may be appended to a response before it is requested again. */
 const MAX_APPENDED = 200;
 /** Charts in one request: its address has a limit. */
@@ -52,13 +52,14 @@ export class RunData {
   /** Show only the newest samples of this duration; null shows the whole run. */
   windowMs = $state<number | null>(null);
   newestMs = $state(0);
-  /** The displayed time range. */
-  range = $derived.by((): Range => {
-    if (this.zoom) return this.zoom;
+  /** The time range without a zoom. */
+  whole = $derived.by((): Range => {
     const start = this.run?.started_ms ?? 0;
     const end = Math.max(this.newestMs, this.run?.ended_ms ?? 0, start + 1000);
     return { min: this.windowMs === null ? start : Math.max(start, end - this.windowMs), max: end };
   });
+  /** The displayed time range. */
+  range = $derived(this.zoom ?? this.whole);
 
   #live: EventStream | null = null;
   #feeds = new Set<ChartFeed>();
@@ -199,7 +200,7 @@ export class RunData {
   }
 
   setZoom(zoom: Range | null): void {
-    if (this.zoom === zoom) return;
+    if (this.zoom?.min === zoom?.min && this.zoom?.max === zoom?.max) return;
     this.zoom = zoom;
     for (const feed of this.#feeds) {
       if (zoom === null && feed.base) this.#show(feed, feed.base, false);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { authorText, commandText, gitText, isStopping, known, machineRows, missing, rows, terminalText, why } from './runText';
+import { authorText, commandText, gitText, isStopping, known, machineRows, missing, pinsOf, rows, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -78,11 +78,6 @@ it('a command is quoted where it must be', () => {
   expect(commandText(['python', 'train.py', '--name', "it's"])).toBe("python train.py --name 'it'\\''s'");
 });
 
-it('output is what a terminal would show in the end', () => {
-  expect(terminalText('\x1b[31mred\x1b[0m\r\n10%\r50%\r100%\nend\r')).toBe('red\n100%\nend');
-  expect(terminalText('\x1b]0;title\x07text')).toBe('text');
-});
-
 it('says whose a run is', () => {
   const author = { id: 1, name: 'ada', display_name: 'Ada Lovelace' };
   const service_account = { id: 2, name: 'ci', deleted: false };
@@ -90,4 +85,14 @@ it('says whose a run is', () => {
   expect(authorText({ author, service_account })).toBe('Ada Lovelace via ci');
   expect(authorText({ author: null, service_account })).toBe('ci');
   expect(authorText({ author: null, service_account: null })).toBe('');
+});
+
+it('alerts and what went wrong are pinned to charts, with their titles', () => {
+  const event = { time_ms: 5, name: 'alert', level: 'info', text: 'at step 3', host: 'a', rank: 0, data: { title: 'loss fell' } };
+  expect(
+    pinsOf([event, { ...event, name: 'attach', text: '' }, { ...event, name: 'gap', level: 'warning', text: '', data: { title: 7 } }]),
+  ).toEqual([
+    { x: 5, level: 'info', text: 'loss fell: at step 3' },
+    { x: 5, level: 'warning', text: 'gap' },
+  ]);
 });

@@ -1,6 +1,7 @@
-// Texts about a run: why it ended, its states, missing sources, facts, git, command line, console output.
+// Texts about a run: why it ended, its states, missing sources, facts, git, command line, events.
 
-import type { Ending, Json, RunRow, Source } from './api';
+import type { Ending, Json, RunEvent, RunRow, Source } from './api';
+import type { Pin } from './plot';
 import { formatValue } from './units';
 
 const SIGNALS: Record<number, string> = {
@@ -49,6 +50,12 @@ export const STATE_TEXT: Record<string, string> = {
 export function authorText(run: Pick<RunRow, 'author' | 'service_account'>): string {
   return [run.author?.display_name, run.service_account?.name].filter(Boolean).join(' via ');
 }
+
+/** The events to show on charts: all alerts, and what went wrong. */
+export const pinsOf = (events: readonly RunEvent[]): Pin[] =>
+  events
+    .filter(({ level, name }) => level !== 'info' || name === 'alert')
+    .map(({ time_ms, level, name, text, data }) => ({ x: time_ms, level, text: [data.title, text].filter((part) => typeof part === 'string' && part).join(': ') || name }));
 
 export interface Missing {
   host: string;
@@ -131,16 +138,4 @@ function jsonText(value: Json): string {
 /** A command line, quoted for a shell. */
 export function commandText(words: readonly string[]): string {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`)).join(' ');
-}
-
-const ESCAPES = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])/g;
-
-/** A program's output as a terminal shows it: without colours, and with carriage returns applied. */
-export function terminalText(output: string): string {
-  return output
-    .replace(ESCAPES, '')
-    .replaceAll('\r\n', '\n')
-    .split('\n')
-    .map((line) => line.replace(/\r+$/, '').split('\r').pop()!)
-    .join('\n');
 }

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from runvitals.server.api import (
     about,
     console,
+    differences,
     events,
     fleet,
     history,
@@ -32,6 +33,7 @@ for resource in (
     media,
     metric_definitions,
     series,
+    differences,
     history,
     live,
     fleet,

@@ -302,6 +302,42 @@ class StatisticsSchema(BaseModel):
     total: Number = Field(description="Increase of a counter, without resets; None for a gauge.")
 
 
+class DifferencePart(BaseModel):
+    """The values of a series inside or outside a time range."""
+
+    n: int = Field(description="Number of compared values: samples, or means of buckets.")
+    median: float
+    mad: float = Field(description="Median absolute deviation.")
+
+
+class DifferenceSchema(BaseModel):
+    kind: Literal["sampled", "logged"]
+    key: str
+    host: str
+    role: str | None = Field(description="None for a logged value.")
+    rank: int | None = Field(description="Of the process that logged it; None for a sampled series.")
+    unit: str
+    chart: str = Field(description="Title of its chart.")
+    score: float = Field(description="The statistic: 0 is no difference, 100 is the maximum.")
+    inside: DifferencePart
+    outside: DifferencePart
+
+
+class Differences(BaseModel):
+    """How much series differ between a time range and the time around it, largest difference first."""
+
+    run: str
+    t0: int
+    t1: int
+    around_t0: int
+    around_t1: int
+    statistic: str = Field(description="How `score` is computed.")
+    compared: int = Field(description="Series with enough values inside and outside.")
+    left_out: int = Field(description="Series with too few values.")
+    differences: list[DifferenceSchema]
+    problems: list[str] = Field(description="Parts of these series that could not be read.")
+
+
 class LatestSchema(BaseModel):
     """The newest values of one host of a running run."""
 

@@ -1,0 +1,72 @@
+// The state of a page with charts: in its address, except for what a user prefers everywhere.
+
+import { PALETTES, type PaletteName } from '../palette';
+import { here } from '../route.svelte';
+import type { Range } from '../runData.svelte';
+import {
+  chartOptionChanges,
+  chartState,
+  optionChanges,
+  pageOptions,
+  seriesChanges,
+  zoomChanges,
+  zoomOf,
+  type ChartOptions,
+  type ChartState,
+} from './viewState';
+
+const PALETTE_KEY = 'runvitals.palette';
+
+class ChartView {
+  options = $derived(pageOptions(here.query));
+  zoom = $derived(zoomOf(here.query));
+  /** The chart that fills the window. */
+  enlarged = $derived(here.query.get('open'));
+  palette = $state<PaletteName>(keptPalette());
+
+  state(chart: string): ChartState {
+    return chartState(here.query, chart);
+  }
+
+  setOptions(options: Partial<ChartOptions>): void {
+    here.set(optionChanges(options));
+  }
+
+  /** Options of one chart only; null: those of all charts again. */
+  setChartOptions(chart: string, options: Partial<ChartOptions> | null): void {
+    here.set(chartOptionChanges(here.query, chart, options));
+  }
+
+  toggle(chart: string, what: 'hide' | 'pin', series: string): void {
+    const { hidden, pinned } = this.state(chart);
+    const named = new Set(what === 'hide' ? hidden : pinned);
+    if (!named.delete(series)) named.add(series);
+    here.set(seriesChanges(here.query, chart, what, [...named]));
+  }
+
+  /** Hide all series but these. */
+  showOnly(chart: string, all: readonly string[], shown: readonly string[]): void {
+    const hidden = all.filter((id) => !shown.includes(id));
+    here.set(seriesChanges(here.query, chart, 'hide', hidden));
+  }
+
+  setZoom(zoom: Range | null): void {
+    here.push(zoomChanges(zoom));
+  }
+
+  enlarge(chart: string | null): void {
+    here.push({ open: chart });
+  }
+
+  setPalette(palette: PaletteName): void {
+    this.palette = palette;
+    localStorage.setItem(PALETTE_KEY, palette);
+  }
+}
+
+function keptPalette(): PaletteName {
+  const kept = localStorage.getItem(PALETTE_KEY);
+  return PALETTES.find((name) => name === kept) ?? 'standard';
+}
+
+export const view = new ChartView();

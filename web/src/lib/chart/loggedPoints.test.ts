@@ -1,0 +1,76 @@
+import { describe, expect, it } from 'vitest';
+import { appendRow, byMetric, byTime, fromLogged, timesOf, type LoggedPoints } from './loggedPoints';
+
+const points = (x: number[], y: (number | null)[], t: (number | null)[] = x): LoggedPoints => ({ x, y, t, low: null, high: null, n: null });
+
+describe('points of an answer', () => {
+  it('of log() are a line a process', () => {
+    const group = { host: 'a', t: [0], n: null, min: null, max: null };
+    const found = fromLogged({
+      run: 'abc',
+      cursor: '',
+      groups: [
+        { ...group, rank: 0, step: [1], series: { loss: [0.5] } },
+        { ...group, rank: 1, step: [1], series: { loss: [0.7] } },
+      ],
+    });
+    expect([...found.get('loss')!.keys()]).toEqual(['rank 0', 'rank 1']);
+  });
+
+  it('go on where a rank was started again, from the step it went back to', () => {
+    const group = { host: 'a', writer: '', rank: 0, n: null, min: null, max: null };
+    const found = fromLogged({
+      run: 'abc',
+      cursor: '',
+      groups: [
+        { ...group, t: [10, 20, 30], step: [1, 2, 3], series: { loss: [0.9, 0.8, 0.7] } },
+        { ...group, t: [40, 50], step: [3, 4], series: { loss: [0.75, 0.6] }, min: { loss: [0.7, 0.5] } },
+      ],
+    });
+    expect(found.get('loss')!.get('rank 0')).toEqual({
+      x: [1, 2, 3, 4],
+      y: [0.9, 0.8, 0.75, 0.6],
+      low: [0.9, 0.8, 0.7, 0.5],
+      high: null,
+      n: null,
+      t: [10, 20, 40, 50],
+      host: 'a',
+      rank: 0,
+    });
+  });
+});
+
+it('a new row is appended with its time, a known step is not', () => {
+  const known = points([1], [5], [100]);
+  appendRow(known, { host: 'a', rank: 0, step: 1, t: 150, values: {} }, 6);
+  appendRow(known, { host: 'a', rank: 0, step: 2, t: 200, values: {} }, 7);
+  expect(known).toEqual(points([1, 2], [5, 7], [100, 200]));
+});
+
+describe('another axis', () => {
+  it('is the time of the rows, without rows of unknown time', () => {
+    expect(byTime(points([1, 2, 3], [5, 6, 7], [100, null, 300]))).toEqual({ ...withoutTimes(points([100, 300], [5, 7])) });
+  });
+
+  it('is another metric at the same steps, in ascending order of its values', () => {
+    const accuracy = points([1, 2, 3], [0.9, 0.1, 0.5]);
+    const lr = points([1, 3, 4], [20, 10, 5]);
+    expect(byMetric(accuracy, lr)).toEqual(withoutTimes(points([10, 20], [0.5, 0.9])));
+    expect(byMetric(accuracy, undefined).x).toEqual([]);
+  });
+
+  it('takes the extremes of buckets along', () => {
+    const buckets = { ...points([1, 2], [5, 6], [200, 100]), low: [4, 5], high: [6, 7], n: [2, 3] };
+    expect(byTime(buckets)).toEqual({ x: [100, 200], y: [6, 5], low: [5, 4], high: [7, 6], n: [3, 2] });
+  });
+});
+
+it('the times of some steps are between the first and the last of them', () => {
+  const lines = [points([1, 2, 3], [0, 0, 0], [100, 200, 300]), points([2, 9], [0, 0], [250, null])];
+  expect(timesOf(lines, ({ x }, i) => x[i]! >= 2 && x[i]! <= 9)).toEqual({ min: 200, max: 300 });
+  expect(timesOf(lines, () => false)).toBeNull();
+});
+
+function withoutTimes({ t: _, ...others }: LoggedPoints): Omit<LoggedPoints, 't'> {
+  return others;
+}

@@ -1,0 +1,114 @@
+// What the address of a view says about its charts. Anything unknown in an address is ignored.
+
+import type { Range } from '../runData.svelte';
+import { SMOOTHING_KINDS, type SmoothingKind } from './smoothing';
+
+export const Y_SCALES = ['auto', 'linear', 'log', 'percent'] as const;
+export type YScale = (typeof Y_SCALES)[number];
+export const MODES = ['heatmap', 'band', 'lines'] as const;
+/** How many devices are drawn: a row of a heatmap each, one band with their mean, or a line each. */
+export type Mode = (typeof MODES)[number];
+
+/** `share`: the width, in percent of the whole x axis, so that it means the same on every axis. */
+export interface SmoothingChoice {
+  kind: SmoothingKind;
+  share: number;
+}
+
+export interface ChartOptions {
+  y: YScale;
+  smoothing: SmoothingChoice | null;
+  /** Leave outliers out of the y axis. */
+  outliersAside: boolean;
+  /** null: as the number of lines suggests. */
+  mode: Mode | null;
+}
+
+export interface ChartState {
+  options: ChartOptions;
+  /** Options that are set for this chart only. */
+  own: boolean;
+  hidden: ReadonlySet<string>;
+  pinned: ReadonlySet<string>;
+}
+
+export type Changes = Record<string, string | null>;
+
+export const MAX_SHARE = 25;
+
+const choice = <T extends string>(choices: readonly T[], text: string | null): T | null => choices.find((one) => one === text) ?? null;
+
+export function smoothingOf(text: string | null): SmoothingChoice | null {
+  const [name, percent] = (text ?? '').split(':');
+  const kind = choice(SMOOTHING_KINDS, name ?? '');
+  const share = Number(percent);
+  return kind && share > 0 && share <= MAX_SHARE ? { kind, share } : null;
+}
+
+function optionsOf(query: URLSearchParams, otherwise: URLSearchParams | null = null): ChartOptions {
+  const value = (name: string): string | null => query.get(name) ?? otherwise?.get(name) ?? null;
+  return {
+    y: choice(Y_SCALES, value('y')) ?? 'auto',
+    smoothing: smoothingOf(value('smooth')),
+    outliersAside: value('outliers') === 'aside',
+    mode: choice(MODES, value('mode')),
+  };
+}
+
+/** The options of all charts of a view. */
+export const pageOptions = (query: URLSearchParams): ChartOptions => optionsOf(query);
+
+const nameOf = (chart: string): string => `chart.${chart.replaceAll('\n', '~')}`;
+
+/** The state of one chart: its own options where it has some, otherwise those of all charts. */
+export function chartState(query: URLSearchParams, chart: string): ChartState {
+  const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
+  return {
+    options: optionsOf(own, query),
+    own: ['y', 'smooth', 'outliers', 'mode'].some((name) => own.has(name)),
+    hidden: new Set(own.getAll('hide')),
+    pinned: new Set(own.getAll('pin')),
+  };
+}
+
+/** What options are in an address; null for the default. */
+export function optionChanges(options: Partial<ChartOptions>): Changes {
+  const found: Changes = {};
+  if (options.y !== undefined) found.y = options.y === 'auto' ? null : options.y;
+  if (options.smoothing !== undefined) {
+    found.smooth = options.smoothing && `${options.smoothing.kind}:${options.smoothing.share}`;
+  }
+  if (options.outliersAside !== undefined) found.outliers = options.outliersAside ? 'aside' : null;
+  if (options.mode !== undefined) found.mode = options.mode;
+  return found;
+}
+
+/** Options of one chart; `null` gives it those of all charts again. */
+export function chartOptionChanges(query: URLSearchParams, chart: string, options: Partial<ChartOptions> | null): Changes {
+  const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
+  if (options === null) for (const name of ['y', 'smooth', 'outliers', 'mode']) own.delete(name);
+  else for (const [name, value] of Object.entries(optionChanges(options))) own.set(name, value ?? 'default');
+  return { [nameOf(chart)]: own.toString() || null };
+}
+
+/** Hide or show, pin or unpin a series of a chart. */
+export function seriesChanges(query: URLSearchParams, chart: string, what: 'hide' | 'pin', series: readonly string[]): Changes {
+  const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
+  own.delete(what);
+  for (const id of series) own.append(what, id);
+  return { [nameOf(chart)]: own.toString() || null };
+}
+
+/** The zoom; null if the address has none. */
+export function zoomOf(query: URLSearchParams): Range | null {
+  const [from, to] = [query.get('from'), query.get('to')];
+  if (!from || !to) return null;
+  const range = { min: Number(from), max: Number(to) };
+  return range.max > range.min && Number.isFinite(range.min) && Number.isFinite(range.max) ? range : null;
+}
+
+export const zoomChanges = (zoom: Range | null): Changes =>
+  zoom ? { from: shortNumber(zoom.min), to: shortNumber(zoom.max) } : { from: null, to: null };
+
+/** Whole milliseconds and steps where they are large, otherwise as precise as a screen. */
+const shortNumber = (value: number): string => String(Math.abs(value) >= 1e5 ? Math.round(value) : Number(value.toPrecision(7)));

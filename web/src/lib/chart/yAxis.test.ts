@@ -1,0 +1,38 @@
+import { describe, expect, it } from 'vitest';
+import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
+
+const axis = (more: Partial<YAxis> = {}): YAxis => ({ scale: 'auto', outliersAside: false, unit: '', ...more });
+const values = [1, 2, 3, 4, 5, 1000];
+const range = (y: YAxis, of = values): [number, number] => rangeOf(y, Math.min(...of), Math.max(...of), () => of);
+
+describe('the range of the y axis', () => {
+  it('is 0 to 100 where that is asked for', () => {
+    expect(range(axis({ scale: 'percent' }))).toEqual([0, 100]);
+  });
+
+  it('fits the values where it is linear, and begins at zero where it is automatic', () => {
+    expect(range(axis({ scale: 'linear' }), [100, 200])).toEqual([95, 205]);
+    expect(range(axis(), [100, 200])[0]).toBe(0);
+    expect(range(axis({ scale: 'linear' }), [5, 5])).toEqual([4.75, 5.25]);
+  });
+
+  it('leaves outliers aside', () => {
+    expect(range(axis({ scale: 'linear', outliersAside: true }))).toEqual([0.8, 5.2]);
+    expect(range(axis({ outliersAside: true }))[1]).toBeLessThan(10);
+  });
+
+  it('is of positive values where it is logarithmic', () => {
+    const [low, high] = range(axis({ scale: 'log' }), [-5, 0, 1, 1000]);
+    expect(Math.log10(low)).toBeCloseTo(-0.15, 10);
+    expect(Math.log10(high)).toBeCloseTo(3.15, 10);
+    expect(rangeOf(axis({ scale: 'log' }), null, null, () => [])).toEqual([1, 10]);
+  });
+});
+
+it('a logarithmic axis has powers of ten, and more ticks where those are few', () => {
+  const log = axis({ scale: 'log' });
+  expect(yTicks(log, 0.5, 2e6, 4)).toEqual([1, 100, 1e4, 1e6]);
+  expect(yTicks(log, 0.9, 110, 6)).toEqual([1, 2, 5, 10, 20, 50, 100]);
+  expect(yTicks(log, 3, 4, 5)).toEqual([3, 4]);
+  expect(yLabels(log, [1, 100, 1e4])).toEqual(['1', '100', '10k']);
+});
