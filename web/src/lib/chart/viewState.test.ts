@@ -69,7 +69,7 @@ describe('the zoom in an address', () => {
     expect(zoomOf(changed(nothing, zoomChanges(zoom)))).toEqual(found);
   });
 
-  it.each(['', 'from=1', 'from=2&to=1', 'from=x&to=y', 'from=1&to=Infinity'])('is nothing in “%s”', (text) => {
+  it.each(['', 'from=1', 'from=2&to=1', 'from=x&to=y', 'from=1&to=Infinity', 'from=-1e300&to=1'])('is nothing in “%s”', (text) => {
     expect(zoomOf(new URLSearchParams(text))).toBeNull();
   });
 });

@@ -99,12 +99,15 @@ export function seriesChanges(query: URLSearchParams, chart: string, what: 'hide
   return { [nameOf(chart)]: own.toString() || null };
 }
 
+/** The API knows no times beyond it. */
+const FARTHEST = 2 ** 53;
+
 /** The zoom; null if the address has none. */
 export function zoomOf(query: URLSearchParams): Range | null {
   const [from, to] = [query.get('from'), query.get('to')];
   if (!from || !to) return null;
   const range = { min: Number(from), max: Number(to) };
-  return range.max > range.min && Number.isFinite(range.min) && Number.isFinite(range.max) ? range : null;
+  return range.max > range.min && range.min >= -FARTHEST && range.max <= FARTHEST ? range : null;
 }
 
 export const zoomChanges = (zoom: Range | null): Changes =>

@@ -34,5 +34,5 @@ it('a logarithmic axis has powers of ten, and more ticks where those are few', (
   expect(yTicks(log, 0.5, 2e6, 4)).toEqual([1, 100, 1e4, 1e6]);
   expect(yTicks(log, 0.9, 110, 6)).toEqual([1, 2, 5, 10, 20, 50, 100]);
   expect(yTicks(log, 3, 4, 5)).toEqual([3, 4]);
-  expect(yLabels(log, [1, 100, 1e4])).toEqual(['1', '100', '10k']);
+  expect(yLabels(log, [1, 100, 1e4])).toEqual(['1', '100', '10000']);
 });
