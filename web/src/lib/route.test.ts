@@ -40,7 +40,7 @@ describe('the address of a run', () => {
   const run = { id: 'a b', entity: 'vision', project: 'a/b' };
 
   it('has its team and project where there are accounts', () => {
-    expect(runHref(run, 'logged')).toBe('/vision/a%2Fb/runs/a%20b/logged');
+    expect(runHref(run, 'charts')).toBe('/vision/a%2Fb/runs/a%20b/charts');
     expect(runHref({ ...run, entity: null })).toBe('/runs/a%20b');
     expect(projectHref('a/b', 'vision', 'runs')).toBe('/vision/a%2Fb/runs');
     expect(projectHref('a/b')).toBe('/projects/a%2Fb');
@@ -48,7 +48,7 @@ describe('the address of a run', () => {
 
   it('stays among the pages of guests for a guest', () => {
     here.path = '/-/shared';
-    expect(runHref(run, 'logged')).toBe('/-/shared/runs/a%20b/logged');
+    expect(runHref(run, 'charts')).toBe('/-/shared/runs/a%20b/charts');
     expect(projectHref('a/b', 'vision')).toBe('/-/shared');
     here.path = '/';
   });
