@@ -129,7 +129,7 @@ def test_a_guest_reads_a_project_until_the_link_is_revoked(page: Browser, lab: L
     assert page.evaluate("document.querySelectorAll('.actions button, .account').length") == 0
     lab.send("otter-1")
     page.wait("document.querySelector('figure')?.innerText.includes('19')")
-    page.open("/-/shared/runs/otter-1/console")
+    page.open("/-/shared/runs/otter-1/logs")
     shown(page, "No output was recorded.")
     requested = page.evaluate("performance.getEntriesByType('resource').map(({name}) => name)")
     assert requested
@@ -138,7 +138,7 @@ def test_a_guest_reads_a_project_until_the_link_is_revoked(page: Browser, lab: L
     assert revoked.status_code == 204
     shown(page, "This link was revoked.")
     shown(page, "Ask whoever gave it to you for a new one.")
-    is_at(page, "/-/shared/runs/otter-1/console")
+    is_at(page, "/-/shared/runs/otter-1/logs")
     page.open("/vision/digits")
     is_at(page, "/-/login?next=%2Fvision%2Fdigits")
 
@@ -248,8 +248,8 @@ def test_a_renamed_project_is_found_at_its_old_address(page: Browser, lab: Lab) 
     is_at(page, "/vision/num%20bers/settings")
     page.open("/vision/digits/runs")
     is_at(page, "/vision/num%20bers/runs")
-    page.open("/vision/digits/runs/otter-1/console")
-    is_at(page, "/vision/num%20bers/runs/otter-1/console")
+    page.open("/vision/digits/runs/otter-1/logs")
+    is_at(page, "/vision/num%20bers/runs/otter-1/logs")
 
 
 def test_the_visibility_is_changed_once_it_is_understood(page: Browser, lab: Lab) -> None:
