@@ -3,14 +3,7 @@ from __future__ import annotations
 import pytest
 
 from runvitals.accounts import attempt_limits
-from runvitals.accounts.attempt_limits import (
-    SIGN_IN_ACCOUNT,
-    SIGN_IN_NETWORK,
-    AttemptLimit,
-    FailedAttempts,
-    SignInLimits,
-    network_of,
-)
+from runvitals.accounts.attempt_limits import AttemptLimit, FailedAttempts, network_of
 
 
 class Clock:
@@ -52,44 +45,11 @@ def test_failures_are_forgotten_after_a_quiet_window_or_a_success(clock: Clock) 
     assert failures.wait_s("ada") == 0
 
 
-def test_a_stranger_cannot_lock_a_user_out(clock: Clock) -> None:
-    limits = SignInLimits(clock)
-    for number in range(1000):
-        limits.failed("ada", f"2001:db8:{number:x}::1")
-    assert limits.wait_s("ada", "198.51.100.7") == SIGN_IN_ACCOUNT.longest_delay_s
-    # The user's own browser is not concerned, and anyone gets an attempt after the longest delay.
-    assert limits.wait_s("ada", "198.51.100.7", known_browser="b1") == 0
-    clock.now_s += SIGN_IN_ACCOUNT.longest_delay_s
-    assert limits.wait_s("ada", "198.51.100.7") == 0
-
-
-def test_a_known_browser_may_not_guess_forever_either(clock: Clock) -> None:
-    limits = SignInLimits(clock)
-    for _ in range(SIGN_IN_ACCOUNT.free + 1):
-        limits.failed("ada", "192.0.2.1", known_browser="b1")
-    assert limits.wait_s("ada", "192.0.2.1", known_browser="b1") == SIGN_IN_ACCOUNT.first_delay_s
-    assert limits.wait_s("ada", "192.0.2.1") == 0
-    limits.succeeded("ada", known_browser="b1")
-    assert limits.wait_s("ada", "192.0.2.1", known_browser="b1") == 0
-
-
-def test_one_network_cannot_guess_at_many_accounts(clock: Clock) -> None:
-    limits = SignInLimits(clock)
-    for number in range(SIGN_IN_NETWORK.free + 1):
-        limits.failed(f"user{number}", f"2001:db8:1:2:{number:x}::1")
-    limits.succeeded("user0")
-    assert limits.wait_s("another", "2001:db8:1:2::9") > 0
-    assert limits.wait_s("another", "2001:db8:1:3::9") == 0
-
-
-def test_ten_thousand_guesses_get_few_attempts(clock: Clock) -> None:
-    limits, attempts = SignInLimits(clock), 0
-    for _ in range(10_000):
-        if limits.wait_s("ada", "192.0.2.1") == 0:
-            attempts += 1
-            limits.failed("ada", "192.0.2.1")
-        clock.now_s += 0.1
-    assert attempts <= SIGN_IN_ACCOUNT.free + 6
+def test_an_attempt_counts_before_its_outcome_is_known(clock: Clock) -> None:
+    failures = FailedAttempts(AttemptLimit(2, 900, 30, 100), clock)
+    assert [failures.begin("ada") for _ in range(4)] == [0, 0, 0, 30]
+    failures.withdraw("ada")
+    assert failures.begin("ada") == 0
 
 
 def test_memory_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,9 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from runvitals.accounts.actions import Action
 from runvitals.environment.redaction import command, entries, is_secret, text, url
 
 SECRET = "hunter2hunter2"
+
+
+def test_the_names_of_permissions_are_no_secrets() -> None:
+    names = ", ".join(action.value for action in Action)
+    assert text(f"unknown permission 'x'; expected one of {names}") == (
+        f"unknown permission 'x'; expected one of {names}"
+    )
+    assert text("secret:manage-9 secret: manage") == "secret:*** secret: ***"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,15 @@ def idp(site: Site) -> Idp:
 
 
 @pytest.fixture
-def configure(metadata_store: MetadataStore, site: Site, clocks: Clocks) -> Configure:
+def with_second_factor() -> set[int]:
+    """The ids of the users who have a second factor; a test may add some."""
+    return set()
+
+
+@pytest.fixture
+def configure(
+    metadata_store: MetadataStore, site: Site, clocks: Clocks, with_second_factor: set[int]
+) -> Configure:
     """Sets the providers: one at `idp.example` with these values, and more."""
     box = SecretBox({"k": bytes(32)})
 
@@ -75,8 +83,9 @@ def configure(metadata_store: MetadataStore, site: Site, clocks: Clocks) -> Conf
         stored = stored_providers([lab, *more], [], box)
         settings.put({"providers": stored}, CLI, T0, secret=frozenset(("providers",)))
         url = "https://runs.lab.example"
+        asked = with_second_factor.__contains__
         return SingleSignOn(
-            metadata_store, box, site.fetcher(), clocks.wall_ms, clocks.monotonic, lambda: url
+            metadata_store, box, site.fetcher(), clocks.wall_ms, clocks.monotonic, lambda: url, asked
         )
 
     return build

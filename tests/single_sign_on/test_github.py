@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.single_sign_on.sign_on import Outcome, Refused, SignedIn, SingleSignOn
+from runvitals.single_sign_on.outcomes import Outcome, Refused, SignedIn
+from runvitals.single_sign_on.sign_on import SingleSignOn
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from tests.outbound.site import Site
 from tests.single_sign_on.conftest import Configure

@@ -10,15 +10,8 @@ import pytest
 
 from runvitals.model.local_path import local_path
 from runvitals.single_sign_on.discovery import ProviderFailed
-from runvitals.single_sign_on.sign_on import (
-    Linked,
-    LinkNeeded,
-    Outcome,
-    Refused,
-    SignedIn,
-    SingleSignOn,
-    UnknownProvider,
-)
+from runvitals.single_sign_on.outcomes import Linked, LinkNeeded, Outcome, Refused, SignedIn
+from runvitals.single_sign_on.sign_on import SingleSignOn, UnknownProvider
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter

@@ -3,16 +3,23 @@
 A stranger must not be able to lock a user out. So failures slow down only where they come from: a browser
 that has signed in to the account before counts apart from all others, and the right password after the delay
 always works. Networks are counted too, IPv6 by /64, so that one machine cannot guess at many accounts.
+
+Failures at accounts are counted in the database, by all processes of a server together: more processes give
+nobody more guesses. All others are counted in memory.
 """
 
 from __future__ import annotations
 
+import hmac
 import ipaddress
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from runvitals.store.metadata.accounts.login_failures import LoginFailures, LoginFailureTable
 
 MAX_SUBJECTS: Final = 100_000
 
@@ -29,6 +36,20 @@ class AttemptLimit:
     first_delay_s: float
     longest_delay_s: float
 
+    def wait_s(self, failures: int, since_s: float) -> float:
+        """How long to wait after so many failures, the last one `since_s` ago; 0: not at all."""
+        return max(0.0, self._delay_s(failures) - since_s)
+
+    def forgets(self, failures: int, since_s: float) -> bool:
+        """Whether failures no longer count, the last one `since_s` ago."""
+        return since_s >= self.window_s + self._delay_s(failures)
+
+    def _delay_s(self, failures: int) -> float:
+        over = failures - self.free
+        if over <= 0:
+            return 0.0
+        return min(self.first_delay_s * 2.0 ** min(over - 1, 30), self.longest_delay_s)
+
 
 SIGN_IN_ACCOUNT: Final = AttemptLimit(10, 900, 30, 900)
 SIGN_IN_NETWORK: Final = AttemptLimit(30, 900, 30, 900)
@@ -41,12 +62,11 @@ SUDO: Final = AttemptLimit(5, 900, 900, 900)
 @dataclass(slots=True)
 class _Failures:
     count: int
-    first_s: float
     last_s: float
 
 
 class FailedAttempts:
-    """Failures by subject (an account, a network), in memory. Thread-safe.
+    """Failures by subject (a network, a key), in memory. Thread-safe.
 
     Args:
         clock: seconds that only grow, such as `time.monotonic`.
@@ -65,28 +85,27 @@ class FailedAttempts:
         self._lock = threading.Lock()
         self._subjects: OrderedDict[Hashable, _Failures] = OrderedDict()
 
+    def begin(self, subject: Hashable) -> float:
+        """Count an attempt as failed before its outcome is known, so that attempts at the same time count.
+
+        Returns:
+            How long this subject has to wait instead, if it has to; 0 where the attempt was counted.
+        """
+        with self._lock:
+            wait_s = self._wait_s(subject)
+            if wait_s == 0:
+                self._count(subject)
+            return wait_s
+
     def wait_s(self, subject: Hashable) -> float:
         """How long this subject has to wait before its next attempt; 0 where it need not."""
         with self._lock:
-            failures = self._current(subject)
-            if failures is None:
-                return 0.0
-            over = failures.count - self._limit.free
-            return max(0.0, failures.last_s + self._delay_s(over) - self._clock()) if over > 0 else 0.0
+            return self._wait_s(subject)
 
     def failed(self, subject: Hashable) -> None:
         """Count a failure."""
-        now_s = self._clock()
         with self._lock:
-            failures = self._current(subject)
-            if failures is None:
-                self._subjects[subject] = _Failures(1, now_s, now_s)
-            else:
-                failures.count += 1
-                failures.last_s = now_s
-            self._subjects.move_to_end(subject)
-            if len(self._subjects) > MAX_SUBJECTS:  # the one that failed longest ago
-                self._subjects.popitem(last=False)
+            self._count(subject)
 
     def succeeded(self, subject: Hashable) -> None:
         """Forget the failures of a subject."""
@@ -102,62 +121,143 @@ class FailedAttempts:
             else:
                 self._subjects.pop(subject, None)
 
+    def _wait_s(self, subject: Hashable) -> float:
+        failures = self._current(subject)
+        if failures is None:
+            return 0.0
+        return self._limit.wait_s(failures.count, self._clock() - failures.last_s)
+
+    def _count(self, subject: Hashable) -> None:
+        now_s = self._clock()
+        failures = self._current(subject)
+        if failures is None:
+            self._subjects[subject] = _Failures(1, now_s)
+        else:
+            failures.count += 1
+            failures.last_s = now_s
+        self._subjects.move_to_end(subject)
+        if len(self._subjects) > MAX_SUBJECTS:  # the one that failed longest ago
+            self._subjects.popitem(last=False)
+
     def _current(self, subject: Hashable) -> _Failures | None:
         failures = self._subjects.get(subject)
-        if failures is None:
-            return None
-        over = failures.count - self._limit.free
-        quiet_s = self._limit.window_s + (self._delay_s(over) if over > 0 else 0.0)
-        if self._clock() - failures.last_s >= quiet_s:
+        if failures is not None and self._limit.forgets(failures.count, self._clock() - failures.last_s):
             del self._subjects[subject]
             return None
         return failures
 
-    def _delay_s(self, over: int) -> float:
-        doubled = self._limit.first_delay_s * 2.0 ** min(over - 1, 30)
-        return min(doubled, self._limit.longest_delay_s)
+
+class SharedFailedAttempts:
+    """Failures by subject, counted by all processes of a server together. Thread-safe.
+
+    Args:
+        kind: apart from failures of other kinds.
+        key: subjects are stored as digests by this key: a user may type a password in the wrong field.
+        now_ms: the time in ms UTC, which all processes share.
+    """
+
+    def __init__(
+        self,
+        limit: AttemptLimit,
+        kind: str,
+        table: LoginFailureTable,
+        key: bytes,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._limit = limit
+        self._kind = kind
+        self._table = table
+        self._key = key
+        self._now_ms = now_ms
+
+    def begin(self, subject: str) -> float:
+        """As `FailedAttempts.begin`."""
+        now_ms = self._now_ms()
+
+        def counted(before: LoginFailures) -> LoginFailures:
+            if self._wait_s(before, now_ms) > 0:
+                return before
+            return replace(before, count=self._current(before, now_ms) + 1, last_ms=now_ms)
+
+        before, after = self._table.change(self._digest(subject), counted)
+        return self._wait_s(before, now_ms) if after == before else 0.0
+
+    def wait_s(self, subject: str) -> float:
+        """How long this subject has to wait before its next attempt; 0 where it need not."""
+        return self._wait_s(self._table.get(self._digest(subject)), self._now_ms())
+
+    def withdraw(self, subject: str) -> None:
+        """Take back one failure, which was counted before its outcome was known."""
+        self._table.change(self._digest(subject), lambda before: replace(before, count=before.count - 1))
+
+    def succeeded(self, subject: str) -> None:
+        """Forget the failures of a subject."""
+        self._table.change(self._digest(subject), lambda before: replace(before, count=0))
+
+    def _wait_s(self, failures: LoginFailures, now_ms: int) -> float:
+        # A clock that was set back must not make anyone wait longer than the limit.
+        return self._limit.wait_s(failures.count, max(0.0, (now_ms - failures.last_ms) / 1000))
+
+    def _current(self, failures: LoginFailures, now_ms: int) -> int:
+        forgotten = self._limit.forgets(failures.count, (now_ms - failures.last_ms) / 1000)
+        return 0 if forgotten else failures.count
+
+    def _digest(self, subject: str) -> bytes:
+        text = f"{self._kind}:{subject}".encode("utf-8", "surrogatepass")
+        return hmac.digest(self._key, text, "sha256")
 
 
 class SignInLimits:
-    """The limits on signing in: by account and by network, with known browsers apart."""
+    """The limits on signing in: by account and by network, with known browsers apart.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._accounts = FailedAttempts(SIGN_IN_ACCOUNT, clock)
+    Args:
+        accounts: failures by account, which all processes of a server share.
+        clock: seconds that only grow, for networks.
+    """
+
+    def __init__(self, accounts: SharedFailedAttempts, clock: Callable[[], float]) -> None:
+        self._accounts = accounts
         self._networks = FailedAttempts(SIGN_IN_NETWORK, clock)
 
-    def wait_s(self, account: str, address: str, known_browser: str | None = None) -> float:
-        """How long to wait before the password is even checked.
+    def begin(self, account: str, address: str, known_browser: str | None = None) -> float:
+        """Count an attempt as failed before the password is checked: guesses sent at the same time would all
+        be checked otherwise.
 
         Args:
             account: what was typed, whether there is such an account or not.
             address: the client's IP address.
             known_browser: an id that the server gave this browser when it signed in to this account; None for
                 others. A known browser has failures of its own, and none of its network's.
+
+        Returns:
+            How long to wait before the password is even checked; 0 where the attempt was counted.
         """
+        subject = _subject(account, known_browser)
         if known_browser is not None:
-            return self._accounts.wait_s((account, known_browser))
-        waits = self._accounts.wait_s((account, None)), self._networks.wait_s(network_of(address))
-        return max(waits)
-
-    def failed(self, account: str, address: str, known_browser: str | None = None) -> None:
-        """Count a wrong password.
-
-        Count it before checking the password, and `withdraw` it after: guesses sent at the same time would
-        all be checked otherwise.
-        """
-        self._accounts.failed((account, known_browser))
-        if known_browser is None:
-            self._networks.failed(network_of(address))
+            return self._accounts.begin(subject)
+        network = network_of(address)
+        wait_s = self._networks.begin(network)
+        if wait_s == 0:
+            wait_s = self._accounts.begin(subject)
+            if wait_s > 0:
+                self._networks.withdraw(network)
+        return wait_s
 
     def withdraw(self, account: str, address: str, known_browser: str | None = None) -> None:
         """Take back a failure: the password was right, or was not checked."""
-        self._accounts.withdraw((account, known_browser))
+        self._accounts.withdraw(_subject(account, known_browser))
         if known_browser is None:
             self._networks.withdraw(network_of(address))
 
-    def succeeded(self, account: str, known_browser: str | None = None) -> None:
+    def succeeded(self, account: str, address: str, known_browser: str | None = None) -> None:
         """Forget the failures of this account from here: a network's stay, which may be trying others."""
-        self._accounts.succeeded((account, known_browser))
+        self._accounts.succeeded(_subject(account, known_browser))
+        if known_browser is None:
+            self._networks.withdraw(network_of(address))
+
+
+def _subject(account: str, known_browser: str | None) -> str:
+    return f"{known_browser or ''}\n{account}"
 
 
 def network_of(address: str) -> str:

@@ -2,8 +2,8 @@
 
 A decision reads dictionaries and sets only, and costs a few microseconds. The order:
 
-1. What limits the principal as a whole: an account that is not active, the scope of a key, what a service
-   account or a link may do at most.
+1. What limits the principal as a whole: an account that is not active, a password that must be changed first,
+   the scope of a key, what a service account or a link may do at most.
 2. The organisation and accounts: by role in the organisation, or by being the user.
 3. Everything else: the role in the entity, replaced by the role in the project, lowered by the organisation's
    `Access`; then what administrators of the organisation and of a registry may do beside it; then what the
@@ -150,6 +150,8 @@ def _allowed(
         if principal.state != "active":
             unverified = principal.state == "unverified" and principal.key is None
             return unverified and action in UNVERIFIED_ACTIONS and resource == Account(principal.id)
+        if principal.must_change_password:
+            return False
         if principal.key is not None and not _key_allows(principal.key, action, resource):
             return False
     elif isinstance(principal, ServiceAccount):

@@ -333,6 +333,8 @@ class Directory:
         if grants is None or grants.state in ("suspended", "deleted"):
             return None
         user = _user(grants, key, self.policies().personal_entities)
+        if session is not None and session.must_change_password:
+            user = replace(user, must_change_password=True)
         return Identity(user, grants.name, public_id, session)
 
     def _of_service(self, account_id: int, key: KeyLimits, public_id: str | None) -> Identity | None:

@@ -76,6 +76,7 @@ class User:
         registries: ids of the registries that the user administers.
         key: the limits of the key that was used; None for a session.
         home: the entity that gets runs which name none.
+        must_change_password: the session may do nothing else first.
     """
 
     id: int
@@ -88,6 +89,7 @@ class User:
     registries: frozenset[int] = frozenset()
     key: KeyLimits | None = None
     home: int | None = None
+    must_change_password: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Signing in: by password, and by a code where the account has a second factor.
+"""Signing in: by password and second factor, by passkey, and by second factor after a provider.
 
 The answer must not show whether an account exists. So every attempt costs one hash, counts towards the same
 limits and writes one event, and a wrong name, a wrong password and an account without one are one error.
@@ -10,12 +10,21 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from runvitals.accounts.attempt_limits import SUDO, FailedAttempts, SignInLimits
+from runvitals.accounts.attempt_limits import (
+    SIGN_IN_ACCOUNT,
+    SIGN_IN_NETWORK,
+    SUDO,
+    FailedAttempts,
+    SharedFailedAttempts,
+    SignInLimits,
+    network_of,
+)
 from runvitals.accounts.known_browsers import KnownBrowser
 from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.accounts.passkeys import Answer, PasskeyRefused, Passkeys, RelyingParty
 from runvitals.accounts.passwords import Passwords, TooManySignIns
+from runvitals.accounts.second_factors import FactorKind, FactorProof, SecondFactors
 from runvitals.accounts.secret_box import SecretBox
-from runvitals.accounts.totp import matching_step, recovery_digest
 from runvitals.model.account_names import address_key, entity_name
 from runvitals.store.errors import UnknownAccount
 
@@ -24,6 +33,8 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.audit import Actor
     from runvitals.store.metadata.accounts.users import UserRow
 
+CONFIRMING: Final = "confirm"
+"""What the answer of a passkey is for that confirms who a signed-in user is."""
 _NOBODY: Final = 0
 _MAX_TYPED: Final = 254
 
@@ -37,7 +48,12 @@ class WrongPassword(SignInRefused):
 
 
 class SecondFactorNeeded(SignInRefused):
-    """The password is right; a code is missing or wrong."""
+    """The password is right; a second factor is missing or wrong. `kinds`: what the user may choose from."""
+
+    def __init__(self, text: str, user_id: int, kinds: tuple[FactorKind, ...]) -> None:
+        super().__init__(text)
+        self.user_id = user_id
+        self.kinds = kinds
 
 
 class NotAllowed(SignInRefused):
@@ -58,24 +74,28 @@ class Attempt:
 
     Attributes:
         typed: a user name or an e-mail address.
-        code: of the second factor, or a recovery code.
+        proof: of the second factor.
         actor: who tries, for the audit log.
     """
 
     typed: str
     password: str
-    code: str | None
+    proof: FactorProof
     ip: str
     browser: KnownBrowser | None
     actor: Actor
 
 
 class SignIn:
-    """Checks passwords and codes. Thread-safe; blocks while others are hashed.
+    """Checks passwords, codes and passkeys. Thread-safe; blocks while others are hashed.
 
     Args:
         now_ms: the time in ms UTC.
         monotonic: seconds that only grow.
+
+    Attributes:
+        passkeys: makes challenges for passkeys.
+        second_factors: says which second factors are asked for.
     """
 
     def __init__(
@@ -86,12 +106,16 @@ class SignIn:
         now_ms: Callable[[], int],
         monotonic: Callable[[], float],
     ) -> None:
+        self.passkeys = Passkeys(accounts, box.derived_key("passkey challenges"), now_ms)
+        self.second_factors = SecondFactors(accounts, box, self.passkeys, now_ms)
         self._accounts = accounts
         self._passwords = passwords
-        self._box = box
         self._now_ms = now_ms
-        self._limits = SignInLimits(monotonic)
-        self._confirmations = FailedAttempts(SUDO, monotonic)
+        failures, key = accounts.login_failures, box.derived_key("failed sign-ins")
+        shared = SharedFailedAttempts(SIGN_IN_ACCOUNT, "sign in", failures, key, now_ms)
+        self._limits = SignInLimits(shared, monotonic)
+        self._refused_passkeys = FailedAttempts(SIGN_IN_NETWORK, monotonic)
+        self._confirmations = SharedFailedAttempts(SUDO, "confirm", failures, key, now_ms)
 
     def check(self, attempt: Attempt) -> UserRow:
         """The user who may sign in: active, or unverified.
@@ -103,10 +127,9 @@ class SignIn:
         user = self._find(attempt.typed)
         typed = " ".join(attempt.typed[:_MAX_TYPED].casefold().split())
         known = _id_of(attempt.browser, user)
-        wait_s = self._limits.wait_s(typed, attempt.ip, known)
+        wait_s = self._limits.begin(typed, attempt.ip, known)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
-        self._limits.failed(typed, attempt.ip, known)
         stored = self._accounts.credentials.password(user.id if user else _NOBODY)
         try:
             matches = self._passwords.check(attempt.password, stored.hash if stored else None)
@@ -114,21 +137,76 @@ class SignIn:
             self._limits.withdraw(typed, attempt.ip, known)
             raise
         if user is None or stored is None or not matches:
-            self._record_failure(attempt, user)
+            self._record_failure(attempt.actor, user)
             raise WrongPassword("the name or address, or the password, is wrong")
         try:
-            self._check_second_factor(user.id, attempt.code, attempt.actor)
+            self._check_second_factor(user, attempt.proof, attempt.actor)
         except SecondFactorNeeded:
-            if attempt.code is None:
+            if attempt.proof.is_empty:
                 self._limits.withdraw(typed, attempt.ip, known)
-            else:
-                self._record_failure(attempt, user)
             raise
-        self._limits.withdraw(typed, attempt.ip, known)
-        self._check_allowed(user)
-        self._limits.succeeded(typed, known)
+        try:
+            self._check_allowed(user)
+        except NotAllowed:
+            self._limits.withdraw(typed, attempt.ip, known)
+            raise
+        self._limits.succeeded(typed, attempt.ip, known)
         if self._passwords.needs_rehash(stored.hash):
             self._accounts.credentials.rehash(user.id, stored.hash, self._passwords.hash(attempt.password))
+        return user
+
+    def check_passkey(self, party: RelyingParty, answer: Answer, actor: Actor) -> UserRow:
+        """The user who may sign in with a passkey. It needs no second factor: the authenticator has
+        recognised the user, by PIN or finger.
+
+        Raises:
+            SignInRefused: the passkey proves nothing, or the account may not sign in.
+        """
+        try:
+            user = self._accounts.users.get(self.passkeys.sign_in(party, answer))
+        except PasskeyRefused as error:
+            self._count_refused(error, actor)
+            raise SignInRefused(str(error)) from None
+        self._check_allowed(user)
+        return user
+
+    def _count_refused(self, error: PasskeyRefused, actor: Actor) -> None:
+        """Record an answer that proves nothing; after many from one network, only count it. Right answers
+        from there still work: they cannot be guessed.
+
+        Raises:
+            TooManyAttempts: there were many.
+        """
+        network = network_of(actor.ip or "")
+        wait_s = self._refused_passkeys.wait_s(network)
+        self._refused_passkeys.failed(network)
+        if wait_s > 0:
+            raise TooManyAttempts(wait_s)
+        user = None if error.user_id is None else self._accounts.users.get(error.user_id)
+        self._record_failure(actor, user)
+
+    def check_after_provider(
+        self, user_id: int, proof: FactorProof, ip: str, browser: KnownBrowser | None, actor: Actor
+    ) -> UserRow:
+        """The user whom a provider has recognised, once the second factor is right.
+
+        Raises:
+            SignInRefused: one of its kinds.
+        """
+        user = self._accounts.users.get(user_id)
+        subject, known = f"second factor\n{user_id}", _id_of(browser, user)
+        wait_s = self._limits.begin(subject, ip, known)
+        if wait_s > 0:
+            raise TooManyAttempts(wait_s)
+        try:
+            self._check_second_factor(user, proof, actor)
+        except SecondFactorNeeded:
+            if proof.is_empty:
+                self._limits.withdraw(subject, ip, known)
+            raise
+        self._limits.succeeded(subject, ip, known)
+        if user.state == "suspended":
+            raise NotAllowed(_SUSPENDED)
         return user
 
     def confirm(self, user_id: int, session_id: int, password: str) -> bool:
@@ -138,49 +216,40 @@ class SignIn:
             TooManyAttempts: there were too many wrong ones in this session, which should end.
             TooManySignIns: more passwords are being checked than the server allows.
         """
-        wait_s = self._confirmations.wait_s(session_id)
+        subject = str(session_id)
+        wait_s = self._confirmations.begin(subject)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
-        self._confirmations.failed(session_id)
         stored = self._accounts.credentials.password(user_id)
         try:
             matches = self._passwords.check(password, stored.hash if stored else None)
         except TooManySignIns:
-            self._confirmations.withdraw(session_id)
+            self._confirmations.withdraw(subject)
             raise
         if matches:
-            self._confirmations.succeeded(session_id)
-        elif self._confirmations.wait_s(session_id) > 0:
-            raise TooManyAttempts(self._confirmations.wait_s(session_id))
+            self._confirmations.succeeded(subject)
+        else:
+            wait_s = self._confirmations.wait_s(subject)
+            if wait_s > 0:
+                raise TooManyAttempts(wait_s)
         return matches
 
-    def step_of(self, user_id: int, code: str) -> int | None:
-        """The time step of a code for the user's second factor, confirmed or not; None for a wrong code."""
-        factor = self._accounts.credentials.second_factor(user_id)
-        if factor is None:
-            return None
-        secret = self._box.open(factor.sealed_secret, totp_purpose(user_id))
-        return matching_step(secret, code, self._now_ms() / 1000)
-
-    def _check_second_factor(self, user_id: int, code: str | None, actor: Actor) -> None:
-        factor = self._accounts.credentials.second_factor(user_id)
-        if factor is None or factor.confirmed_ms is None:
+    def _check_second_factor(self, user: UserRow, proof: FactorProof, actor: Actor) -> None:
+        kinds = self.second_factors.kinds(user.id)
+        if not kinds:
             return
-        if code is None:
-            raise SecondFactorNeeded("enter the code that your authenticator app shows, or a recovery code")
-        step = self.step_of(user_id, code)
-        if step is not None and self._accounts.credentials.use_step(user_id, step):
-            return
-        digest = recovery_digest(code)
-        if not self._accounts.credentials.use_recovery_code(user_id, digest, actor, self._now_ms()):
-            raise SecondFactorNeeded("this code is wrong, or was used already")
+        problem = self.second_factors.proves(user.id, proof, actor)
+        if problem is not None:
+            if not proof.is_empty:
+                self._record_failure(actor, user)
+            raise SecondFactorNeeded(problem, user.id, kinds)
 
     def _check_allowed(self, user: UserRow) -> None:
         if user.state == "suspended":
-            raise NotAllowed("your account is suspended; ask an administrator")
+            raise NotAllowed(_SUSPENDED)
         # Administrators can always sign in by a link from the command line, also if the provider fails.
         if user.org_role != "admin" and not with_defaults(self._accounts.settings.all())["password_login"]:
-            raise NotAllowed("signing in by password is switched off; use one of the providers")
+            raise NotAllowed("signing in other than by a provider is switched off; use one of the providers")
 
     def _find(self, typed: str) -> UserRow | None:
         """The user of a name; or who verified an address, or else signed up with it last."""
@@ -193,17 +262,15 @@ class SignIn:
         except (ValueError, UnknownAccount):
             return None
 
-    def _record_failure(self, attempt: Attempt, user: UserRow | None) -> None:
+    def _record_failure(self, actor: Actor, user: UserRow | None) -> None:
         # What was typed may be a password in the wrong field: only names of users are recorded.
         target = None if user is None else user.name
         self._accounts.audit.record(
-            self._now_ms(), attempt.actor, "user.login_failed", target=target, outcome="denied"
+            self._now_ms(), actor, "user.login_failed", target=target, outcome="denied"
         )
 
 
-def totp_purpose(user_id: int) -> str:
-    """The purpose for which the secret of a user's second factor is encrypted."""
-    return f"totp:{user_id}"
+_SUSPENDED: Final = "your account is suspended; ask an administrator"
 
 
 def _id_of(browser: KnownBrowser | None, user: UserRow | None) -> str | None:

@@ -121,8 +121,11 @@ def _remove_second_factor(
     accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int
 ) -> Outcome:
     user = user_named(accounts, arguments.name)
-    if accounts.credentials.second_factor(user.id) is None:
+    asked = accounts.passkeys.asked_after_password(user.id)
+    if accounts.credentials.second_factor(user.id) is None and not asked:
         raise LookupError(f"{user.name} has no second factor")
+    if asked:
+        accounts.passkeys.ask_after_password(user.id, False, (), by, now_ms)
     accounts.credentials.remove_second_factor(user.id, by, now_ms)
     return Outcome(f"{user.name} signs in by password alone now")
 

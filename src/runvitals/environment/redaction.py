@@ -66,6 +66,8 @@ _FILE_ERRORS = (
     "not readable", "not writable", "is not ",
 )
 # fmt: on
+# Permissions on the server, whose names look like a name and its value.
+_PERMISSIONS = ("secret:manage", "webhook:manage")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.")
 _BLANKS = frozenset(" \t\r\n\"'<>`")
 _HOST_ENDS = _BLANKS | frozenset("/?#\\")
@@ -405,7 +407,7 @@ def _without_assigned(value: str, is_secret: _Judge) -> str:
             at += 1
             continue
         start = _value_after(value, at)
-        if start == len(value) or _is_file_error(value, at, start):
+        if start == len(value) or _is_file_error(value, at, start) or _is_permission(value, at, name):
             at += 1
             continue
         end = _value_end(value, start, whole="authorization" in name.lower() or "cookie" in name.lower())
@@ -425,6 +427,16 @@ def _is_file_error(value: str, colon: int, start: int) -> bool:
     while begin > 0 and value[begin - 1] in _NAME and colon - begin < _LONGEST_NAME:
         begin -= 1
     return begin > 0 and value[begin - 1] == "/"
+
+
+def _is_permission(value: str, colon: int, name: str) -> bool:
+    """Whether a name and what follows it is the name of a permission: `secret:manage`."""
+    begin = colon - len(name)
+    return any(
+        value.startswith(permission, begin) and value[begin + len(permission) :][:1] not in _NAME
+        for permission in _PERMISSIONS
+        if permission.startswith(f"{name}:")
+    )
 
 
 def _name_before(value: str, end: int) -> str:

@@ -21,6 +21,8 @@ UNCONFIRMED_MS: Final = 48 * HOUR_MS
 UNCONFIRMED_ADDRESS_MS: Final = 30 * DAY_MS
 ENDED_SESSION_MS: Final = 30 * DAY_MS
 ENDED_INVITATION_MS: Final = 400 * DAY_MS
+OLD_FAILURE_MS: Final = HOUR_MS
+"""Longer than any limit on signing in remembers a failure."""
 
 
 class AccountHousekeeping:
@@ -47,6 +49,8 @@ class AccountHousekeeping:
         accounts.invitations.purge(now_ms - ENDED_INVITATION_MS)
         accounts.project_redirects.purge(now_ms)
         accounts.logins.purge(now_ms)
+        accounts.passkeys.purge(now_ms)
+        accounts.login_failures.purge(now_ms - OLD_FAILURE_MS)
         accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
         accounts.join_requests.purge(now_ms - ENDED_INVITATION_MS)
         accounts.one_time_tokens.purge(now_ms)

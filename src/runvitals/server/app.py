@@ -15,6 +15,7 @@ from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
 from runvitals.deadline import TooSlow
+from runvitals.environment import redaction
 from runvitals.journal.paths import data_dir
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.query.run_handle import now_ms
@@ -30,6 +31,7 @@ from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.run_library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
 from runvitals.server.run_library import Library
+from runvitals.server.secret_fields import is_secret_field
 from runvitals.server.workers import DEADLINE_S, Busy
 from runvitals.store.errors import (
     LastAdministrator,
@@ -125,11 +127,11 @@ def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Busy, _busy)
     app.add_exception_handler(OSError, _io_error)
     app.add_exception_handler(MetadataStoreUnavailable, _metadata_store_unavailable)
+    app.add_exception_handler(Exception, _internal_error)
 
 
 _MAX_ECHOED_CHARACTERS = 200
 """Of a wrong value, in the error response."""
-_SECRET_FIELDS = ("password", "old", "new", "token", "code", "device_code", "invitation")
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
@@ -152,15 +154,20 @@ async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse
 
 
 def _shown(name: str, problem: dict[str, Any]) -> str:
-    """The wrong value; not where it is or contains a secret: that of a missing field is the whole body."""
+    """The wrong value; not where it is or may contain a secret: that of a missing field is the whole body."""
     value = problem.get("input")
-    if not name or name in _SECRET_FIELDS or isinstance(value, dict):
+    if not name or is_secret_field(name) or _has_parts(value):
         return ""
     return f"={_shortened(value)}"
 
 
+def _has_parts(value: object) -> bool:
+    """Whether a value has named parts, any of which may be secret."""
+    return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_parts, value)))
+
+
 def _shortened(value: object) -> str:
-    text = repr(value)
+    text = redaction.text(repr(value))
     return text if len(text) <= _MAX_ECHOED_CHARACTERS else f"{text[:_MAX_ECHOED_CHARACTERS]}…"
 
 
@@ -200,6 +207,15 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 async def _io_error(request: Request, error: Exception) -> JSONResponse:
     return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)
+
+
+async def _internal_error(request: Request, error: Exception) -> JSONResponse:
+    """An error of the server itself, which the server logs with its traceback.
+
+    uvicorn closes the connection after it, so that the client must not send another request on it.
+    """
+    text = "the server failed to answer this request: see its log"
+    return JSONResponse({"error": text}, status_code=500, headers={"connection": "close"})
 
 
 async def _metadata_store_unavailable(request: Request, error: Exception) -> JSONResponse:

@@ -34,6 +34,7 @@ class OutsideServices:
     Args:
         clock: the time now, ms UTC.
         monotonic: seconds that only grow.
+        asks_second_factor: whether a user has a second factor.
         fetcher: sends the requests; None: to public addresses and those of the setting `outbound_allow`.
 
     Attributes:
@@ -49,6 +50,7 @@ class OutsideServices:
         box: SecretBox,
         clock: Callable[[], int],
         monotonic: Callable[[], float],
+        asks_second_factor: Callable[[int], bool],
         fetcher: Fetcher | None = None,
     ) -> None:
         fetcher = fetcher or Fetcher(self.policy)
@@ -59,7 +61,9 @@ class OutsideServices:
         self._image_key = box.derived_key(PURPOSE)
         self._folder = tempfile.TemporaryDirectory(prefix="runvitals-images-", ignore_cleanup_errors=True)
         self.images = OutsideImages(self._folder.name, fetcher, time.time)
-        self.sign_on = SingleSignOn(metadata_store, box, fetcher, clock, monotonic, self.server_url)
+        self.sign_on = SingleSignOn(
+            metadata_store, box, fetcher, clock, monotonic, self.server_url, asks_second_factor
+        )
         discovery = Discovery(fetcher, monotonic)
         self.discovery = discovery
         self.service_tokens = ServiceTokens(metadata_store, discovery, clock)

@@ -151,8 +151,11 @@ class SharedServer:
         self.closing = self.api.state.closing
         self.api.state.access = self.access
         box = secret_box or temporary_secret_box()
-        self.mailer = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
-        self._outside = OutsideServices(metadata_store, box, clock, monotonic, fetcher)
+        services = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
+        self.mailer = services.mailer
+        self._outside = OutsideServices(
+            metadata_store, box, clock, monotonic, services.sign_in.second_factors.are_asked, fetcher
+        )
         self.api.state.outside_services = self._outside
         self.access.directory.accept_tokens(self._outside.service_tokens.account)
         self._rights = access.thread
@@ -188,11 +191,11 @@ class SharedServer:
         passwords: Passwords,
         is_stolen: Callable[[str], bool] | None,
         monotonic: Callable[[], float],
-    ) -> Mailer:
-        """Give the application what the routes of accounts work with; returns the running mailer."""
+    ) -> AccountServices:
+        """Give the application what the routes of accounts work with, with a running mailer."""
         clock = self.access.clock
         mailer = Mailer(self._metadata_store, box, clock)
-        self.api.state.account_services = AccountServices(
+        services = AccountServices(
             self._metadata_store,
             box,
             clock,
@@ -201,9 +204,10 @@ class SharedServer:
             monotonic=monotonic,
             is_breached=is_stolen,
         )
+        self.api.state.account_services = services
         mailer.thread.start()
         self.threads.append(mailer.thread)
-        return mailer
+        return services
 
     def _check_metadata_store(self) -> bool:
         """Have the supervised thread log that the database file was deleted, even without requests."""

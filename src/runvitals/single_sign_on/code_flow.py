@@ -48,8 +48,11 @@ class CodeFlow:
             code_challenge_method="S256",
         )
 
-    def address(self, state: str, nonce: str, verifier: str) -> str:
+    def address(self, state: str, nonce: str, verifier: str, *, again: bool = False) -> str:
         """Where the browser is sent.
+
+        Args:
+            again: the provider is to ask users to sign in though they are signed in there.
 
         Raises:
             ProviderFailed: the provider's address is not allowed.
@@ -58,8 +61,9 @@ class CodeFlow:
             self._fetcher.check(self._authorization_endpoint)
         except Blocked as error:
             raise ProviderFailed(f"the authorization endpoint: {error}") from error
+        asked = {"prompt": "login", "max_age": "0"} if again else {}
         address, _ = self._client.create_authorization_url(
-            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier
+            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **asked
         )
         return str(address)
 

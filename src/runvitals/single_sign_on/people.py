@@ -11,22 +11,36 @@ from runvitals.model.account_names import address_key
 from runvitals.model.names import plain_text
 from runvitals.single_sign_on.discovery import Discovery, IssuerMetadata, ProviderFailed
 from runvitals.single_sign_on.providers import GITHUB, Provider
-from runvitals.single_sign_on.tokens import Claims, InvalidToken, checked_audience, verified_claims
+from runvitals.single_sign_on.tokens import Claims, InvalidToken, checked_audience, number, verified_claims
 from runvitals.store.metadata.accounts.logins import ProviderIdentity
 
 _MAX_SUBJECT: Final = 255
 _MAX_TEXT: Final = 200
 _MAX_GROUPS: Final = 1000
+_SEVERAL_FACTORS: Final = (
+    "phr",  # of OpenID: resistant to phishing
+    "phrh",  # the same, by hardware
+    "https://refeds.org/profile/mfa",  # of federations of universities
+    "http://schemas.openid.net/pape/policies/2007/06/multi-factor",
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who signed in. `groups`: None if the provider says nothing about groups."""
+    """Who signed in.
+
+    Attributes:
+        groups: None if the provider says nothing about groups.
+        used_second_factor: whether the provider says that it asked for more than one factor.
+        signed_in_s: when the person signed in at the provider; None if it does not say.
+    """
 
     identity: ProviderIdentity
     user_name: str
     display_name: str
     groups: tuple[str, ...] | None
+    used_second_factor: bool = False
+    signed_in_s: float | None = None
 
 
 def oidc_person(
@@ -57,7 +71,14 @@ def oidc_person(
     user_name = _text(claims.get("preferred_username")) or (address or "").partition("@")[0]
     label = _text(claims.get("email")) or user_name or subject
     identity = ProviderIdentity(provider.id, provider.issuer, subject, label, address)
-    return Person(identity, user_name, _text(claims.get("name")), _groups(claims, provider.group_claim))
+    return Person(
+        identity,
+        user_name,
+        _text(claims.get("name")),
+        _groups(claims, provider.group_claim),
+        _used_second_factor(claims),
+        number(claims, "auth_time"),
+    )
 
 
 def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str, Any]) -> Person:
@@ -123,6 +144,12 @@ def _address(value: object) -> str | None:
 
 def _text(value: object) -> str:
     return " ".join(plain_text(value).split())[:_MAX_TEXT] if isinstance(value, str) else ""
+
+
+def _used_second_factor(claims: Claims) -> bool:
+    """By `amr` (RFC 8176), or by one of the `acr` that stand for several factors."""
+    methods = claims.get("amr")
+    return (isinstance(methods, list) and "mfa" in methods) or claims.get("acr") in _SEVERAL_FACTORS
 
 
 def _groups(claims: Claims, name: str | None) -> tuple[str, ...] | None:

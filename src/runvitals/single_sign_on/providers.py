@@ -22,6 +22,7 @@ _OPTIONAL: Final = (
     "client_secret",
     "scopes",
     "trust_email",
+    "trust_second_factor",
     "auto_create",
     "group_claim",
     "group_map",
@@ -41,6 +42,8 @@ class Provider:
         client_secret: empty for a public client.
         trust_email: whether an address that the provider has verified is enough to sign in to the account
             that has it here. Otherwise that account's password is asked for once.
+        trust_second_factor: whether a user who has a second factor here is not asked for it, if the ID token
+            says that the provider asked for one.
         auto_create: whether unknown users get an account: all, none, or those with an address in a domain.
         group_claim: which claim of the ID token has the groups; None: they are ignored.
         group_map: team and role by group.
@@ -55,6 +58,7 @@ class Provider:
     client_secret: str = field(default="", repr=False)
     scopes: tuple[str, ...] = ("openid", "email", "profile")
     trust_email: bool = False
+    trust_second_factor: bool = False
     auto_create: bool | tuple[str, ...] = False
     group_claim: str | None = None
     group_map: Mapping[str, tuple[str, str]] = field(default_factory=dict)
@@ -151,6 +155,7 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         secret[:_MAX_TEXT],
         _scopes(name, kind, entry.get("scopes")),
         _switch(name, "trust_email", entry.get("trust_email", False)),
+        _switch(name, "trust_second_factor", entry.get("trust_second_factor", False)),
         _auto_create(name, entry.get("auto_create", False)),
         claim,
         _group_map(name, entry.get("group_map", {})),

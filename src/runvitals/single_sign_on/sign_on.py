@@ -8,7 +8,7 @@ import re
 import secrets
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from runvitals.accounts.organisation_settings import with_defaults
@@ -19,14 +19,24 @@ from runvitals.model.local_path import local_path
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.single_sign_on.code_flow import CodeFlow
 from runvitals.single_sign_on.discovery import Discovery, IssuerMetadata, ProviderFailed
+from runvitals.single_sign_on.outcomes import (
+    Confirmed,
+    Linked,
+    LinkNeeded,
+    Outcome,
+    Refused,
+    SecondFactorAsked,
+    SignedIn,
+    SignOnStart,
+)
 from runvitals.single_sign_on.people import Person, github_person, oidc_person
 from runvitals.single_sign_on.providers import Provider, providers_of
-from runvitals.single_sign_on.tokens import InvalidToken
+from runvitals.single_sign_on.tokens import LEEWAY_S, InvalidToken
 from runvitals.store.errors import LastAdministrator, NameTaken, NoLongerValid
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.invitations import InvitationRow
-from runvitals.store.metadata.accounts.logins import ATTEMPT_MS, AttemptRow, LoginRow
+from runvitals.store.metadata.accounts.logins import ATTEMPT_MS, AttemptRow
 from runvitals.store.metadata.accounts.users import UserRow
 
 COOKIE: Final = "rv-oauth"
@@ -43,62 +53,6 @@ class UnknownProvider(LookupError):
     """There is no such provider."""
 
 
-@dataclass(frozen=True, slots=True)
-class SignOnStart:
-    """Where to send the browser (302), and the value of `COOKIE` to set."""
-
-    url: str
-    cookie: str
-
-
-@dataclass(frozen=True, slots=True)
-class SignedIn:
-    """Start a session for this user with method `provider`. `created`: the account is new."""
-
-    user_id: int
-    provider: str
-    created: bool
-    next_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Linked:
-    """The user can sign in with this login from now on."""
-
-    login: LoginRow
-    next_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class LinkNeeded:
-    """An account here has the address that the provider has verified.
-
-    Its password must be asked for once; then call `confirm` with the secret, which belongs into the fragment
-    of the page's URL.
-    """
-
-    secret: str
-    provider: str
-    next_path: str
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """Nobody is signed in. The page shows a text by the code, and nothing of the provider's answer.
-
-    Attributes:
-        code: `state` (begun in another browser, or too long ago), `denied` (cancelled at the provider),
-            `provider` (its answer is wrong, or it cannot be reached), `no_account`, `suspended`, or `taken`
-            (linked to another account).
-    """
-
-    code: str
-    next_path: str = "/"
-
-
-Outcome = SignedIn | Linked | LinkNeeded | Refused
-
-
 class SingleSignOn:
     """Signs users in by providers. Thread-safe; `start` and `finish` block while they ask the provider.
 
@@ -107,6 +61,7 @@ class SingleSignOn:
         clock: the time now, ms UTC.
         monotonic: seconds that only grow.
         server_url: the address of this server as users know it; never the Host header of a request.
+        asks_second_factor: whether a user has a second factor here.
     """
 
     def __init__(
@@ -117,7 +72,9 @@ class SingleSignOn:
         clock: Callable[[], int],
         monotonic: Callable[[], float],
         server_url: Callable[[], str],
+        asks_second_factor: Callable[[int], bool],
     ) -> None:
+        self._asks_second_factor = asks_second_factor
         self._accounts = metadata_store.accounts
         self._box = box
         self._fetcher = fetcher
@@ -140,12 +97,14 @@ class SingleSignOn:
         next_path: str = "/",
         link_user_id: int | None = None,
         invitation: str | None = None,
+        confirmed_session_id: int | None = None,
     ) -> SignOnStart:
         """Begin a sign-in, or linking a login to the signed-in user `link_user_id`.
 
         Args:
             next_path: where the page goes afterwards; anything but a path on this server is ignored.
             invitation: the secret of an invitation that brought the browser here.
+            confirmed_session_id: the session that the user confirms by signing in again, instead of linking.
 
         Raises:
             UnknownProvider: there is no such provider.
@@ -159,9 +118,11 @@ class SingleSignOn:
             "verifier": verifier,
             "next": local_path(next_path),
             "invitation": invitation,
+            "session": confirmed_session_id,
+            "begun_s": self._clock() / 1000,
         }
         sealed = self._box.seal(json.dumps(remembered).encode(), _purpose(state))
-        url = flow.address(state, nonce, verifier)
+        url = flow.address(state, nonce, verifier, again=confirmed_session_id is not None)
         self._accounts.logins.begin(provider.id, link_user_id, sealed, cookie, state, self._clock())
         return SignOnStart(url, cookie)
 
@@ -285,6 +246,8 @@ class SingleSignOn:
         """Whose sign-in it is. An account is found by the login alone, never by an address that only looks
         right."""
         next_path = str(remembered["next"])
+        if attempt.user_id is not None and remembered.get("session") is not None:
+            return self._confirmed(attempt.user_id, provider, person, remembered, now_ms)
         if attempt.user_id is not None:
             return self._link(attempt.user_id, person, next_path, by, now_ms)
         login = self._accounts.logins.used(person.identity, now_ms)
@@ -295,6 +258,11 @@ class SingleSignOn:
         if owner is not None and not provider.trust_email:
             secret = self._accounts.logins.offer(owner.id, person.identity, now_ms)
             return LinkNeeded(secret, provider.id, next_path)
+        if owner is not None and owner.state == "suspended":
+            return Refused("suspended", next_path)
+        if owner is not None and self._second_factor_is_missing(owner.id, provider, person):
+            secret = self._accounts.logins.offer(owner.id, person.identity, now_ms)
+            return SecondFactorAsked(owner.id, provider.id, next_path, secret)
         offered = None if owner is not None else self._invitation(remembered["invitation"], address, now_ms)
         if owner is None and offered is None and not provider.creates_account_for(address):
             return Refused("no_account", next_path)
@@ -305,6 +273,29 @@ class SingleSignOn:
         if offered is not None and user.access != "none":  # else an administrator must grant access first
             self._accounts.invitations.accept(offered, user.id, by, now_ms)
         return self._sign_in(user.id, provider, person, next_path, by, now_ms, created=owner is None)
+
+    def _second_factor_is_missing(self, user_id: int, provider: Provider, person: Person) -> bool:
+        trusted = provider.trust_second_factor and person.used_second_factor
+        return not trusted and self._asks_second_factor(user_id)
+
+    def _confirmed(
+        self,
+        user_id: int,
+        provider: Provider,
+        person: Person,
+        remembered: Mapping[str, Any],
+        now_ms: int,
+    ) -> Outcome:
+        """A confirmation counts only if the user has really signed in again, as far as the provider can say:
+        GitHub cannot."""
+        next_path = str(remembered["next"])
+        login = self._accounts.logins.used(person.identity, now_ms)
+        if login is None or login.user_id != user_id:
+            return Refused("other", next_path)
+        at_s = person.signed_in_s
+        if provider.kind == "oidc" and (at_s is None or at_s < remembered["begun_s"] - LEEWAY_S):
+            return Refused("earlier", next_path)
+        return Confirmed(int(remembered["session"]), next_path)
 
     def _link(self, user_id: int, person: Person, next_path: str, by: Actor, now_ms: int) -> Outcome:
         user = self._accounts.users.get(user_id)
@@ -348,6 +339,8 @@ class SingleSignOn:
                 log.warning("a membership does not follow the groups of %s: %s", provider.id, problem)
             if provider.admin_group is not None:
                 self._follow_administrators(user, provider, provider.admin_group in person.groups, by, now_ms)
+        if self._second_factor_is_missing(user_id, provider, person):
+            return SecondFactorAsked(user_id, provider.id, next_path, None)
         return SignedIn(user_id, provider.id, created, next_path)
 
     def _follow_administrators(

@@ -20,7 +20,7 @@ from runvitals.accounts.decision import Decision
 from runvitals.accounts.identity import Credential
 from runvitals.accounts.principals import Anonymous, Principal
 from runvitals.accounts.resources import Organisation, Project, ProjectItem, Resource
-from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC
+from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, OWN_PASSWORD, PUBLIC
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation
@@ -81,7 +81,7 @@ class Walk:
         self.routes = [
             route
             for route in declared_routes(served.served.app.api.routes)
-            if route.permission not in (PUBLIC, AUTHENTICATED) and str(route) not in NARROWER
+            if route.permission not in (PUBLIC, AUTHENTICATED, OWN_PASSWORD) and str(route) not in NARROWER
         ]
 
     def ask(self, who: str | None, route: DeclaredRoute, path: str) -> httpx.Response:

@@ -1,6 +1,6 @@
 // Who is signed in, on a server with accounts. Without accounts, nothing is requested.
 
-import { ApiError, get, send } from './api';
+import { get, send } from './api';
 import type { Account, Preferences } from './accounts';
 import { dateStyle } from './dateStyle.svelte';
 import { here } from './route.svelte';
@@ -11,13 +11,8 @@ class Me {
   account = $state.raw<Account | null | undefined>(undefined);
 
   async load(): Promise<void> {
-    try {
-      this.account = await get<Account>('account');
-      this.#apply(this.account);
-    } catch (problem) {
-      if (!(problem instanceof ApiError) || problem.status !== 401) throw problem;
-      this.account = null;
-    }
+    this.account = (await get<{ account: Account | null }>('auth/session')).account;
+    if (this.account) this.#apply(this.account);
   }
 
   /** Store preferences of the user, and follow them at once. */

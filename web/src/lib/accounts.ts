@@ -1,6 +1,7 @@
 // Types of the API of accounts, teams and the organisation. Times are ms UTC; null: never, or not known.
 
 import type { Json } from './api';
+import type { RequestOptions } from './passkeys';
 
 export type Role = 'viewer' | 'member' | 'admin';
 export type Access = 'full' | 'viewer' | 'none';
@@ -8,6 +9,8 @@ export type Access = 'full' | 'viewer' | 'none';
 /** How to sign in here. */
 export interface SignInMethods {
   password: boolean;
+  /** Where passkeys work; null: nowhere. */
+  passkey_origin: string | null;
   providers: { id: string; label: string }[];
   signup: 'closed' | 'invite' | 'domain' | 'open';
   support_contact?: string;
@@ -34,7 +37,10 @@ export interface Account extends Preferences {
   default_entity: string;
   /** Whether users have projects in a space of their own. */
   personal_entities: boolean;
+  /** An administrator has set the password, and nothing else may be done before it is changed. */
   must_change_password?: boolean;
+  /** Whether there is one. */
+  password: boolean;
   /** The digest of the picture. */
   picture?: string | null;
   /** Actions in the organisation, such as `team:create`. */
@@ -198,6 +204,7 @@ export interface Provider {
   has_secret?: boolean;
   scopes?: string[];
   trust_email?: boolean;
+  trust_second_factor?: boolean;
   auto_create?: boolean | string[];
   group_claim?: string | null;
   group_map?: Record<string, { team: string; role: string }>;
@@ -247,8 +254,33 @@ export interface Subject {
   team: string | null;
 }
 
+export interface Passkey {
+  id: number;
+  name: string;
+  /** It is synced to other devices of the user. */
+  backed_up: boolean;
+  created_ms: number;
+  last_used_ms: number | null;
+}
+
+/** The second factors that a user may choose from. */
+export interface Factors {
+  code: boolean;
+  passkey: RequestOptions | null;
+}
+
+/** How the user can confirm who they are. */
+export interface ConfirmationWays {
+  password: boolean;
+  passkey: RequestOptions | null;
+  providers: { id: string; label: string }[];
+}
+
 export interface SecondFactor {
+  /** A code of an authenticator app is asked for. */
   enabled: boolean;
+  /** A passkey is asked for after the password. */
+  passkeys: boolean;
   recovery_codes_left: number;
 }
 

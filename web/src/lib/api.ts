@@ -300,8 +300,8 @@ export const onDemand = {
   confirmPassword: (): Promise<boolean> => Promise.resolve(false),
 };
 
-/** Requests whose 401 means a wrong password, or that there is no account to show. */
-const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account$|account\/password$)/;
+/** Requests whose 401 means a wrong password, or that nobody needs to be signed in. */
+const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account\/password$)/;
 
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;

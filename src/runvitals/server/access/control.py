@@ -14,7 +14,7 @@ from fastapi import Depends, HTTPException, Request
 from runvitals.accounts.actions import NEEDS_SUDO, Action
 from runvitals.accounts.decision import Decision
 from runvitals.accounts.directory import Directory
-from runvitals.accounts.principals import Anonymous, Operator, ServiceAccount, User
+from runvitals.accounts.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.accounts.resources import Project, ProjectItem, Resource
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.run import Run
@@ -23,7 +23,14 @@ from runvitals.server.access.authenticator import is_loopback_client
 from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
-from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, PUBLIC, Mode
+from runvitals.server.access.permission import (
+    ACCOUNT,
+    AUTHENTICATED,
+    FILTERED,
+    OWN_PASSWORD,
+    PUBLIC,
+    Mode,
+)
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.same_origin import is_for_loopback
@@ -35,6 +42,7 @@ from runvitals.store.metadata.projects import project_name
 
 _MAX_CHECKS: Final = 8
 _MAX_WAITING: Final = 500
+_SAFE_METHODS: Final = ("GET", "HEAD")
 _RUN_ACTIONS: Final = frozenset(
     (Action.RUN_UPDATE, Action.RUN_STOP, Action.RUN_DELETE, Action.RUN_MOVE, Action.RUN_SET_AUTHOR)
 )
@@ -253,6 +261,10 @@ class AccessControl:
         await check(requester_of(request))
 
     def _check(self, request: Request, requester: Requester, permission: str, or_else: str | None) -> None:
+        if isinstance(requester.principal, User) and requester.principal.must_change_password:
+            if permission != OWN_PASSWORD:
+                raise PasswordChangeRequired()
+            return
         if permission == AUTHENTICATED:
             if isinstance(requester.principal, Anonymous) and not _is_local(request):
                 raise unauthenticated()
@@ -260,7 +272,9 @@ class AccessControl:
         if permission.startswith(FILTERED):
             self._check_list(requester)
             return
-        if permission == ACCOUNT:
+        if permission == OWN_PASSWORD:
+            action = Action.ACCOUNT_READ
+        elif permission == ACCOUNT:
             action = Action.ACCOUNT_READ if request.method == "GET" else Action.ACCOUNT_UPDATE
         else:
             action = Action(permission)
@@ -274,8 +288,11 @@ class AccessControl:
         if resource is None:
             self._record_hidden(request, requester, action)
             self.hide(requester, what)
+        changes = request.method not in _SAFE_METHODS
         if or_else is None or not self.may(requester, Action(or_else), resource):
-            self.require(requester, action, resource, what, changes=request.method != "GET")
+            self.require(requester, action, resource, what, changes=changes)
+        if changes and _only_reads(principal):
+            raise HTTPException(403, f"this key may only read: {request.method} needs one that may write")
         # The route works on the very run that was decided on: names are unique within an entity only.
         if run_id is not None:
             request.state.run_number = run_id
@@ -335,9 +352,22 @@ class SudoRequired(DetailedError):
         super().__init__(428, "confirm your password first", {"sudo": True})
 
 
+class PasswordChangeRequired(DetailedError):
+    """An administrator has set the password, and the session may only change it: 403."""
+
+    def __init__(self) -> None:
+        text = "an administrator set your password: change it first, by PUT /api/v1/account/password"
+        super().__init__(403, text, {"must_change_password": True})
+
+
 def unauthenticated() -> HTTPException:
     """401: neither a session nor a valid key."""
     return HTTPException(401, "sign in, or send `Authorization: Bearer KEY`", {"www-authenticate": "Bearer"})
+
+
+def _only_reads(principal: Principal) -> bool:
+    key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
+    return key is not None and key.scope is KeyScope.READ
 
 
 def _is_local(request: Request) -> bool:

@@ -23,6 +23,9 @@ ACCOUNT: Final = "account"
 """A route about the requester's own account: `account:read` for GET, otherwise `account:update`."""
 AUTHENTICATED: Final = "authenticated"
 """A route that needs a key or a session with any rights, or a request from this machine."""
+OWN_PASSWORD: Final = "own password"
+"""A route that changes the requester's own password: all that a session may call, besides public routes,
+while an administrator's password must be changed."""
 FILTERED: Final = "filtered "
 """Prefix of the action by which a route filters what it lists."""
 
@@ -70,8 +73,8 @@ class RoutePermission:
     """The permission that a route needs, as a dependency.
 
     Args:
-        permission: an action such as `run:update`; `public`, `account` or `authenticated`; or `filtered ` and
-            an action for a list of which everyone sees the part that they may read.
+        permission: an action such as `run:update`; `public`, `account`, `own password` or `authenticated`; or
+            `filtered ` and an action for a list of which everyone sees the part that they may read.
         or_else: an action that suffices too, for a route that checks the rest itself.
     """
 

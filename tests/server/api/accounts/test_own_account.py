@@ -9,6 +9,8 @@ from runvitals.accounts.totp import STEP_S, code_at
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.server.api.accounts.people import COOKIE, OTHER_PASSWORD, PASSWORD, People, token_in
 
+GIVEN = "a password by an administrator"
+
 
 def test_an_account_knows_its_teams_rights_and_default_entity(people: People) -> None:
     ada = people.add("ada")
@@ -107,6 +109,50 @@ def test_a_new_password_ends_the_other_sessions(mailing: People) -> None:
     assert mailing.browser().sign_in("ada", OTHER_PASSWORD).status_code == 200
     mailing.mail.wait_for(1)
     assert "Your password was changed" in {mail["subject"] for mail in mailing.mail.received}
+
+
+def test_a_password_that_an_administrator_set_must_be_changed_first(people: People) -> None:
+    ada = people.add("ada")
+    key = people.accounts.keys.create("laptop", CLI, people.now_ms, user_id=ada.id, scope="full")[0]
+    _set_by_administrator(people, ada.id)
+    browser = people.browser()
+    assert browser.sign_in("ada", GIVEN).json()["account"]["must_change_password"] is True
+    assert browser.get("/auth/session").json()["account"]["must_change_password"] is True
+    for method, path in (
+        ("GET", "/account"),
+        ("GET", "/account/emails"),
+        ("GET", "/account/sessions"),
+        ("GET", "/runs"),
+        ("GET", "/projects"),
+        ("GET", "/users"),
+        ("GET", "/openapi.json"),
+        ("POST", "/account/api-keys"),
+        ("PATCH", "/account/profile"),
+        ("POST", "/auth/sudo"),
+        ("DELETE", "/account"),
+    ):
+        refused = browser.request(method, path, json={"password": GIVEN} if method != "GET" else None)
+        assert (refused.status_code, refused.json().get("must_change_password")) == (403, True), path
+    assert people.program(key).get("/account").status_code == 200
+    same = browser.put("/account/password", json={"old": GIVEN, "new": GIVEN})
+    assert (same.status_code, list(same.json()["fields"])) == (422, ["new"])
+    assert browser.put("/account/password", json={"old": GIVEN, "new": PASSWORD}).status_code == 204
+    assert browser.get("/runs").status_code == 200
+    assert browser.get("/auth/session").json()["account"]["must_change_password"] is False
+
+
+def test_who_must_change_the_password_may_sign_out_instead(people: People) -> None:
+    _set_by_administrator(people, people.add("ada").id)
+    browser = people.browser()
+    browser.sign_in("ada", GIVEN)
+    assert browser.post("/auth/logout", json={}).status_code == 204
+    assert browser.get("/auth/session").json() == {"account": None}
+
+
+def _set_by_administrator(people: People, user_id: int) -> None:
+    hashed = people.passwords.hash(GIVEN)
+    people.accounts.credentials.set_password(user_id, hashed, CLI, people.now_ms, must_change=True)
+    people.rights_changed()
 
 
 def test_a_key_changes_nothing_of_the_account_that_matters(people: People) -> None:

@@ -118,6 +118,20 @@ def test_stars(digits: AccountsServer) -> None:
     digits.ask("mallory", "PUT", f"{DIGITS}/star", 404)
 
 
+def test_a_key_that_may_only_read_sets_no_star(digits: AccountsServer) -> None:
+    eve = digits.accounts.users.by_name("eve")
+    statuses = {}
+    for scope in ("ingest", "read", "write"):
+        secret, _ = digits.accounts.keys.create(scope, CLI, T0, user_id=eve.id, scope=scope)
+        with digits.client() as program:
+            program.headers["authorization"] = f"Bearer {secret}"
+            statuses[scope] = [
+                program.request(method, f"{DIGITS}{path}").status_code
+                for method, path in (("GET", ""), ("PUT", "/star"), ("DELETE", "/star"))
+            ]
+    assert statuses == {"ingest": [404, 404, 404], "read": [200, 403, 403], "write": [200, 204, 204]}
+
+
 def test_members_of_a_restricted_project(digits: AccountsServer) -> None:
     digits.ask("bob", "PATCH", DIGITS, json={"visibility": "restricted"})
     members = f"{DIGITS}/members"

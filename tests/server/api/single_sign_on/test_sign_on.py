@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.accounts.attempt_limits import SIGN_IN_ACCOUNT
+from runvitals.accounts.totp import STEP_S, code_at
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.outbound.policy import Blocked
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
@@ -118,6 +121,120 @@ def test_the_password_confirms_that_an_account_is_the_same(people: People, idp: 
     assert (done.status_code, done.json()["account"]["name"]) == (200, "ada")
     assert browser.post("/auth/link", json={"secret": secret, "password": PASSWORD}).status_code == 410
     assert [login.user_id for login in people.accounts.logins.of_user(ada.id)] == [ada.id]
+
+
+def test_no_login_is_linked_to_a_suspended_user(people: People, idp: Idp) -> None:
+    ada = people.add("ada")
+    people.accounts.users.update(ada.id, CLI, people.now_ms, state="suspended")
+    _configure(people, trust_email=True, auto_create=True)
+    browser = people.browser()
+    begun = browser.get("/auth/lab/start")
+    assert _return(browser, idp, begun.headers["location"]).headers["location"] == (
+        "/-/login?next=%2F&error=suspended"
+    )
+    assert people.accounts.logins.of_user(ada.id) == []
+    assert browser.get("/account").status_code == 401
+
+
+def _with_app(people: People, name: str) -> bytes:
+    """Set a second factor up; returns the secret of the app."""
+    browser = people.browser(name)
+    secret = base64.b32decode(browser.post("/account/second-factor", json={}).json()["secret"])
+    code = code_at(secret, people.now_ms // 1000 // STEP_S)
+    assert browser.post("/account/second-factor/confirm", json={"code": code}).status_code == 200
+    people.pass_s(STEP_S)
+    return secret
+
+
+def _link(people: People, idp: Idp, name: str) -> None:
+    browser = people.browser(name)
+    begun = browser.post("/account/logins", json={"provider": "lab"})
+    _return(browser, idp, begun.json()["url"])
+
+
+def test_the_second_factor_is_asked_for_after_the_provider(people: People, idp: Idp) -> None:
+    people.add("ada")
+    _configure(people)
+    _link(people, idp, "ada")
+    secret = _with_app(people, "ada")
+    browser = people.browser()
+    begun = browser.get("/auth/lab/start", params={"next": "/ada/digits"})
+    back = _return(browser, idp, begun.headers["location"])
+    assert back.headers["location"] == "/-/login?next=%2Fada%2Fdigits#second-factor"
+    assert browser.cookies.get(COOKIE) is None
+    assert browser.get("/auth/session").json() == {"account": None}
+    assert browser.get("/auth/second-factor").json() == {"code": True, "passkey": None}
+    assert people.browser().get("/auth/second-factor").status_code == 410
+    wrong = browser.post("/auth/second-factor", json={"code": "000000"})
+    assert (wrong.status_code, wrong.json()["second_factor"]) == (401, True)
+    code = code_at(secret, people.now_ms // 1000 // STEP_S)
+    assert people.browser().post("/auth/second-factor", json={"code": code}).status_code == 410
+    done = browser.post("/auth/second-factor", json={"code": code})
+    assert (done.status_code, done.json()["next"]) == (200, "/ada/digits")
+    assert browser.get("/account").json()["name"] == "ada"
+    assert browser.get("/auth/second-factor").status_code == 410
+    assert browser.get("/account/sessions").json()["sessions"][0]["method"] == "lab"
+
+
+def test_codes_after_a_provider_cannot_be_guessed(people: People, idp: Idp) -> None:
+    people.add("ada")
+    _configure(people)
+    _link(people, idp, "ada")
+    secret = _with_app(people, "ada")
+    browser = people.browser()
+    _return(browser, idp, browser.get("/auth/lab/start").headers["location"])
+    wrong = "000000" if code_at(secret, people.now_ms // 1000 // STEP_S) != "000000" else "111111"
+    statuses = [browser.post("/auth/second-factor", json={"code": wrong}).status_code for _ in range(30)]
+    assert statuses.count(401) <= SIGN_IN_ACCOUNT.free + 1
+    assert statuses[-1] == 429
+
+
+def test_a_sign_in_that_waits_for_the_second_factor_expires(people: People, idp: Idp) -> None:
+    people.add("ada")
+    _configure(people)
+    _link(people, idp, "ada")
+    secret = _with_app(people, "ada")
+    browser = people.browser()
+    _return(browser, idp, browser.get("/auth/lab/start").headers["location"])
+    people.pass_s(10 * 60)
+    code = code_at(secret, people.now_ms // 1000 // STEP_S)
+    assert browser.post("/auth/second-factor", json={"code": code}).status_code == 410
+
+
+def test_a_user_without_password_confirms_by_the_provider(people: People, idp: Idp) -> None:
+    _configure(people, auto_create=True)
+    browser = people.browser()
+    _return(browser, idp, browser.get("/auth/lab/start").headers["location"])
+    ways = browser.get("/auth/sudo").json()
+    assert ways == {"password": False, "passkey": None, "providers": [{"id": "lab", "label": "Lab"}]}
+    people.pass_s(16 * 60)
+    assert browser.post("/account/api-keys", json={"name": "laptop"}).status_code == 428
+    idp.now_s = people.now_ms / 1000
+    for auth_time, error in ((people.now_ms / 1000 - 1000, "earlier"), (people.now_ms / 1000, None)):
+        idp.changes = {"auth_time": auth_time}
+        begun = browser.post("/auth/sudo/provider", json={"provider": "lab", "next": "/-/settings/keys"})
+        assert begun.status_code == 200, begun.text
+        back = _return(browser, idp, begun.json()["url"])
+        if error is not None:
+            assert back.headers["location"].endswith(f"error={error}")
+            assert browser.post("/account/api-keys", json={"name": "laptop"}).status_code == 428
+    assert back.headers["location"] == "/-/settings/keys"
+    assert browser.post("/account/api-keys", json={"name": "laptop"}).status_code == 201
+    assert people.actions()[-2:] == ["user.sudo", "key.create"]
+
+
+def test_another_session_is_not_confirmed(people: People, idp: Idp) -> None:
+    people.add("ada")
+    _configure(people)
+    _link(people, idp, "ada")
+    browser = people.browser("ada")
+    begun = browser.post("/auth/sudo/provider", json={"provider": "lab"}).json()["url"]
+    browser.sign_in("ada")  # a new session in the same browser
+    people.pass_s(16 * 60)
+    idp.now_s = people.now_ms / 1000
+    idp.changes = {"auth_time": idp.now_s}
+    assert "error=" in _return(browser, idp, begun).headers["location"]
+    assert browser.post("/account/api-keys", json={"name": "laptop"}).status_code == 428
 
 
 def test_logins_are_linked_and_unlinked(people: People, idp: Idp) -> None:

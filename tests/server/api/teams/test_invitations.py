@@ -150,7 +150,7 @@ def test_guesses_at_links_are_limited(vision: AccountsServer) -> None:
         valid = client.post("invitations/show", json={"token": token_of(result)})
     assert statuses[:30] == [410] * 30
     assert statuses[-1] == 429
-    assert int(valid.headers["retry-after"]) >= 1
+    assert valid.status_code == 200  # who guesses does not lock out others in the same network
 
 
 def test_accounts_without_access_accept_nothing(vision: AccountsServer) -> None:

@@ -23,6 +23,10 @@ def test_earlier_projects_and_tokens_go_to_a_team_once(metadata_store: MetadataS
     assert [(member.name, member.role) for member in accounts.members.of_team("main")] == [
         (ada.name, "admin")
     ]
+    assert accounts.service_accounts.legacy() is None  # there were no tokens that it would stand for
+    metadata_store.tokens.create("cluster A", T0)
+    assert accounts.adopt_earlier_projects("main", T0)
+    assert accounts.service_accounts.legacy() is not None
 
 
 def test_tokens_alone_are_adopted_too(metadata_store: MetadataStore) -> None:

@@ -15,6 +15,7 @@ from runvitals.server.api.accounts import (
     emails,
     export,
     outside_images,
+    passkeys,
     password,
     password_reset,
     pictures,
@@ -24,6 +25,7 @@ from runvitals.server.api.accounts import (
     setup,
     sign_in,
     sign_up,
+    sudo,
     usage,
     users,
 )
@@ -31,6 +33,7 @@ from runvitals.server.api.accounts import (
 router = APIRouter(prefix="/api/v1")
 for resource in (
     sign_in,
+    sudo,
     sign_up,
     setup,
     password_reset,
@@ -44,6 +47,7 @@ for resource in (
     emails,
     api_keys,
     second_factor,
+    passkeys,
     beta,
     usage,
     users,

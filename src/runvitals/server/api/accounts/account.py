@@ -12,7 +12,7 @@ from runvitals.accounts.principals import Operator, ServiceAccount
 from runvitals.mail import messages
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import TheAccess, unauthenticated
-from runvitals.server.access.permission import AUTHENTICATED, needs
+from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
@@ -38,13 +38,25 @@ def who_am_i(requester: TheRequester, access: TheAccess) -> Any:
     if requester.user_id is not None:
         account = account_json(access, requester.user_id)
         if requester.session is not None:
-            return {**account, "sudo_until_ms": requester.session.sudo_until_ms}
+            return {
+                **account,
+                "sudo_until_ms": requester.session.sudo_until_ms,
+                "must_change_password": requester.session.must_change_password,
+            }
         return {**account, "key": requester.key_public_id}
     if isinstance(principal, ServiceAccount):
         return {"kind": "service_account", "name": requester.name, "key": requester.key_public_id}
     if isinstance(principal, Operator):
         return {"kind": "operator", "name": ""}
     raise unauthenticated()
+
+
+@router.get("/auth/session", dependencies=[needs(PUBLIC)])
+def session(requester: TheRequester, access: TheAccess) -> Any:
+    """Who is signed in: `account` as in `GET /account`, null for a visitor."""
+    if requester.user_id is None:
+        return {"account": None}
+    return {"account": who_am_i(requester, access)}
 
 
 @router.delete("/account", dependencies=[needs("account:delete")])

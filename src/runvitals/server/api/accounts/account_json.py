@@ -20,6 +20,7 @@ def account_json(access: AccessControl, user_id: int) -> dict[str, Any]:
     row, profile = accounts.users.get(user_id), accounts.profiles.get(user_id)
     principal = access.directory.user(user_id) or User(user_id, state="deleted")
     password, factor = accounts.credentials.password(user_id), accounts.credentials.second_factor(user_id)
+    asked = accounts.passkeys.asked_after_password(user_id)
     primary = accounts.emails.primary(user_id)
     teams = [
         {"name": team.name, "display_name": team.display_name, "role": role, "custom_role": custom}
@@ -42,7 +43,7 @@ def account_json(access: AccessControl, user_id: int) -> dict[str, Any]:
         "locale": profile.fields.get("locale", ""),
         "theme": profile.fields.get("theme", ""),
         "landing_page": profile.fields.get("landing_page", ""),
-        "second_factor": factor is not None and factor.confirmed_ms is not None,
+        "second_factor": asked or (factor is not None and factor.confirmed_ms is not None),
         "password": password is not None,
         "must_change_password": password is not None and password.must_change,
         "delete_after_ms": row.delete_after_ms,

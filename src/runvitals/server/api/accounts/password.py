@@ -7,15 +7,17 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
+from runvitals.accounts.passwords import normalised
 from runvitals.accounts.resources import Account
 from runvitals.mail import messages
 from runvitals.server.access.control import AccessControl, TheAccess
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import OWN_PASSWORD, needs
 from runvitals.server.api.accounts.new_user import check_new_password
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.accounts.session_cookies import renew_session
-from runvitals.server.api.accounts.sign_in import MAX_PASSWORD, Password, confirm
+from runvitals.server.api.accounts.sign_in import MAX_PASSWORD, Password
+from runvitals.server.api.accounts.sudo import confirm
 from runvitals.server.errors import InvalidFields
 
 router = APIRouter()
@@ -28,7 +30,7 @@ class PasswordChange(BaseModel):
     new: Password
 
 
-@router.put("/account/password", status_code=204, dependencies=[needs("account:read")])
+@router.put("/account/password", status_code=204, dependencies=[needs(OWN_PASSWORD)])
 async def change_password(
     body: PasswordChange,
     request: Request,
@@ -56,6 +58,8 @@ def _change(body: PasswordChange, owner: Owner, access: AccessControl, services:
         raise InvalidFields({"old": "the present password is missing"})
     else:
         confirm(owner, body.old, access, services)
+        if normalised(body.new) == normalised(body.old):
+            raise InvalidFields({"new": "this is the present password; choose another one"})
     check_new_password(services, owner.id, owner.name, body.new, "new")
     hashed = services.passwords.hash(body.new)
     accounts.credentials.set_password(owner.id, hashed, owner.actor, now_ms, keep_session=owner.session.id)

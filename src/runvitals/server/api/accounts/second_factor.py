@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import APIRouter, HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
-from runvitals.accounts.sign_in import totp_purpose
+from runvitals.accounts.second_factors import totp_purpose
 from runvitals.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
 from runvitals.mail import messages
 from runvitals.server.access.control import TheAccess
@@ -26,13 +26,23 @@ class Code(BaseModel):
     code: str = Field(min_length=6, max_length=12)
 
 
+class PasskeysAsked(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    enabled: bool
+
+
 @router.get("/account/second-factor", dependencies=[needs("account:read")])
 def second_factor(access: TheAccess, owner: TheOwner) -> Any:
-    """Whether the account has a second factor, and how many recovery codes are left."""
+    """Whether an app (`enabled`) or a passkey is asked for after the password, and how many recovery codes
+    are left."""
     credentials = access.accounts.credentials
     factor = credentials.second_factor(owner.id)
-    enabled = factor is not None and factor.confirmed_ms is not None
-    return {"enabled": enabled, "recovery_codes_left": credentials.recovery_codes_left(owner.id)}
+    return {
+        "enabled": factor is not None and factor.confirmed_ms is not None,
+        "passkeys": access.accounts.passkeys.asked_after_password(owner.id),
+        "recovery_codes_left": credentials.recovery_codes_left(owner.id),
+    }
 
 
 @router.post("/account/second-factor", dependencies=[needs("account:security")])
@@ -66,7 +76,7 @@ def confirm(
     factor = credentials.second_factor(owner.id)
     if factor is None or factor.confirmed_ms is not None:
         raise HTTPException(409, "no second factor is being set up")
-    step = services.sign_in.step_of(owner.id, body.code)
+    step = services.sign_in.second_factors.step_of(owner.id, body.code)
     if step is None:
         raise InvalidFields({"code": "this code is wrong; expected the one that the app shows now"})
     codes = new_recovery_codes()
@@ -78,19 +88,33 @@ def confirm(
 
 @router.delete("/account/second-factor", status_code=204, dependencies=[needs("account:security")])
 def remove(access: TheAccess, owner: SignedInOwner, notices: TheNotices) -> None:
-    """Turn the second factor off. The recovery codes go with it."""
+    """Turn the app off. The recovery codes go with it, unless a passkey is asked for after the password."""
     access.accounts.credentials.remove_second_factor(owner.id, owner.actor, access.clock())
     notices.to_user(owner.id, messages.second_factor_removed(owner.name))
 
 
 @router.post("/account/second-factor/recovery-codes", dependencies=[needs("account:security")])
-def replace_recovery_codes(access: TheAccess, owner: SignedInOwner) -> Any:
+def replace_recovery_codes(access: TheAccess, services: TheServices, owner: SignedInOwner) -> Any:
     """New recovery codes. The old ones stop working."""
-    credentials = access.accounts.credentials
-    factor = credentials.second_factor(owner.id)
-    if factor is None or factor.confirmed_ms is None:
+    if not services.sign_in.second_factors.are_asked(owner.id):
         raise HTTPException(409, "there is no second factor")
     codes = new_recovery_codes()
     digests = [recovery_digest(code) for code in codes]
-    credentials.replace_recovery_codes(owner.id, digests, owner.actor, access.clock())
+    access.accounts.credentials.replace_recovery_codes(owner.id, digests, owner.actor, access.clock())
+    return {"recovery_codes": codes}
+
+
+@router.put("/account/second-factor/passkeys", dependencies=[needs("account:security")])
+def ask_for_passkeys(body: PasskeysAsked, access: TheAccess, owner: SignedInOwner) -> Any:
+    """Ask for a passkey after the password, or no more. The first second factor of an account comes with
+    recovery codes, which are shown once."""
+    left = access.accounts.credentials.recovery_codes_left(owner.id)
+    codes = new_recovery_codes() if body.enabled and not left else []
+    digests = [recovery_digest(code) for code in codes]
+    try:
+        access.accounts.passkeys.ask_after_password(
+            owner.id, body.enabled, digests, owner.actor, access.clock()
+        )
+    except ValueError as error:
+        raise HTTPException(409, str(error)) from None
     return {"recovery_codes": codes}

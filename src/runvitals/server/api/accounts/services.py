@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, TypeVar
@@ -12,12 +13,14 @@ from runvitals.accounts import rate_limits
 from runvitals.accounts.attempt_limits import DEVICE_CODES, ONE_TIME_LINKS, FailedAttempts, network_of
 from runvitals.accounts.beta_features import BETA_FEATURES, BetaFeature
 from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.accounts.passkeys import RelyingParty, relying_party
 from runvitals.accounts.passwords import MAX_HASHING, MAX_WAITING, Passwords, TooManySignIns, password_problem
 from runvitals.accounts.rate_limits import RateLimit, RateLimiter
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.accounts.sign_in import SignIn
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.notices import Notices
+from runvitals.mail.settings import URL_ENVIRONMENT
 from runvitals.server.errors import too_many
 from runvitals.server.workers import Workers
 from runvitals.store.errors import NoLongerValid
@@ -78,6 +81,15 @@ class AccountServices:
         """Mail to users, as of now."""
         return Notices(self.accounts, self.mailer, self.clock())
 
+    def relying_party(self, request: Request) -> RelyingParty | None:
+        """The server as passkeys know it, by the setting `url`; without one, only pages at `localhost` have
+        passkeys. None: browsers allow none here."""
+        settings = self.settings()
+        url = os.environ.get(URL_ENVIRONMENT) or settings["url"]
+        if not url and request.url.hostname == "localhost":
+            url = str(request.base_url)
+        return relying_party(url, settings["name"])
+
     def support_contact(self) -> str:
         """Whom users ask for help: the setting, or the names of the administrators."""
         contact = self.settings().get("support_contact")
@@ -114,20 +126,20 @@ class AccountServices:
             raise too_many("too many requests; try again later", wait_s)
 
     def of_link(self, ip: str, read: Callable[[], T]) -> T:
-        """What a one-time link is for.
+        """What a one-time link is for. A valid link always works, whatever else comes from its network.
 
         Raises:
             NoLongerValid: as `read` raises it, which counts as a guess.
-            HTTPException: 429 after too many guesses from this network.
+            HTTPException: 429 for an invalid link after too many guesses from this network.
         """
-        network = network_of(ip)
-        wait_s = self._links.wait_s(network)
-        if wait_s > 0:
-            raise too_many("too many invalid links; try again later", wait_s)
         try:
             return read()
         except NoLongerValid:
+            network = network_of(ip)
+            wait_s = self._links.wait_s(network)
             self._links.failed(network)
+            if wait_s > 0:
+                raise too_many("too many invalid links; try again later", wait_s) from None
             raise
 
 

@@ -1,4 +1,4 @@
-"""`/auth`: how to sign in, signing in and out, and confirming the password."""
+"""`/auth`: how to sign in, signing in and out."""
 
 from __future__ import annotations
 
@@ -9,29 +9,34 @@ from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts import sign_in
+from runvitals.accounts.passkeys import RelyingParty
+from runvitals.accounts.second_factors import PURPOSE, FactorKind, FactorProof
 from runvitals.accounts.sign_in import Attempt
 from runvitals.server.access import login_page
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.account_json import account_json
-from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.accounts.session_cookies import (
     browser_of,
     end_session,
     remember_browser,
-    renew_session,
     report_new_browser,
     start_session,
 )
 from runvitals.server.api.accounts.verification import send_verification
 from runvitals.server.errors import DetailedError, too_many
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.store.metadata.accounts.sessions import BY_PASSWORD
 from runvitals.store.metadata.accounts.users import UserRow
 
 MAX_PASSWORD: Final = 1024
+PASSKEY: Final = "The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser."
 Password = Annotated[str, Field(min_length=1, max_length=MAX_PASSWORD)]
+Code = Annotated[str | None, Field(max_length=64, description="Of the second factor, or a recovery code.")]
+Passkey = Annotated[dict[str, Any] | None, Field(description=PASSKEY)]
+Next = Annotated[str, Field(max_length=2000, description="Where the page goes then; a path of this server.")]
 
 router = APIRouter()
 
@@ -42,22 +47,25 @@ class Login(BaseModel):
     name: str | None = Field(None, max_length=254)
     email: str | None = Field(None, max_length=254)
     password: Password
-    code: str | None = Field(None, max_length=64, description="Of the second factor, or a recovery code.")
-    next: str = Field("/", max_length=2000, description="Where the page goes then; a path of this server.")
+    code: Code = None
+    passkey: Passkey = None
+    next: Next = "/"
 
 
-class Confirmation(BaseModel):
+class PasskeyLogin(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    password: Password
+    passkey: dict[str, Any] = Field(description=PASSKEY)
+    next: Next = "/"
 
 
 @router.get("/auth/methods", dependencies=[needs(PUBLIC)])
-def methods(services: TheServices, outside: TheOutsideServices) -> Any:
-    """How to sign in here."""
-    settings = services.settings()
+def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> Any:
+    """How to sign in here. `passkey_origin`: the origin at which passkeys work, null if there is none."""
+    settings, party = services.settings(), services.relying_party(request)
     return {
         "password": settings["password_login"],
+        "passkey_origin": None if party is None else party.origin,
         "providers": [{"id": entry.id, "label": entry.label} for entry in outside.sign_on.providers()],
         "signup": settings["signup"],
         "support_contact": services.support_contact(),
@@ -76,14 +84,14 @@ async def login(
     access: TheAccess,
     services: TheServices,
 ) -> Any:
-    """Sign in by name or e-mail address, and by a code where the account has a second factor."""
+    """Sign in by name or e-mail address, and by a code or passkey where the account has a second factor."""
     typed = body.email or body.name
     if not typed:
         raise DetailedError(422, "a name or an e-mail address is missing", {"fields": {"name": "missing"}})
     attempt = Attempt(
         typed,
         body.password,
-        body.code,
+        FactorProof(body.code, body.passkey, services.relying_party(request)),
         requester.ip,
         browser_of(request, services.box),
         requester.actor,
@@ -91,15 +99,38 @@ async def login(
 
     def check_and_start() -> dict[str, Any]:
         user = services.sign_in.check(attempt)
-        start_session(request, response, access, requester, user, "password")
-        known = remember_browser(request, response, services.box, user.id)
-        tasks.add_task(_send_mail, access, services, user, requester, known)
-        return account_json(access, user.id)
+        return signed_in(request, response, tasks, requester, access, services, user, BY_PASSWORD)
 
     try:
         account = await services.hashing(check_and_start)
     except sign_in.SignInRefused as error:
-        raise refusal(error) from None
+        raise refusal(error, request, services) from None
+    return {"account": account, "next": login_page.redirect_target(body.next)}
+
+
+@router.post("/auth/passkey/options", dependencies=[needs(PUBLIC)])
+def passkey_options(request: Request, services: TheServices) -> Any:
+    """What a browser needs to sign in with a passkey: `PublicKeyCredentialRequestOptionsJSON`."""
+    return {"options": services.sign_in.passkeys.signing_in(required_party(request, services))}
+
+
+@router.post("/auth/passkey", dependencies=[needs(PUBLIC)])
+def passkey_login(
+    body: PasskeyLogin,
+    request: Request,
+    response: Response,
+    tasks: BackgroundTasks,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+) -> Any:
+    """Sign in with a passkey. It is two factors in one: the device, and the PIN or finger that unlocks it."""
+    party = required_party(request, services)
+    try:
+        user = services.sign_in.check_passkey(party, body.passkey, requester.actor)
+    except sign_in.SignInRefused as error:
+        raise refusal(error, request, services) from None
+    account = signed_in(request, response, tasks, requester, access, services, user, "passkey")
     return {"account": account, "next": login_page.redirect_target(body.next)}
 
 
@@ -117,52 +148,55 @@ def logout(request: Request, requester: TheRequester, access: TheAccess) -> Resp
     return response
 
 
-@router.post("/auth/sudo", dependencies=[needs("account:read")])
-async def confirm_password(
-    body: Confirmation,
+def signed_in(
     request: Request,
     response: Response,
-    access: TheAccess,
-    services: TheServices,
-    owner: SignedInOwner,
-) -> Any:
-    """Confirm the password, which some changes need. It counts for some minutes."""
+    tasks: BackgroundTasks,
+    requester: Requester,
+    access: AccessControl,
+    services: AccountServices,
+    user: UserRow,
+    method: str,
+) -> dict[str, Any]:
+    """Start a session of a user who has proved who they are; returns the account."""
+    start_session(request, response, access, requester, user, method)
+    known = remember_browser(request, response, services.box, user.id)
+    tasks.add_task(_send_mail, access, services, user, requester, known)
+    return account_json(access, user.id)
 
-    def check_and_renew() -> dict[str, Any]:
-        confirm(owner, body.password, access, services)
-        access.accounts.audit.record(access.clock(), owner.actor, "user.sudo")
-        return {"until_ms": renew_session(request, response, access, owner.session.id)}
 
-    return await services.hashing(check_and_renew)
-
-
-def confirm(owner: Owner, password: str, access: AccessControl, services: AccountServices) -> None:
+def required_party(request: Request, services: AccountServices) -> RelyingParty:
     """
     Raises:
-        HTTPException: 401 if this is not the user's password, 429 after too many; the session then ends.
-        TooManySignIns: more passwords are being checked than the server allows.
+        HTTPException: 409 where browsers allow no passkeys.
     """
-    session = owner.session
-    try:
-        if services.sign_in.confirm(owner.id, session.id, password):
-            return
-    except sign_in.TooManyAttempts as error:
-        access.accounts.sessions.end(owner.id, owner.actor, access.clock(), only=session.id)
-        access.rights_changed()
-        raise too_many("too many wrong passwords; this session has ended", error.wait_s) from None
-    access.accounts.audit.record(access.clock(), owner.actor, "user.sudo", outcome="denied")
-    raise HTTPException(401, "the password is wrong")
+    party = services.relying_party(request)
+    if party is None:
+        raise HTTPException(409, "passkeys need the setting url of this server, with https and a host name")
+    return party
 
 
-def refusal(error: sign_in.SignInRefused) -> HTTPException:
+def refusal(error: sign_in.SignInRefused, request: Request, services: AccountServices) -> HTTPException:
     """The response to a sign-in that was refused."""
     if isinstance(error, sign_in.TooManyAttempts):
         return too_many(str(error), error.wait_s)
     if isinstance(error, sign_in.NotAllowed):
         return HTTPException(403, str(error))
     if isinstance(error, sign_in.SecondFactorNeeded):
-        return DetailedError(401, str(error), {"second_factor": True})
+        more = {"second_factor": True, **factors_json(error.user_id, error.kinds, request, services)}
+        return DetailedError(401, str(error), more)
     return HTTPException(401, str(error))
+
+
+def factors_json(
+    user_id: int, kinds: tuple[FactorKind, ...], request: Request, services: AccountServices
+) -> dict[str, Any]:
+    """The second factors that a user may choose from: `passkey` is what the browser needs to ask for one."""
+    party = services.relying_party(request)
+    options = None
+    if party is not None and "passkey" in kinds:
+        options = services.sign_in.passkeys.asking(party, user_id, PURPOSE, verified=False)
+    return {"code": "code" in kinds, "passkey": options}
 
 
 def _send_mail(

@@ -1,4 +1,4 @@
-"""`/account/logins`: how the user signs in besides the password."""
+"""`/account/logins`: how the user signs in besides the password; `/auth/sudo/provider`: confirming by it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,13 @@ class LinkStart(BaseModel):
     next: str = Field("/-/settings/emails", max_length=2000)
 
 
+class ConfirmationStart(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    provider: str = Field(max_length=40)
+    next: str = Field("/", max_length=2000)
+
+
 @router.get("/account/logins", dependencies=[needs("account:read")])
 def logins(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The logins at providers that are linked to the account."""
@@ -54,6 +61,22 @@ async def link(
     """Begin to link a login; the answer is the address of the provider."""
     return await begin(
         request, outside, body.provider, next_path=body.next, invitation=None, link_user_id=owner.id
+    )
+
+
+@router.post("/auth/sudo/provider", dependencies=[needs("account:read")])
+async def confirm_by_provider(
+    body: ConfirmationStart, request: Request, outside: TheOutsideServices, owner: SignedInOwner
+) -> Response:
+    """Confirm who one is by signing in again at a provider; the answer is its address."""
+    return await begin(
+        request,
+        outside,
+        body.provider,
+        next_path=body.next,
+        invitation=None,
+        link_user_id=owner.id,
+        confirmed_session_id=owner.session.id,
     )
 
 

@@ -28,7 +28,8 @@ class Providers(BaseModel):
     providers: list[dict[str, Any]] = Field(
         max_length=MAX_PROVIDERS,
         description="Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, "
-        "client_secret; optional: scopes, trust_email, auto_create, group_claim, group_map, admin_group.",
+        "client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, "
+        "group_map, admin_group.",
     )
 
 

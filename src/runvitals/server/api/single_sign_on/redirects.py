@@ -5,43 +5,48 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import APIRouter, BackgroundTasks, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.attempt_limits import network_of
+from runvitals.accounts.second_factors import FactorProof
 from runvitals.accounts.sign_in import Attempt, SignInRefused
 from runvitals.mail import messages
 from runvitals.mail.notices import Notices
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts import pending_sign_in
 from runvitals.server.api.accounts.account_json import account_json
 from runvitals.server.api.accounts.services import AccountServices, TheNotices, TheServices
 from runvitals.server.api.accounts.session_cookies import (
     browser_of,
     is_secure,
     remember_browser,
+    renew_session,
     report_new_browser,
     start_session,
 )
-from runvitals.server.api.accounts.sign_in import refusal
+from runvitals.server.api.accounts.sign_in import Code, Passkey, factors_json, refusal, signed_in
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
-from runvitals.single_sign_on.sign_on import (
-    COOKIE,
-    COOKIE_S,
+from runvitals.single_sign_on.outcomes import (
+    Confirmed,
     Linked,
     LinkNeeded,
     Outcome,
     Refused,
+    SecondFactorAsked,
     SignedIn,
     SignOnStart,
-    UnknownProvider,
 )
+from runvitals.single_sign_on.sign_on import COOKIE, COOKIE_S, UnknownProvider
 from runvitals.store.errors import NameTaken, NoLongerValid
 
 PAGE: Final = "/-/login"
+SECOND_FACTOR: Final = "second-factor"
+"""The fragment of `PAGE` where it asks for the second factor."""
 _STARTS: Final = "provider"
 
 router = APIRouter()
@@ -59,7 +64,15 @@ class SignOnConfirmation(BaseModel):
 
     secret: str = Field(max_length=200)
     password: str = Field(min_length=1, max_length=1024)
-    code: str | None = Field(None, max_length=64, description="Of the second factor, or a recovery code.")
+    code: Code = None
+    passkey: Passkey = None
+
+
+class SecondFactor(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    code: Code = None
+    passkey: Passkey = None
 
 
 @router.get("/auth/{provider}/start", status_code=302, dependencies=[needs(PUBLIC)])
@@ -151,7 +164,7 @@ async def confirm_link(
             Attempt(
                 user.name,
                 body.password,
-                body.code,
+                FactorProof(body.code, body.passkey, services.relying_party(request)),
                 requester.ip,
                 browser_of(request, services.box),
                 requester.actor,
@@ -170,7 +183,49 @@ async def confirm_link(
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
     except SignInRefused as error:
-        raise refusal(error) from None
+        raise refusal(error, request, services) from None
+
+
+@router.get("/auth/second-factor", dependencies=[needs(PUBLIC)])
+def second_factors(request: Request, access: TheAccess, services: TheServices) -> Any:
+    """The second factors that the sign-in by a provider waits for, which this browser began."""
+    pending = pending_sign_in.pending_of(request, services.box, access.clock())
+    kinds = services.sign_in.second_factors.kinds(pending.user_id)
+    return factors_json(pending.user_id, kinds, request, services)
+
+
+@router.post("/auth/second-factor", dependencies=[needs(PUBLIC)])
+def finish_with_second_factor(
+    body: SecondFactor,
+    request: Request,
+    response: Response,
+    tasks: BackgroundTasks,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+    outside: TheOutsideServices,
+    notices: TheNotices,
+) -> Any:
+    """Finish a sign-in by a provider with the second factor of the account."""
+    pending = pending_sign_in.pending_of(request, services.box, access.clock())
+    proof = FactorProof(body.code, body.passkey, services.relying_party(request))
+    browser = browser_of(request, services.box)
+    try:
+        user = services.sign_in.check_after_provider(
+            pending.user_id, proof, requester.ip, browser, requester.actor
+        )
+        if pending.offer is not None:
+            linked = outside.sign_on.confirm(pending.offer, ip=requester.ip, agent=requester.agent)
+            notices.to_user(user.id, messages.login_linked(user.name, linked.login.provider))
+    except NoLongerValid as error:
+        raise HTTPException(410, str(error)) from None
+    except NameTaken as error:
+        raise HTTPException(409, str(error)) from None
+    except SignInRefused as error:
+        raise refusal(error, request, services) from None
+    account = signed_in(request, response, tasks, requester, access, services, user, pending.provider)
+    pending_sign_in.forget(request, response)
+    return {"account": account, "next": pending.next_path}
 
 
 async def begin(
@@ -181,8 +236,12 @@ async def begin(
     next_path: str,
     invitation: str | None,
     link_user_id: int | None,
+    confirmed_session_id: int | None = None,
 ) -> Response:
     """The address of a provider as JSON, with the cookie of the sign-in that begins.
+
+    Args:
+        confirmed_session_id: see `SingleSignOn.start`.
 
     Raises:
         HTTPException: 404 for an unknown provider, 502 if it cannot be used.
@@ -190,7 +249,11 @@ async def begin(
     try:
         begun = await outside.workers.run(
             lambda: outside.sign_on.start(
-                provider, next_path=next_path, invitation=invitation, link_user_id=link_user_id
+                provider,
+                next_path=next_path,
+                invitation=invitation,
+                link_user_id=link_user_id,
+                confirmed_session_id=confirmed_session_id,
             )
         )
     except UnknownProvider as error:
@@ -231,12 +294,40 @@ def _answer(
         if not known and not outcome.created:
             report_new_browser(access, notices, user, requester)
         return response
+    if isinstance(outcome, SecondFactorAsked):
+        access.rights_changed()
+        query = f"?next={quote(outcome.next_path, safe='')}"
+        response = RedirectResponse(f"{PAGE}{query}#{SECOND_FACTOR}", 302)
+        pending_sign_in.remember(
+            request,
+            response,
+            services.box,
+            outcome.user_id,
+            outcome.provider,
+            outcome.next_path,
+            outcome.offer,
+            access.clock(),
+        )
+        return response
+    if isinstance(outcome, Confirmed):
+        return _confirm(request, outcome, access, requester)
     if isinstance(outcome, Linked):
         access.rights_changed()
         user = access.accounts.users.get(outcome.login.user_id)
         notices.to_user(user.id, messages.login_linked(user.name, outcome.login.provider))
         return RedirectResponse(outcome.next_path, 302)
     return _to_page(outcome)
+
+
+def _confirm(
+    request: Request, outcome: Confirmed, access: AccessControl, requester: Requester
+) -> RedirectResponse:
+    if requester.session is None or requester.session.id != outcome.session_id:
+        return _to_page(Refused("state", outcome.next_path))
+    response = RedirectResponse(outcome.next_path, 302)
+    renew_session(request, response, access, outcome.session_id)
+    access.accounts.audit.record(access.clock(), requester.actor, "user.sudo")
+    return response
 
 
 def _to_page(outcome: LinkNeeded | Refused) -> RedirectResponse:

@@ -29,11 +29,13 @@ from runvitals.store.metadata.accounts.invitations import InvitationTable
 from runvitals.store.metadata.accounts.join_requests import JoinRequestTable
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerTable
 from runvitals.store.metadata.accounts.keys import KeyTable
+from runvitals.store.metadata.accounts.login_failures import LoginFailureTable
 from runvitals.store.metadata.accounts.logins import LoginTable
 from runvitals.store.metadata.accounts.members import MemberTable
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeTokenTable
 from runvitals.store.metadata.accounts.outgoing_mail import OutgoingMailTable
 from runvitals.store.metadata.accounts.owned_projects import OwnedProjectTable
+from runvitals.store.metadata.accounts.passkeys import PasskeyTable
 from runvitals.store.metadata.accounts.pictures import PictureTable
 from runvitals.store.metadata.accounts.profiles import ProfileTable
 from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
@@ -64,8 +66,8 @@ class AccountStore:
     Attributes:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
             service_accounts, keys, invitations, join_requests, project_members, owned_projects,
-            project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins,
-            group_memberships, jwt_issuers: the tables, by what they hold.
+            project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
+            login_failures, group_memberships, jwt_issuers: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -96,6 +98,8 @@ class AccountStore:
         self.outgoing_mail = OutgoingMailTable(database)
         self.pictures = PictureTable(database)
         self.logins = LoginTable(database)
+        self.passkeys = PasskeyTable(database)
+        self.login_failures = LoginFailureTable(database)
         self.group_memberships = GroupMembershipTable(database)
         self.jwt_issuers = JwtIssuerTable(database)
 

@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.sign_in_tables import passkey_owner
 from runvitals.store.metadata.accounts.tables import password, recovery_code, second_factor, session
 from runvitals.store.metadata.database import Database, put_rows
 
@@ -150,10 +151,14 @@ class CredentialTable:
             return len(connection.execute(mine).all())
 
     def remove_second_factor(self, user_id: int, by: Actor, now_ms: int) -> None:
-        """Remove a user's second factor and recovery codes."""
+        """Remove a user's authenticator app; the recovery codes too, unless passkeys are a second factor."""
+        passkeys = select(passkey_owner.c.user_id).where(
+            passkey_owner.c.user_id == user_id, passkey_owner.c.after_password
+        )
 
         def work(connection: Connection) -> None:
-            connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
+            if connection.execute(passkeys).first() is None:
+                connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
             connection.execute(delete(second_factor).where(second_factor.c.user_id == user_id))
             record(connection, now_ms, by, "user.second_factor_remove", target=str(user_id))
 

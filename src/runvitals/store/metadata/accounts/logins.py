@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
+from runvitals.store.metadata.accounts.sign_in_tables import passkey
 from runvitals.store.metadata.accounts.sign_on_tables import login, login_offer, sign_in_attempt
 from runvitals.store.metadata.accounts.tables import password
 from runvitals.store.metadata.database import Database, add_rows
@@ -107,8 +108,8 @@ class LoginTable:
             if row is None:
                 raise UnknownAccount("there is no such login")
             others = select(login.c.id).where(login.c.user_id == user_id, login.c.id != login_id)
-            passwords = select(password.c.user_id).where(password.c.user_id == user_id)
-            if not any(connection.execute(ways).first() for ways in (others, passwords)):
+            own = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, passkey))
+            if not any(connection.execute(ways).first() for ways in (others, *own)):
                 raise ValueError("this is the last way to sign in; set a password or link another first")
             connection.execute(delete(login).where(*mine))
             about = {"provider": row.provider}

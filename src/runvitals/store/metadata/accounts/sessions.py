@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, or_, select, update
+from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from runvitals.model.durations import DAY_MS
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
-from runvitals.store.metadata.accounts.tables import session
+from runvitals.store.metadata.accounts.tables import password, session
 from runvitals.store.metadata.database import Database
 
 _SEEN_MS = 60_000
@@ -29,7 +29,13 @@ class SessionLife:
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
-    """A session without its secret. `sudo_until_ms`: until when the password counts as confirmed."""
+    """A session without its secret.
+
+    Attributes:
+        sudo_until_ms: until when the password counts as confirmed.
+        must_change_password: it began with a password that an administrator has set, and that the user has to
+            replace before anything else.
+    """
 
     id: int
     user_id: int
@@ -41,9 +47,21 @@ class SessionRow:
     method: str
     ip: str
     agent: str
+    must_change_password: bool
 
 
-_SESSIONS = select(*[session.c[name] for name in SessionRow.__dataclass_fields__])
+BY_PASSWORD = "password"
+"""The method of sessions that began with a password."""
+_must_change = and_(
+    session.c.method == BY_PASSWORD,
+    exists().where(password.c.user_id == session.c.user_id, password.c.must_change),
+)
+_SESSIONS = select(
+    *[
+        _must_change.label(name) if name == "must_change_password" else session.c[name]
+        for name in SessionRow.__dataclass_fields__
+    ]
+)
 
 
 class SessionTable:

@@ -27,6 +27,7 @@ from runvitals.store.metadata.accounts.tables import (
     team,
 )
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import token
 
 LEGACY_ACCOUNT = "legacy-tokens"
 MAX_TEAMS = 1000
@@ -298,7 +299,8 @@ class TeamTable:
     def adopt(self, team_id: int, by: Actor, now_ms: int) -> int:
         """Give a team all projects from before accounts, and the tokens; returns how many projects.
 
-        Doing it twice changes nothing more. The tokens stay valid, as keys of a service account of the team.
+        Doing it twice changes nothing more. The tokens stay valid, as keys of a service account of the team,
+        which a server that never had tokens does not get.
         Names of projects become part of addresses: in them, slashes and control characters become `-`. A
         project whose name the team has already gets a number: `digits-2`.
 
@@ -313,7 +315,8 @@ class TeamTable:
                 raise UnknownAccount(f"there is no team with id {team_id}")
             projects = adopt_projects(connection, team_id)
             legacy = select(service_account.c.id).where(service_account.c.kind == "legacy")
-            if connection.execute(legacy).first() is None:
+            has_tokens = connection.execute(select(token.c.id).limit(1)).first() is not None
+            if has_tokens and connection.execute(legacy).first() is None:
                 values = {
                     "name": LEGACY_ACCOUNT,
                     "kind": "legacy",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, select, update
 
-from runvitals.store.metadata.accounts import join_tables, sign_on_tables, tables
+from runvitals.store.metadata.accounts import join_tables, sign_in_tables, sign_on_tables, tables
 from runvitals.store.metadata.accounts.audit import Actor, anonymise_user, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -23,6 +23,8 @@ _PERSONAL = (
     tables.device_login,
     tables.email,
     tables.api_key,
+    sign_in_tables.passkey,
+    sign_in_tables.passkey_owner,
     sign_on_tables.login,
     sign_on_tables.login_offer,
     sign_on_tables.sign_in_attempt,

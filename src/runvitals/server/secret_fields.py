@@ -1,0 +1,35 @@
+"""Fields of requests that hold secrets. Errors and logs name such a field, and never show its value."""
+
+from __future__ import annotations
+
+from typing import Final
+
+SECRET_FIELDS: Final = frozenset(
+    (
+        "client_secret",
+        "code",
+        "credential",
+        "device_code",
+        "invitation",
+        "new",
+        "old",
+        "passkey",
+        "password",
+        "secret",
+        "smtp_url",
+        "token",
+    )
+)
+
+
+def is_secret_field(name: str) -> bool:
+    """Whether the field of a request holds a secret, or is a part of one that does.
+
+    Args:
+        name: as in an error: `providers[0].client_secret`.
+
+    Example:
+        >>> is_secret_field("providers[0].client_secret"), is_secret_field("links[2].url")
+        (True, False)
+    """
+    return any(part.partition("[")[0] in SECRET_FIELDS for part in name.split("."))
