@@ -8,7 +8,6 @@ SECRET_FIELDS: Final = frozenset(
     (
         "client_secret",
         "code",
-        "credential",
         "device_code",
         "invitation",
         "new",

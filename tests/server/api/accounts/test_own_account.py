@@ -254,7 +254,11 @@ def test_a_second_factor_is_set_up_and_removed(people: People) -> None:
 
     people.add("ada")
     browser = people.browser("ada")
-    assert browser.get("/account/second-factor").json() == {"enabled": False, "recovery_codes_left": 0}
+    assert browser.get("/account/second-factor").json() == {
+        "enabled": False,
+        "passkeys": False,
+        "recovery_codes_left": 0,
+    }
     assert browser.post("/account/second-factor/confirm", json={"code": "123456"}).status_code == 409
     assert browser.post("/account/second-factor/recovery-codes", json={}).status_code == 409
     setup = browser.post("/account/second-factor", json={}).json()
@@ -267,7 +271,11 @@ def test_a_second_factor_is_set_up_and_removed(people: People) -> None:
     assert (refused.status_code, list(refused.json()["fields"])) == (422, ["code"])
     codes = browser.post("/account/second-factor/confirm", json={"code": right}).json()["recovery_codes"]
     assert len(set(codes)) == 10
-    assert browser.get("/account/second-factor").json() == {"enabled": True, "recovery_codes_left": 10}
+    assert browser.get("/account/second-factor").json() == {
+        "enabled": True,
+        "passkeys": False,
+        "recovery_codes_left": 10,
+    }
     assert browser.post("/account/second-factor", json={}).status_code == 409
     renewed = browser.post("/account/second-factor/recovery-codes", json={}).json()["recovery_codes"]
     assert people.browser().sign_in("ada", code=codes[0]).status_code == 401
