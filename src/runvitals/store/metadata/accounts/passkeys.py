@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, delete, func, select, update
+from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy.exc import IntegrityError
 
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.sign_in_tables import passkey, passkey_owner, used_challenge
 from runvitals.store.metadata.accounts.sign_on_tables import login
 from runvitals.store.metadata.accounts.tables import password, recovery_code, second_factor
-from runvitals.store.metadata.database import Database, add_rows, insert
+from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.text import checked_name
 
 MAX_PASSKEYS = 20
@@ -130,9 +131,10 @@ class PasskeyTable:
             count = select(func.count()).select_from(passkey).where(passkey.c.user_id == user_id)
             if connection.execute(count).scalar_one() >= MAX_PASSKEYS:
                 raise LimitReached(f"you have {MAX_PASSKEYS} passkeys, which is the most that are allowed")
-            added = insert(connection, passkey).values(values).on_conflict_do_nothing()
-            if not connection.execute(added).rowcount:
-                raise NameTaken("this passkey is registered already")
+            try:
+                connection.execute(insert(passkey).values(values))
+            except IntegrityError:
+                raise NameTaken("this passkey is registered already") from None
             record(connection, now_ms, by, "user.passkey_add", target=str(user_id), after={"name": name})
             return PasskeyRow(**connection.execute(_PASSKEYS.where(mine)).one()._asdict())
 
@@ -238,7 +240,7 @@ class PasskeyTable:
             _set_after_password(connection, user_id, asked)
             if codes:
                 connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
-                connection.execute(insert(connection, recovery_code), codes)
+                connection.execute(insert(recovery_code), codes)
             action = "user.passkey_ask" if asked else "user.passkey_ask_no_more"
             record(connection, now_ms, by, action, target=str(user_id))
 
@@ -256,9 +258,10 @@ def _use_challenge(connection: Connection, use: PasskeyUse) -> None:
         NoLongerValid: the challenge was answered before.
     """
     row = {"digest": use.challenge_digest, "expires_ms": use.challenge_expires_ms}
-    used = insert(connection, used_challenge).values(row).on_conflict_do_nothing()
-    if not connection.execute(used).rowcount:
-        raise NoLongerValid("this answer was used already")
+    try:
+        connection.execute(insert(used_challenge).values(row))
+    except IntegrityError:
+        raise NoLongerValid("this answer was used already") from None
 
 
 def _lock(connection: Connection, user_id: int) -> None:
