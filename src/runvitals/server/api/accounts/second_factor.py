@@ -105,7 +105,9 @@ def replace_recovery_codes(access: TheAccess, services: TheServices, owner: Sign
 
 
 @router.put("/account/second-factor/passkeys", dependencies=[needs("account:security")])
-def ask_for_passkeys(body: PasskeysAsked, access: TheAccess, owner: SignedInOwner) -> Any:
+def ask_for_passkeys(
+    body: PasskeysAsked, access: TheAccess, owner: SignedInOwner, notices: TheNotices
+) -> Any:
     """Ask for a passkey after the password, or no more. The first second factor of an account comes with
     recovery codes, which are shown once."""
     left = access.accounts.credentials.recovery_codes_left(owner.id)
@@ -117,4 +119,6 @@ def ask_for_passkeys(body: PasskeysAsked, access: TheAccess, owner: SignedInOwne
         )
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
+    message = messages.second_factor_added if body.enabled else messages.second_factor_removed
+    notices.to_user(owner.id, message(owner.name))
     return {"recovery_codes": codes}
