@@ -11,11 +11,11 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import urlsplit
 
 from webauthn import verify_authentication_response, verify_registration_response
 from webauthn.helpers import parse_cbor
@@ -38,6 +38,8 @@ _ALGORITHMS: Final = (
     COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
 )
 _TRANSPORTS: Final = ("ble", "cable", "hybrid", "internal", "nfc", "smart-card", "usb")
+_DOMAIN: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*")
+_PORTS: Final = {"https": "443", "http": "80"}
 _RANDOM_BYTES, _TIME_BYTES, _MAC_BYTES = 16, 8, 16
 _HANDLE_BYTES: Final = 32
 
@@ -72,15 +74,14 @@ def relying_party(url: str, name: str = "") -> RelyingParty | None:
         >>> relying_party("http://runs.lab.example") is None
         True
     """
-    parts = urlsplit(url)
-    host = parts.hostname or ""
-    secure = parts.scheme == "https" or (parts.scheme == "http" and host == "localhost")
-    is_domain = bool(host) and ":" not in host and not host.rpartition(".")[2].isdigit()
-    if not secure or not is_domain:
+    scheme, _, rest = url.lower().partition("://")
+    host, _, port = rest.partition("/")[0].partition(":")
+    secure = scheme == "https" or (scheme == "http" and host == "localhost")
+    is_domain = _DOMAIN.fullmatch(host) is not None and not host.rpartition(".")[2].isdigit()
+    if not secure or not is_domain or not (port == "" or port.isdigit()):
         return None
-    default = {"https": 443, "http": 80}[parts.scheme]
-    port = "" if parts.port in (None, default) else f":{parts.port}"
-    return RelyingParty(host, f"{parts.scheme}://{host}{port}", name or "runvitals")
+    origin = f"{scheme}://{host}" + ("" if port in ("", _PORTS[scheme]) else f":{port}")
+    return RelyingParty(host, origin, name or "runvitals")
 
 
 class Passkeys:
