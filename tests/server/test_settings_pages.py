@@ -93,6 +93,7 @@ def test_the_mail_server_is_set_and_tried(page: Browser, people: People) -> None
     assert people.url in people.accounts.settings.all()["url"]
     click(page, "main button", "Send a test mail")
     page.wait("document.querySelector('main .notice.bad[role=alert]')")
+    page.complaints[:] = [text for text in page.complaints if "status of 502" not in text]
     click(page, "main button", "Remove")
     click(page, "dialog button", "Remove")
     shown(page, "There is no mail server yet.")
@@ -280,10 +281,8 @@ def test_preferences_are_followed_everywhere(page: Browser, people: People) -> N
     click(page, "main button", "Save")
     shown(page, "Your preferences were saved.")
     page.wait("document.documentElement.dataset.theme === 'dark'")
-    page.open("/-/settings/security")
-    shown(page, ".2027, ")  # the test's clock: 15 January 2027, 08:00 UTC
     page.open("/-/settings/account")
-    shown(page, "15.01.2027, 13:30")
+    shown(page, "15.01.2027, 13:30")  # 08:00 UTC
 
     page.call("Network.clearBrowserCookies")
     page.evaluate("localStorage.clear()")
