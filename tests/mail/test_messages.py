@@ -60,3 +60,17 @@ def test_what_an_inviter_wrote_is_quoted() -> None:
     message = messages.invitation("vision", "Ada", "member", "T", "Join us\n\nplease")
     assert "Ada wrote: “Join us please”" in message.text(URL, "lab")
     assert "wrote" not in messages.invitation("vision", "Ada", "member", "T", "  ").text(URL, "lab")
+
+
+def test_times_are_in_the_time_zone_of_the_reader() -> None:
+    summer_ms = 1_782_945_000_000  # 2026-07-01 22:30 UTC
+    message = messages.membership_ends_soon("vision", summer_ms)
+    assert "until 2026-07-01 22:30 UTC." in message.text(URL, "lab")
+    for form in (message.text, message.html):
+        assert "until 2026-07-02 00:30 Europe/Berlin." in form(URL, "lab", "Europe/Berlin")
+        assert "until 2026-07-01 22:30 UTC." in form(URL, "lab", "Mars/Olympus")
+
+
+def test_users_cannot_write_times() -> None:
+    message = messages.invitation("vision", "Ada", "member", "T", "\ue0001\ue001")
+    assert "1970" not in message.text(URL, "lab")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,15 @@ def switch(page: Browser, label: str) -> None:
         f"(label => label && (label.click(), true))"
         f"([...document.querySelectorAll('main label')].find(e => e.innerText === {label!r}))"
     )
+
+
+def accessible(page: Browser) -> None:
+    """Nothing of what is shown is hard to read, to operate or to hear."""
+    page.evaluate(f"{files('axe_core_python').joinpath('axe.min.js').read_text()}; true")
+    found = page.evaluate(
+        "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
+    )
+    assert found == []
 
 
 def test_the_mail_server_is_set_and_tried(page: Browser, people: People) -> None:
@@ -122,6 +132,7 @@ def test_groups_of_a_provider_are_mapped_to_teams(page: Browser, people: People,
     choose(page, "Team", "Vision", "dialog")
     choose(page, "Role", "Labeller", "dialog")
     fill(page, "Group of administrators", "chiefs", "dialog")
+    accessible(page)
     click(page, "dialog button", "Save")
     shown(page, "Lab was saved.")
     shown(page, "2 mapped")
@@ -189,6 +200,7 @@ def test_tokens_of_an_issuer_act_as_a_service_account(page: Browser, people: Peo
     click(page, "main button", "Add a subject")
     fill(page, "Subject", "*", "dialog")
     shown(page, "There is no service account yet.", "dialog")
+    accessible(page)
     choose(page, "Service account of", "Vision", "dialog")
     choose(page, "Service account", "ci", "dialog")
     click(page, "dialog button", "Add")
@@ -196,6 +208,7 @@ def test_tokens_of_an_issuer_act_as_a_service_account(page: Browser, people: Peo
     fill(page, "Subject", "repo:lab/vision:*", "dialog")
     click(page, "dialog button", "Add")
     shown(page, "ci of vision")
+    accessible(page)
     (issuer,) = people.accounts.jwt_issuers.all()
     assert [row.subject for row in people.accounts.jwt_issuers.identities(issuer.id)] == ["repo:lab/vision:*"]
     click(page, "main td button", "Remove")
@@ -333,6 +346,7 @@ def test_a_part_of_a_picture_is_chosen_by_mouse_and_keyboard(
     shown(page, "text.png is not a picture that this browser can read.")
     give_file(page, tmp_path / "two.png")
     shown(page, "Choose the part to show", "dialog")
+    accessible(page)
     click(page, "dialog button", "Save")
     page.wait("document.querySelector('.picture img')")
     middle = picture_of(people)

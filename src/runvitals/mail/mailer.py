@@ -95,6 +95,7 @@ class Mailer:
         *,
         discarded: bool = False,
         once_key: str | None = None,
+        time_zone: str | None = None,
     ) -> bool:
         """Put a message into the queue; returns whether mail is configured. If not, nothing is written.
 
@@ -103,11 +104,14 @@ class Mailer:
                 exists.
             once_key: what the message is about. It is not sent again with the same key within a month,
                 whichever server tries to.
+            time_zone: of times in the text; None: as the organisation set it.
 
         Raises:
             ValueError: not an e-mail address.
         """
-        mail = self.prepare(message, address, now_ms, discarded=discarded, once_key=once_key)
+        mail = self.prepare(
+            message, address, now_ms, discarded=discarded, once_key=once_key, time_zone=time_zone
+        )
         if mail is None:
             return False
         if self._queue.add(mail):
@@ -122,6 +126,7 @@ class Mailer:
         *,
         discarded: bool = False,
         once_key: str | None = None,
+        time_zone: str | None = None,
     ) -> NewMail | None:
         """A mail to put into the queue in the transaction of what it reports, with `outgoing_mail.add_mail`.
 
@@ -131,10 +136,11 @@ class Mailer:
         settings = self.settings() if self.configured else None
         if settings is None:
             return None
+        zone = time_zone or settings.time_zone
         texts = {
             "subject": message.subject,
-            "text": message.text(settings.url, settings.organisation),
-            "html": message.html(settings.url, settings.organisation),
+            "text": message.text(settings.url, settings.organisation, zone),
+            "html": message.html(settings.url, settings.organisation, zone),
             **({"unsubscribe": settings.url + SWITCHES} if message.topic else {}),
         }
         message_id = f"<{secrets.token_hex(16)}@{domain_key(settings.sender.rpartition('@')[2])}>"

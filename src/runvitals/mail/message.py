@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Final, Literal
+from zoneinfo import ZoneInfo
 
 from runvitals.model.durations import DAY_MS
 
@@ -16,6 +18,8 @@ SWITCHES: Final = "/-/settings/emails"
 """The page on which users switch off messages with a topic."""
 
 _MAX_VALUE = 500
+_TIME: Final = re.compile("\ue000(-?[0-9]+)\ue001")
+"""A time in a paragraph. `one_line` removes these characters from what users wrote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +52,9 @@ class Message:
     life_ms: int = DAY_MS
     topic: Topic = ""
 
-    def text(self, url: str, organisation: str) -> str:
+    def text(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
         """The plain text. `url`: the address of this server, as users know it."""
-        parts = list(self.paragraphs)
+        parts = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
         if self.link is not None:
             parts.append(f"{self.link.label}:\n{_absolute(url, self.link)}")
         parts.append(f"-- \n{_sender(url, organisation)}")
@@ -58,9 +62,10 @@ class Message:
             parts[-1] += f"\n{_SWITCH_OFF.label}: {_absolute(url, _SWITCH_OFF)}"
         return "\n\n".join(parts) + "\n"
 
-    def html(self, url: str, organisation: str) -> str:
+    def html(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
         """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
-        parts = [f"<p>{html.escape(paragraph)}</p>" for paragraph in self.paragraphs]
+        paragraphs = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
+        parts = [f"<p>{html.escape(paragraph)}</p>" for paragraph in paragraphs]
         if self.link is not None:
             address = html.escape(_absolute(url, self.link))
             parts.append(f'<p><a href="{address}">{html.escape(self.link.label)}</a></p><p>{address}</p>')
@@ -88,8 +93,20 @@ def listed(names: Sequence[str]) -> str:
 
 
 def time_text(time_ms: int) -> str:
-    """A time in UTC."""
-    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
+    """A time for a paragraph of a message, which is written in the time zone of whoever gets it."""
+    return f"\ue000{time_ms}\ue001"
+
+
+def _with_times(paragraph: str, time_zone: str) -> str:
+    return _TIME.sub(lambda found: _written(int(found[1]), time_zone), paragraph)
+
+
+def _written(time_ms: int, time_zone: str) -> str:
+    try:
+        zone, name = ZoneInfo(time_zone), time_zone
+    except (KeyError, ValueError, OSError):  # this machine knows fewer time zones than the one that stored it
+        zone, name = timezone.utc, "UTC"
+    return f"{datetime.fromtimestamp(time_ms / 1000, zone):%Y-%m-%d %H:%M} {name}"
 
 
 def _absolute(url: str, link: Link) -> str:

@@ -42,7 +42,8 @@ class Notices:
         if address is None:
             return False
         key = None if once_key is None else f"{once_key}:{user_id}"
-        return self._mailer.send(message, address, self._now_ms, once_key=key)
+        zone = self._wishes(user_id).get("time_zone") or None
+        return self._mailer.send(message, address, self._now_ms, once_key=key, time_zone=zone)
 
     def to_team_administrators(self, team: str, message: Message, *, once_key: str | None = None) -> None:
         """Send to all administrators of a team."""

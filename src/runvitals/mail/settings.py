@@ -44,12 +44,14 @@ class MailSettings:
         sender: the address that messages come from.
         url: the address of this server as users know it, with which links begin.
         organisation: the name of the organisation.
+        time_zone: of times in messages to users who chose none.
     """
 
     server: SmtpServer
     sender: str
     url: str
     organisation: str = _DEFAULT_ORGANISATION
+    time_zone: str = "UTC"
 
 
 def smtp_server(url: str) -> SmtpServer:
@@ -154,7 +156,8 @@ def mail_settings(
         raise ValueError(f"the setting {missing} is missing, without which no mail is sent")
     address_key(sender)
     organisation = stored.get("name") or _DEFAULT_ORGANISATION
-    return MailSettings(smtp_server(smtp_url), sender, server_url(url), organisation)
+    zone = stored.get("time_zone") or "UTC"
+    return MailSettings(smtp_server(smtp_url), sender, server_url(url), organisation, zone)
 
 
 def missing_for_mail(stored: Mapping[str, Any], environment: Mapping[str, str]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.accounts.beta_features import BetaFeature
+from runvitals.mail import messages
 from runvitals.mail.settings import opened_smtp_url
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.mail.receiver import Receiver
@@ -114,6 +115,25 @@ def test_a_test_mail_arrives_with_the_saved_settings(people: People) -> None:
         receiver.wait_for(1)
     assert receiver.received[-1]["from"].addresses[0].addr_spec == "runs@lab.example"
     assert rita.post(f"{MAIL}/test", json=to).status_code == 502
+
+
+def test_times_in_mails_are_in_the_zone_of_the_user_or_else_of_the_organisation(people: People) -> None:
+    ada = people.add("ada")
+    with Receiver() as receiver:
+        rita = people.browser("rita")
+        server = {**SERVER, **URL, "host": "127.0.0.1", "port": receiver.port, "encryption": "none"}
+        assert rita.put(MAIL, json=server).status_code == 200
+        people.set(time_zone="Asia/Kolkata")
+        notices = people.served.app.api.state.account_services.notices()
+        message = messages.membership_ends_soon("vision", people.now_ms)  # 08:00 UTC
+        notices.to_user(ada.id, message)
+        receiver.wait_for(2)  # the first: that the sender was changed
+        assert people.browser("ada").patch("/account/profile", json={"time_zone": "America/New_York"})
+        notices.to_user(ada.id, message)
+        receiver.wait_for(3)
+    texts = [mail.get_body(("plain",)).get_content() for mail in receiver.received[1:]]  # type: ignore[union-attr]
+    assert "until 2027-01-15 13:30 Asia/Kolkata." in texts[0]
+    assert "until 2027-01-15 03:00 America/New_York." in texts[1]
 
 
 def test_what_the_environment_sets_is_shown_and_locked(
