@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timezone
+from datetime import datetime, timezone, tzinfo
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
 
@@ -102,6 +102,7 @@ def _with_times(paragraph: str, time_zone: str) -> str:
 
 
 def _written(time_ms: int, time_zone: str) -> str:
+    zone: tzinfo
     try:
         zone, name = ZoneInfo(time_zone), time_zone
     except (KeyError, ValueError, OSError):  # this machine knows fewer time zones than the one that stored it
