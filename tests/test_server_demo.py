@@ -57,7 +57,9 @@ def test_people_sign_in_and_see_what_is_theirs(tmp_path: Path) -> None:
         for person in PEOPLE:
             assert seen[person.name] == {run.id for run in RUNS if run.team in person.teams}
         key = re.findall(r"rvt-\w{40}", text)[0]
-        me = httpx.get(f"{url}/api/v1/account", headers={"Authorization": f"Bearer {key}"}).json()
+        me = httpx.get(
+            f"{url}/api/v1/account", headers={"Authorization": f"Bearer {key}"}, timeout=PATIENCE_S
+        ).json()
         assert (me["kind"], me["name"]) == ("service_account", "ci")
         process.send_signal(signal.SIGINT)
         process.communicate(timeout=PATIENCE_S)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+from tests.patience import PATIENCE_S
+
 _LOADED = """
 import sys
 import runvitals.server.app, runvitals.server.local.run_library
@@ -15,6 +17,6 @@ print(sorted(name for name in sys.modules if name.startswith(unwanted)))
 
 def test_the_local_page_loads_no_accounts() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _LOADED], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     assert done.stdout.strip() == "[]"

@@ -14,6 +14,7 @@ from argon2 import PasswordHasher
 from runvitals.accounts import passwords
 from runvitals.accounts.breached_passwords import BreachedPasswords
 from runvitals.accounts.passwords import Passwords, TooManySignIns, password_problem
+from tests.patience import PATIENCE_S
 
 CHEAP = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
 
@@ -59,7 +60,7 @@ def test_only_so_many_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     for thread in threads:
         thread.start()
     for _ in range(passwords.MAX_HASHING):
-        assert hashing.acquire(timeout=60)
+        assert hashing.acquire(timeout=PATIENCE_S)
     refused = _refused_when_full(slow)
     assert not hashing.acquire(blocking=False)  # no third one
     release.set()

@@ -54,7 +54,7 @@ def answers(running: tuple[Path, str]) -> Callable[[str], int]:
 
     def ask(key: str) -> int:
         headers = {"Authorization": f"Bearer {key}"}
-        return httpx.get(f"{running[1]}/api/v1/account", headers=headers).status_code
+        return httpx.get(f"{running[1]}/api/v1/account", headers=headers, timeout=PATIENCE_S).status_code
 
     return ask
 
@@ -163,7 +163,7 @@ def test_invitations(command: Command, running: tuple[Path, str]) -> None:
     assert command("invite", "list") == ["there are no pending invitations"]
     (link,) = command("invite", "create", "vision", "eve@example.org", "--role", "viewer")
     secret = link.removeprefix("/-/invitation#")
-    shown = httpx.post(f"{running[1]}/api/v1/invitations/show", json={"token": secret})
+    shown = httpx.post(f"{running[1]}/api/v1/invitations/show", json={"token": secret}, timeout=PATIENCE_S)
     assert (shown.status_code, shown.json()["team"]) == (200, "vision")
     head, eve = command("invite", "list", "vision")
     assert cells(head) == ["ID", "FOR", "TEAM", "ROLE", "INVITED BY", "SENT", "EXPIRES", "STATE"]

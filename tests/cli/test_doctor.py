@@ -8,13 +8,19 @@ import sys
 import tarfile
 from pathlib import Path
 
+from tests.patience import PATIENCE_S
 from tests.sdk.runs import environment
 
 
 def doctor(folder: Path, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "runvitals", "doctor", *options]
     return subprocess.run(
-        command, env=environment(folder, **more), capture_output=True, text=True, timeout=60, check=False
+        command,
+        env=environment(folder, **more),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
 
 

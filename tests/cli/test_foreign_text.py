@@ -26,6 +26,7 @@ from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.terminal import Harmless, harmless, harmless_output
 from tests.leftovers import end_relay
+from tests.patience import PATIENCE_S
 from tests.query.journals import T0
 from tests.sdk.runs import environment
 from tests.wandb_files import files
@@ -213,7 +214,7 @@ def test_text_from_a_server_in_a_training(folder: Path, tmp_path: Path, server: 
         [sys.executable, "-c", script],
         env=environment(folder, **more),
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     err = done.stderr.decode()

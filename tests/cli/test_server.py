@@ -114,15 +114,14 @@ def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
     seq = 0
     for life in range(3):
         with serving(tmp_path / "store") as (process, client):
-            deadline_s = time.monotonic() + 0.3 + 0.2 * life
-            while time.monotonic() < deadline_s:
+            for _ in range(10 + 5 * life):
                 if client.post("/api/v1/ingest", json=envelope(seq)).status_code == 200:
                     acknowledged.append(seq)
                 seq += 1
             process.kill()
     with serving(tmp_path / "store") as (_, client):
         found = sorted(values(client))
-    assert len(acknowledged) > 20
+    assert len(acknowledged) > 40
     assert found == [float(seq * 3 + tick) for seq in acknowledged for tick in range(3)]
 
 
@@ -316,7 +315,7 @@ def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path / "store"):
         command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
         done = subprocess.run(
-            [*command, "--store", str(tmp_path / "store")], capture_output=True, text=True, timeout=30
+            [*command, "--store", str(tmp_path / "store")], capture_output=True, text=True, timeout=PATIENCE_S
         )
     assert done.returncode == 1
     assert done.stderr.startswith("runvitals: ")
@@ -405,7 +404,10 @@ def test_what_is_wrong_with_the_options_of_accounts_is_said(
 ) -> None:
     command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
     done = subprocess.run(
-        [*command, "--store", str(tmp_path / "store"), *words], capture_output=True, text=True, timeout=60
+        [*command, "--store", str(tmp_path / "store"), *words],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
     )
     assert done.returncode in (1, 2)
     assert problem in done.stderr
@@ -414,7 +416,7 @@ def test_what_is_wrong_with_the_options_of_accounts_is_said(
 def in_process(*command: str) -> str:
     """The output of a command in a process of its own."""
     whole = [sys.executable, "-m", "runvitals", *command]
-    return subprocess.run(whole, capture_output=True, text=True, check=True, timeout=60).stdout
+    return subprocess.run(whole, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
 
 
 def test_requests_need_the_token_until_it_is_revoked(

@@ -37,7 +37,7 @@ def test_maximum_speed_with_delivery_from_every_host(tmp_path: Path, server: Rec
     process = command(
         tmp_path, "--nodes", "2", "--hours", "0.01", "--speed", "max", RUNVITALS_SERVER=server.url
     )
-    out, err = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     run = open_run("latest", str(tmp_path))
     assert out.startswith(f"simulated run {run.id} of project simulated, recorded in ")

@@ -129,7 +129,7 @@ def test_terminal_is_restored_on_signals(terminal: Terminal, number: signal.Sign
 def test_prints_one_snapshot_without_a_terminal(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runvitals", "top"],
-        env=environ(tmp_path), capture_output=True, text=True, timeout=60, check=False,
+        env=environ(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
         stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
@@ -143,7 +143,7 @@ def test_prints_one_snapshot_without_a_terminal(tmp_path: Path) -> None:
 def test_invalid_interval(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "runvitals", "top", "--interval", "0"],
-        env=environ(tmp_path), capture_output=True, text=True, timeout=60, check=False,
+        env=environ(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 2
     assert "0.1 to 3600" in done.stderr

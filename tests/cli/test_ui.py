@@ -38,7 +38,7 @@ def test_serves_until_ctrl_c_is_pressed(tmp_path: Path) -> None:
     process, line = start("--port", "0", "--dir", str(tmp_path))
     url = line.split()[1]
     assert url.startswith("http://127.0.0.1:")
-    assert httpx.get(f"{url}api/v1/runs").json()["runs"][0]["id"] == "brave-otter-1"
+    assert httpx.get(f"{url}api/v1/runs", timeout=PATIENCE_S).json()["runs"][0]["id"] == "brave-otter-1"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, out, err) == (0, "", "")

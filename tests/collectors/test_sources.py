@@ -13,6 +13,7 @@ import pytest
 from runvitals.collectors.base import Scope, Tick
 from runvitals.collectors.sources import LINUX, PORTABLE, built_in, load, probe_all, third_party
 from tests.collectors.trees import BARE_VM, INFINIBAND, RAPL, plant, put
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,7 +188,7 @@ print(*set(sys.modules) - before)
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "src")
     command = [sys.executable, "-I", "-S", "-E", "-c", script, source]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert not HEAVY.intersection(ran.stdout.split())
 
 

@@ -14,6 +14,7 @@ from scripts.docsite import commands, links, pages, python_api, routes
 import runvitals
 from runvitals.cli import COMMANDS
 from runvitals.sdk.settings import SETTINGS
+from tests.patience import PATIENCE_S
 
 ROOT = Path(__file__).parents[2]
 RECENT = pytest.mark.skipif(
@@ -30,7 +31,7 @@ def test_site_builds_and_its_links_are_valid(tmp_path: Path) -> None:
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert built.returncode == 0, built.stdout + built.stderr
     site = tmp_path / "build" / "docs" / "site"

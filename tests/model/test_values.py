@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from runvitals.model.limits import DEPTH, RECORD_BYTES, RECORD_VALUES, ROW_NAMES, STEP, TEXT_CHARACTERS
 from runvitals.model.values import Sanitizer, is_time, valid_step
+from tests.patience import PATIENCE_S
 
 scalars = (
     st.none()
@@ -124,6 +125,6 @@ def test_importing_it_loads_no_package() -> None:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert not {"re", "json", "typing", "collections"} & set(done.stdout.split())

@@ -63,7 +63,12 @@ def environ(tmp_path: Path) -> Iterator[dict[str, str]]:
 def train(environ: dict[str, str], script: str = SCRIPT) -> str:
     """Run a training script; returns its stderr."""
     done = subprocess.run(
-        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
     )
     return done.stderr
 

@@ -16,6 +16,7 @@ from runvitals.journal.reader import read_run
 from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.engine.undelivered import undelivered
+from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, Journal, Sender
 from tests.relay.recording_server import RecordingServer
 from tests.relay.test_relay import environ as environ
@@ -105,7 +106,8 @@ with runvitals.init(id="abc", settings={"labels": labels}) as run:
     more = {"RUNVITALS_DESTINATIONS": json.dumps([destination]), "RUNVITALS_DELIVERY_TIMEOUT": "0.5"}
     done = subprocess.run(
         [sys.executable, "-c", script, f"--token={SECRET}"],
-        env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
+        env={**environ, **more}, cwd=tmp_path, capture_output=True, text=True,
+        timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert SECRET not in done.stdout + done.stderr
@@ -123,7 +125,7 @@ def test_invalid_destination_error_hides_the_secret(tmp_path: Path, environ: dic
     done = subprocess.run(
         [sys.executable, "-m", "runvitals", "settings"],
         env={**environ, "RUNVITALS_DESTINATIONS": f"remote_write:https://me:{SECRET}@host/write"},
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     assert done.returncode == 1
     assert "remote_write:https://me:***@host/write" in done.stderr

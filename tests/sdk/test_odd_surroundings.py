@@ -113,7 +113,7 @@ def test_delivery_from_a_folder_that_is_not_utf_8(tmp_path: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert "delivered to files:" in done.stderr
@@ -298,7 +298,7 @@ def train_on_a_full_disk(tmp_path: Path, options: str, script: str) -> subproces
     command = f'mount -t tmpfs -o {options} none "$2" && "$0" -c "$1" "$2" && cp -r "$2" "$3"'
     return subprocess.run(
         [*NAMESPACE, "sh", "-c", command, sys.executable, textwrap.dedent(script), str(disk), str(kept)],
-        env=environment(tmp_path), capture_output=True, text=True, timeout=60,
+        env=environment(tmp_path), capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
 
 

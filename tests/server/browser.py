@@ -99,7 +99,7 @@ class Browser:
     def _stop(self) -> None:
         self._process.terminate()
         try:
-            self._process.wait(timeout=5)
+            self._process.wait(timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

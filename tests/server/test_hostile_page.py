@@ -12,6 +12,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.server.browser import Browser
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401
@@ -71,7 +72,7 @@ def send(
         "v": [[float(tick % 7) for tick in range(100)] for _ in keys],
         "records": [[1, "info", facts], [2, "event", event]],
     }
-    httpx.post(f"{served.url}/api/v1/ingest", json=envelope).raise_for_status()
+    httpx.post(f"{served.url}/api/v1/ingest", json=envelope, timeout=PATIENCE_S).raise_for_status()
 
 
 @pytest.fixture

@@ -82,7 +82,7 @@ def test_unread_responses_share_a_limit(served: Served, path: str) -> None:
         assert 0 < answered < CLIENTS
         assert all(b"retry-after: 1\r\n" in head for head in rejected)
         assert 0 < memory.held_bytes <= LIMIT
-        assert httpx.get(f"{served.url}/readyz").status_code == 200
+        assert httpx.get(f"{served.url}/readyz", timeout=PATIENCE_S).status_code == 200
         refused = httpx.get(f"{served.url}{path}", timeout=PATIENCE_S)
         assert refused.json()["error"].startswith("responses that other clients are still reading take ")
     eventually(lambda: memory.held_bytes == 0)

@@ -15,6 +15,7 @@ from runvitals.protobuf import double, text, uint
 from runvitals.query import open_run
 from runvitals.wandb_files.importer import import_file
 from runvitals.wandb_files.records import decode
+from tests.patience import PATIENCE_S
 from tests.wandb_files import files
 
 REAL = """
@@ -35,7 +36,9 @@ def test_run_of_the_real_client(tmp_path: Path, capsys: pytest.CaptureFixture[st
     environ = {k: v for k, v in os.environ.items() if not k.startswith("WANDB_")}
     environ |= {"WANDB_DIR": str(tmp_path), "HOME": str(tmp_path), "WANDB_ERROR_REPORTING": "false"}
     command = [sys.executable, "-c", REAL, "--api-key", "hunter2"]
-    done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     assert done.returncode == 0, done.stderr
 
     ours = tmp_path / "ours"

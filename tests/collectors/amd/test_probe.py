@@ -16,6 +16,7 @@ from runvitals.collectors.amd.rocm_programs import find_rocm_program
 from runvitals.collectors.base import Absent
 from tests.collectors.amd.cards import card
 from tests.collectors.trees import BARE_VM, plant, put
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -74,7 +75,7 @@ except Absent:
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-I", "-S", "-E", "-c", script, source, str(tmp_path)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     names = {name.removeprefix("runvitals.collectors.") for name in ran.stdout.split()}
     assert names == {
         "amd",

@@ -12,6 +12,7 @@ from runvitals.collectors.apple.probe import missing, probe
 from runvitals.collectors.base import Absent, Scope
 from runvitals.collectors.sources import LINUX, PORTABLE
 from tests.collectors.test_sources import HEAVY
+from tests.patience import PATIENCE_S
 
 
 def test_only_macs_with_apple_silicon_are_detected() -> None:
@@ -42,7 +43,7 @@ except Absent:
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert ran.stdout.split() == ["runvitals.collectors.apple", "runvitals.collectors.apple.probe"]
     with pytest.raises(Absent, match="no Mac"):
         probe(Scope())
@@ -58,5 +59,5 @@ print(*set(sys.modules) - before)
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert not HEAVY.intersection(ran.stdout.split())

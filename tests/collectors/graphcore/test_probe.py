@@ -16,6 +16,7 @@ from tests.collectors.graphcore.ipus import Library
 from tests.collectors.test_sources import HEAVY
 from tests.collectors.trees import BARE_VM, plant, put
 from tests.collectors.vendors.machines import pci
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -81,7 +82,7 @@ print(*(name for name in sys.modules if "graphcore" in name or "ctypes" in name)
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source]
     ran = subprocess.run(
-        command, capture_output=True, text=True, check=True, timeout=60, env=dict(os.environ)
+        command, capture_output=True, text=True, check=True, timeout=PATIENCE_S, env=dict(os.environ)
     )
     assert ran.stdout.split() == [
         "runvitals.collectors.graphcore", "runvitals.collectors.graphcore.probe",
@@ -102,5 +103,5 @@ print(*set(sys.modules) - before)
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert not HEAVY.intersection(ran.stdout.split())

@@ -18,6 +18,7 @@ from runvitals.collectors.openmetrics.collector import OpenMetrics, probe
 from runvitals.collectors.openmetrics.endpoint import ExporterEndpoint, MetricFilters
 from runvitals.monitor.sampler import Baselines, Sampler
 from tests.collectors.exporters import Exporter, ok
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -422,7 +423,7 @@ def test_a_response_of_many_megabytes_needs_little_memory() -> None:
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     with Exporter(ok(page)) as exporter:
         command = [sys.executable, "-ISE", "-c", MEMORY, source, exporter.url]
-        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+        ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     series, more_kib = map(int, ran.stdout.split())
     assert series == 5000
     assert more_kib < 32 * 1024  # 84 MB if it is read as a whole

@@ -430,7 +430,7 @@ print(*set(sys.modules) - before)
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source, program(tmp_path, "smi", "echo answer")]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     heavy = {"collections", "contextlib", "functools", "json", "re", "subprocess", "threading", "typing"}
     assert not heavy.intersection(ran.stdout.split())
 
@@ -447,5 +447,5 @@ os.kill(os.getpid(), 9)
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     noisy = program(tmp_path, "monitor", "trap - PIPE; while echo 68.5; do sleep 0.01; done")
-    subprocess.run([sys.executable, "-ISE", "-c", script, source, noisy], check=False, timeout=60)
+    subprocess.run([sys.executable, "-ISE", "-c", script, source, noisy], check=False, timeout=PATIENCE_S)
     soon(lambda: not processes_with(noisy))

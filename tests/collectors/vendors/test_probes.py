@@ -16,6 +16,7 @@ from runvitals.collectors.vendors.probes import ORDER, amd, first_index, gaudi, 
 from tests.collectors.trees import BARE_VM, plant
 from tests.collectors.vendors.machines import pci as device
 from tests.collectors.vendors.machines import tool, values
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -60,7 +61,7 @@ print(*(name for name in sys.modules if "vendors." in name))
 """
     source = os.path.join(os.path.dirname(__file__), "..", "..", "..", "src")
     command = [sys.executable, "-ISE", "-c", script, source, "/nowhere", ",".join(NAMES)]
-    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert ran.stdout.split() == ["runvitals.collectors.vendors.probes"]
 
 

@@ -126,7 +126,7 @@ class Gate:
         self.signed.append(b64decode(asked.headers.get("Authorization", "").removeprefix("Basic ")).decode())
         status, answer, kind = 503, b"not now", "text/plain"
         if not (self.failing and what == "runs/log-batch"):
-            line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+            line = http.client.HTTPConnection("127.0.0.1", server.port, timeout=PATIENCE_S)
             headers = {name: asked.headers[name] for name in _KEPT if name in asked.headers}
             line.request(asked.command, asked.path, body, headers)
             there = line.getresponse()

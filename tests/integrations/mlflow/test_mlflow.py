@@ -97,7 +97,12 @@ def environ(gate: Gate, tmp_path_factory: pytest.TempPathFactory) -> Iterator[di
 def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
     """Run a script; returns its report and its stderr."""
     done = subprocess.run(
-        [sys.executable, str(STORY)], env=environ, capture_output=True, text=True, timeout=200, check=False
+        [sys.executable, str(STORY)],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     line = next(line for line in done.stdout.splitlines() if line.startswith("STORY "))
@@ -220,7 +225,7 @@ def test_failing_server_delays_within_the_timeout_and_loses_no_point(
             env={**environ, "RUNVITALS_DELIVERY_TIMEOUT": "0.3"},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             check=True,
         )
         run = done.stdout.split()[0]
@@ -254,7 +259,7 @@ def test_database_uri_is_written_by_mlflow_in_the_relay(server: Server, environ:
         env={**environ, "MLFLOW_TRACKING_URI": uri, "RUNVITALS_DELIVERY_TIMEOUT": "40"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=True,
     )
     run = done.stdout.split()[0]
@@ -269,7 +274,7 @@ def test_run_is_delivered_as_an_mlflow_run(server: Server, gate: Gate, environ: 
     }
     command = [sys.executable, "-c", PLAIN]
     done = subprocess.run(
-        command, env={**environ, **reported}, capture_output=True, text=True, timeout=100, check=True
+        command, env={**environ, **reported}, capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     assert f"delivered to mlflow:{gate.url}: " in done.stderr
     assert "3 log() rows" in done.stderr

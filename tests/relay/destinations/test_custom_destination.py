@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.relay import destination
+from tests.patience import PATIENCE_S
 from tests.relay.journals import RUN, Journal
 
 PAGE = Path(__file__).parents[3] / "docs" / "guides" / "destinations.md"
@@ -42,7 +43,7 @@ def test_documented_example_delivers_each_sample_once(tmp_path: Path) -> None:
     to = ["--to", f"sqlite:{tmp_path}/points.db", "--dir", str(tmp_path / "data")]
     for _ in range(2):
         words = [sys.executable, "-c", boot, "sync", RUN, *to]
-        done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
         assert (done.returncode, done.stderr) == (0, "")
     with sqlite3.connect(tmp_path / "points.db") as database:
         found = database.execute("SELECT run, host, key, t, value FROM points ORDER BY t").fetchall()

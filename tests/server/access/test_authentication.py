@@ -147,7 +147,7 @@ def test_a_key_changes_something_from_anywhere(served: ServedOrganisation) -> No
 
 
 def test_too_many_wrong_keys_do_not_stop_a_good_one(tmp_path: Path) -> None:
-    with serving(tmp_path) as served, httpx.Client() as client:
+    with serving(tmp_path) as served, httpx.Client(timeout=PATIENCE_S) as client:
         accounts = served.metadata_store.accounts
         root = accounts.users.create("root-1", CLI, NOW, org_role="admin")
         good, _ = accounts.keys.create("laptop", CLI, NOW, user_id=root.id)

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 
@@ -26,7 +27,11 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisat
             "project": f"{MARK}-project",
             "entity": TEAM,
             "seq": 1,
-            "about": {"role": "monitor", "host": f"{MARK}-host"},
+            "about": {
+                "role": "monitor",
+                "host": f"{MARK}-host",
+                "interval_s": 3600,
+            },  # it stays running
             "keys": [f"{MARK}.key", "cpu"],
             "t": [now_ms],
             "v": [[1.0], [2.0]],
@@ -76,7 +81,7 @@ def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Respon
         "user": "bob",
         "member": "bob",
     }
-    with httpx.Client(base_url=served.url, headers=served.headers(who), timeout=60) as client:
+    with httpx.Client(base_url=served.url, headers=served.headers(who), timeout=PATIENCE_S) as client:
         for route in declared_routes(served.served.app.api.routes):
             if route.method != "GET":
                 continue

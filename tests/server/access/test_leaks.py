@@ -15,6 +15,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation
 from tests.server.serving import serving
@@ -243,7 +244,7 @@ def test_what_may_not_be_known_takes_the_work_of_what_does_not_exist(
     Rights are cached, so the second request counts.
     """
     counts = []
-    with httpx.Client(base_url=served.url, headers=served.headers("carol"), timeout=60) as client:
+    with httpx.Client(base_url=served.url, headers=served.headers("carol"), timeout=PATIENCE_S) as client:
         method = "PATCH" if path.startswith("/api/v1/projects/") else "GET"
         for name in names:
             for _ in range(2):

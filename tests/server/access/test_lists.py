@@ -157,7 +157,9 @@ def test_a_key_that_was_revoked_sends_no_more(marked: ServedOrganisation) -> Non
 
     def status(seq: int) -> int:
         value = {**envelope(f"{MARK}-1", MARK, seq), "entity": "vision", "writer": "w"}
-        return httpx.post(f"{marked.url}/api/v1/ingest", json=value, headers=headers).status_code
+        return httpx.post(
+            f"{marked.url}/api/v1/ingest", json=value, headers=headers, timeout=PATIENCE_S
+        ).status_code
 
     assert status(1) == 200
     accounts.keys.revoke(key.id, CLI, NOW)

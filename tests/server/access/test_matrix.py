@@ -22,6 +22,7 @@ from runvitals.accounts.principals import Anonymous, Principal
 from runvitals.accounts.resources import Organisation, Project, ProjectItem, Resource
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, FILTERED, OWN_PASSWORD, PUBLIC
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation
 
@@ -165,7 +166,7 @@ def walk(served: ServedOrganisation) -> Iterator[Walk]:
     served.accounts.members.add(TEAM, "frank", "member", CLI, NOW)
     served.accounts.members.remove(TEAM, "frank", CLI, NOW)
     served.rights_changed()
-    with httpx.Client(base_url=served.url, timeout=60) as client:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
         yield Walk(served, client)
 
 

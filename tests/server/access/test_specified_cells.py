@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, VISIBILITIES, ServedOrganisation
 from tests.server.access.specified_calls import (
@@ -64,7 +65,7 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
     served.add_run("moved-bob", "carols", TEAM, "bob")
     accounts.owned_projects.update(store.projects.id("carols"), CLI, NOW, owner_id=served.users["carol"])
     served.rights_changed()
-    with httpx.Client(base_url=f"{served.url}/api/v1", timeout=60) as client:
+    with httpx.Client(base_url=f"{served.url}/api/v1", timeout=PATIENCE_S) as client:
         yield Walk(served, client)
 
 

@@ -37,7 +37,9 @@ def bearer(token: str) -> dict[str, str]:
 
 def send(served: Served, token: str, run: str) -> None:
     body = {**ENVELOPE, "run": run, "t": [int(time.time() * 1000)], "about": {"role": "monitor"}}
-    httpx.post(f"{served.url}/api/v1/ingest", json=body, headers=bearer(token)).raise_for_status()
+    httpx.post(
+        f"{served.url}/api/v1/ingest", json=body, headers=bearer(token), timeout=PATIENCE_S
+    ).raise_for_status()
 
 
 def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> None:
@@ -50,15 +52,18 @@ def test_a_revoked_token_loses_its_open_stream(served: Served, token: str) -> No
         served.metadata_store.tokens.revoke(about.id, NOW)
         for _ in lines:  # it ends in good order, or this would raise or time out
             pass
-    assert httpx.get(url, headers=bearer(other)).status_code == 401
-    assert httpx.get(f"{served.url}/api/v1/runs/streamed", headers=bearer(token)).status_code == 200
+    assert httpx.get(url, headers=bearer(other), timeout=PATIENCE_S).status_code == 401
+    assert (
+        httpx.get(f"{served.url}/api/v1/runs/streamed", headers=bearer(token), timeout=PATIENCE_S).status_code
+        == 200
+    )
 
 
 def test_a_revoked_token_ends_a_waiting_request(served: Served, token: str) -> None:
     send(served, token, "awaited")
     other, about = served.metadata_store.tokens.create("one that is revoked", NOW)
     url = f"{served.url}/api/v1/runs/awaited/metrics"
-    cursor = httpx.get(url, headers=bearer(other)).json()["cursor"]
+    cursor = httpx.get(url, headers=bearer(other), timeout=PATIENCE_S).json()["cursor"]
     url += f"?wait=30&after={cursor}"
     answers: list[httpx.Response] = []
 
@@ -102,20 +107,20 @@ def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> No
 
 
 def test_the_login_limits_size_and_time(served: Served) -> None:
-    answer = httpx.post(f"{served.url}/login", content=b"token=" + b"x" * 5000)
+    answer = httpx.post(f"{served.url}/login", content=b"token=" + b"x" * 5000, timeout=PATIENCE_S)
     assert answer.status_code == 413
     assert "more than 4096 bytes" in answer.json()["error"]
 
 
 def test_links_from_other_sites_lead_to_the_page_and_not_to_the_login(served: Served, token: str) -> None:
-    answer = httpx.post(f"{served.url}/login", data={"token": token})
+    answer = httpx.post(f"{served.url}/login", data={"token": token}, timeout=PATIENCE_S)
     assert answer.status_code == 303
     cookie = answer.headers["set-cookie"].lower()
     assert "samesite=lax" in cookie
     assert "httponly" in cookie
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "accept": "text/html"}
     cookies = {"runvitals_token": token}
-    page = httpx.get(f"{served.url}/api/v1/runs", headers=link, cookies=cookies)
+    page = httpx.get(f"{served.url}/api/v1/runs", headers=link, cookies=cookies, timeout=PATIENCE_S)
     assert page.status_code == 200
 
 
@@ -146,13 +151,17 @@ def test_pages_of_other_sites_cannot_change_anything(
         json={"name": "x"},
         cookies={"runvitals_token": token},
         headers={"host": "runs.example:8900", **headers},
+        timeout=PATIENCE_S,
     )
     assert said.status_code == (404 if status == 200 and method == "DELETE" else status), said.text
 
 
 def test_pages_of_other_sites_cannot_log_in(served: Served, token: str) -> None:
     answer = httpx.post(
-        f"{served.url}/login", data={"token": token}, headers={"sec-fetch-site": "cross-site"}
+        f"{served.url}/login",
+        data={"token": token},
+        headers={"sec-fetch-site": "cross-site"},
+        timeout=PATIENCE_S,
     )
     assert answer.status_code == 403
     assert "set-cookie" not in answer.headers
@@ -169,6 +178,7 @@ def test_the_size_of_changes_is_limited(served: Served, token: str) -> None:
             f"{served.url}/api/v1/runs/abc",
             content=content,
             headers={**bearer(token), "content-type": "application/json"},
+            timeout=PATIENCE_S,
         )
         assert answer.status_code == 413
         assert " 1048576 " in answer.json()["error"]
@@ -180,6 +190,7 @@ def test_invalid_changes_are_rejected(served: Served, token: str, content: bytes
         f"{served.url}/api/v1/runs/abc",
         content=content,
         headers={**bearer(token), "content-type": "application/json"},
+        timeout=PATIENCE_S,
     )
     assert answer.status_code in (400, 422)
 

@@ -68,7 +68,7 @@ def test_head_size_is_limited(served: Served, status: int, parts: list[bytes]) -
     assert said.startswith(b"HTTP/1.1 %d " % status)
     assert b'"error"' in said
     assert rss_mb() - before < 15
-    assert httpx.get(f"{served.url}/healthz").text == "ok\n"
+    assert httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).text == "ok\n"
 
 
 @pytest.mark.parametrize(
@@ -173,11 +173,11 @@ def test_connections_beyond_the_limit_are_rejected(tmp_path: Path) -> None:
         for connection in used:
             connection.sendall(GET + b"\r\n")
             assert connection.recv(4096).startswith(b"HTTP/1.1 200 ")
-        assert httpx.get(f"{served.url}/healthz").status_code == 503
+        assert httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).status_code == 503
         for connection in used:
             connection.close()
         deadline_s = time.monotonic() + PATIENCE_S
-        while httpx.get(f"{served.url}/healthz").status_code != 200:
+        while httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).status_code != 200:
             assert time.monotonic() < deadline_s
 
 
@@ -187,6 +187,6 @@ def test_silent_connections_are_closed_for_others(tmp_path: Path) -> None:
         deadline_s = time.monotonic() + PATIENCE_S
         while len(served.http.server_state.connections) < 4:
             assert time.monotonic() < deadline_s
-        assert httpx.get(f"{served.url}/healthz").status_code == 200
+        assert httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).status_code == 200
         for connection in silent:
             connection.close()

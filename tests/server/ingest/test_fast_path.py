@@ -55,7 +55,7 @@ def fast(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 
 def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served, fast: list[bool]) -> None:
-    with httpx.Client(base_url=served.url) as client:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
         answers = [client.post("/api/v1/ingest", json=envelope(seq)).json() for seq in (1, 2, 2, 3)]
         both = client.post("/api/v1/ingest", json=[envelope(4), envelope(5)]).json()
         packed = msgspec.msgpack.encode(envelope(6))
@@ -71,7 +71,7 @@ def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served,
     ]
     assert [ack["stored"] for ack in both["acks"]] == [True, True]
     assert last["stored"] is True
-    run = httpx.get(f"{served.url}/api/v1/runs/abc/metrics").json()
+    run = httpx.get(f"{served.url}/api/v1/runs/abc/metrics", timeout=PATIENCE_S).json()
     assert sum(len(group["t"]) for group in run["groups"]) == 6
 
 
@@ -92,7 +92,7 @@ def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served,
 def test_other_requests_are_passed_to_the_application(
     served: Served, more: dict[str, Any], status: int
 ) -> None:
-    with httpx.Client(base_url=served.url) as client:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
         assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
         answer = client.post("/api/v1/ingest", json=envelope(2, **more))
         assert answer.status_code == status
@@ -102,7 +102,9 @@ def test_other_requests_are_passed_to_the_application(
 
 def test_host_names_other_than_loopback_are_rejected(served: Served) -> None:
     for host in ("rebind.example", "rebind.example:80"):
-        answer = httpx.post(f"{served.url}/api/v1/ingest", json=envelope(1), headers={"host": host})
+        answer = httpx.post(
+            f"{served.url}/api/v1/ingest", json=envelope(1), headers={"host": host}, timeout=PATIENCE_S
+        )
         assert answer.status_code == 403
     body = msgspec.json.encode(envelope(1))
     response = served.say(
@@ -118,12 +120,20 @@ def test_a_revoked_token_is_rejected(tmp_path: Any) -> None:
         headers = {"authorization": f"Bearer {secret}"}
         url = f"{served.url}/api/v1/ingest"
         for seq in range(3):
-            assert httpx.post(url, json=envelope(seq), headers=headers).json()["stored"] is True
-        assert httpx.post(url, json=envelope(9), headers={"authorization": "Bearer rvt_x"}).status_code == 401
-        assert httpx.post(url, json=envelope(9)).status_code == 401
+            assert (
+                httpx.post(url, json=envelope(seq), headers=headers, timeout=PATIENCE_S).json()["stored"]
+                is True
+            )
+        assert (
+            httpx.post(
+                url, json=envelope(9), headers={"authorization": "Bearer rvt_x"}, timeout=PATIENCE_S
+            ).status_code
+            == 401
+        )
+        assert httpx.post(url, json=envelope(9), timeout=PATIENCE_S).status_code == 401
         served.metadata_store.tokens.revoke(token.id, now_ms())
         deadline_s = time.monotonic() + PATIENCE_S
-        while httpx.post(url, json=envelope(9), headers=headers).status_code != 401:
+        while httpx.post(url, json=envelope(9), headers=headers, timeout=PATIENCE_S).status_code != 401:
             assert time.monotonic() < deadline_s
 
 
@@ -132,7 +142,7 @@ def test_requests_that_are_pipelined_split_or_cut_off(served: Served, fast: list
         body = msgspec.json.encode(envelope(seq))
         return HEAD + extra + b"content-length: %d\r\n\r\n" % len(body) + body
 
-    assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(0)).status_code == 200
+    assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(0), timeout=PATIENCE_S).status_code == 200
     response = served.say(
         b"".join(request(seq) for seq in range(1, 20)) + request(20, b"connection: close\r\n")
     )
@@ -147,5 +157,8 @@ def test_requests_that_are_pipelined_split_or_cut_off(served: Served, fast: list
         assert b'"stored":true' in answered(connection)
     with served.connect() as connection:  # the client disconnects before the body is complete
         connection.sendall(request(31)[:-5])
-    assert httpx.post(f"{served.url}/api/v1/ingest", json=envelope(32)).json()["stored"] is True
+    assert (
+        httpx.post(f"{served.url}/api/v1/ingest", json=envelope(32), timeout=PATIENCE_S).json()["stored"]
+        is True
+    )
     assert any(fast)

@@ -18,6 +18,7 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.store.samples.interface import CommitAck, SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.patience import PATIENCE_S
 from tests.server.ingest.server import NOW, Server
 from tests.server.serving import answered, serving
 
@@ -108,4 +109,4 @@ def test_slow_clients_are_rejected(tmp_path: Path, length: int) -> None:
     ):
         connection.sendall(head + b'content-length: %d\r\n\r\n{"run": ' % length)
         assert answered(connection).startswith(b"HTTP/1.1 408 ")
-        assert httpx.get(f"{served.url}/healthz").text == "ok\n"
+        assert httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).text == "ok\n"

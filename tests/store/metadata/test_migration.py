@@ -14,6 +14,7 @@ from runvitals.store.errors import MetadataStoreError
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.migration import FOLDER, is_current, migrate, revisions
+from tests.patience import PATIENCE_S
 
 _OPEN = """
 import sys
@@ -33,7 +34,7 @@ def test_current_database_opens_without_alembic(tmp_path: Path) -> None:
     path = str(tmp_path / "metadata.db")
     open_metadata_store(path).close()
     opened = subprocess.run(
-        [sys.executable, "-c", _OPEN, path], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", _OPEN, path], capture_output=True, text=True, timeout=PATIENCE_S, check=True
     )
     assert opened.stdout.strip() == "[]"
 

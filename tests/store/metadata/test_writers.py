@@ -24,6 +24,7 @@ from runvitals.store.metadata import (
     WriterHeartbeat,
     WriterRegistration,
 )
+from tests.patience import PATIENCE_S
 from tests.store.metadata.runs import T0, joined
 
 
@@ -233,7 +234,7 @@ def test_two_servers_share_a_metadata_store(address: str) -> None:
     """Processes that open it, bring it to the newest revision, and write, all at once."""
     command = [sys.executable, "-c", PROCESS, address]
     servers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in ("n1", "n2")]
-    said = [server.communicate(timeout=60)[0] for server in servers]
+    said = [server.communicate(timeout=PATIENCE_S)[0] for server in servers]
     assert [server.returncode for server in servers] == [0, 0]
     assert said[0] == said[1]
     assert len(said[0].splitlines()) == 20

@@ -22,6 +22,7 @@ from runvitals.relay.destinations.wandb.account import WandbAddress, authorizati
 from runvitals.relay.destinations.wandb.destination import WandbDestination
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.wandb_files.importer import import_file
+from tests.patience import PATIENCE_S
 from tests.relay.destinations.wandb.server import KEY, WandbServer
 
 T0 = 1_700_000_000_000
@@ -262,7 +263,8 @@ def test_wandb_sync_accepts_the_file(server: WandbServer, source: Source) -> Non
     [folder] = source.cwd.glob("wandb/offline-run-*")
     done = subprocess.run(
         [sys.executable, "-m", "wandb", "sync", str(folder)],
-        env={**_clean(), **source.environ}, cwd=source.cwd, capture_output=True, text=True, timeout=60,
+        env={**_clean(), **source.environ}, cwd=source.cwd, capture_output=True, text=True,
+        timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     files = server.run(source.run.id)
@@ -292,7 +294,7 @@ def test_training_with_the_wandb_client(server: WandbServer, source: Source) -> 
         cwd=source.cwd,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert "delivered to wandb" in done.stderr

@@ -14,6 +14,7 @@ from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.user_content.image_links import ImageLinks
 from tests.outbound.site import Site
 from tests.outbound.site import serving as serving_site
+from tests.patience import PATIENCE_S
 from tests.server.api.accounts.people import People, serving_people
 
 PNG = b"\x89PNG\r\n\x1a\n" + b"x" * 100
@@ -41,7 +42,7 @@ def test_the_picture_of_an_account(people: People) -> None:
     digest = done.json()["picture"]
     assert ada.get("/account").json()["picture"] == digest
     assert ada.get("/users/ada").json()["picture"] == digest
-    visitor = httpx.Client(base_url=people.url)
+    visitor = httpx.Client(base_url=people.url, timeout=PATIENCE_S)
     people.clients.append(visitor)
     for size in (64, 512):
         shown = visitor.get(f"/-/picture/{digest}?s={size}")
@@ -128,7 +129,7 @@ def test_images_from_elsewhere(showing: People, site: Site) -> None:
     links = showing.served.app.api.state.outside_services.image_links()
     site.answers["/a.png"] = (200, {}, PNG)
     site.answers["/a.svg"] = (200, {}, b"<svg><script>alert(1)</script></svg>")
-    with httpx.Client(base_url=showing.url) as visitor:
+    with httpx.Client(base_url=showing.url, timeout=PATIENCE_S) as visitor:
         shown = visitor.get(links.address("https://site.example/a.png"))
         assert (shown.content, shown.headers["content-type"]) == (PNG, "image/png")
         assert "img-src 'self'" in shown.headers["content-security-policy"]

@@ -11,6 +11,7 @@ import pytest
 from runvitals.accounts.attempt_limits import SIGN_IN_ACCOUNT, SUDO
 from runvitals.accounts.totp import STEP_S, code_at, matching_step
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
 from tests.server.api.accounts.people import COOKIE, PASSWORD, SAME_ORIGIN, Browser, CountingHasher, People
 from tests.server.serving import serving
 
@@ -216,7 +217,12 @@ def test_too_many_wrong_confirmations_end_the_session(people: People) -> None:
 def test_other_sites_cannot_sign_a_user_in_or_out(people: People) -> None:
     body = {"name": "rita", "password": PASSWORD}
     cross_site = {"sec-fetch-site": "cross-site"}
-    assert httpx.post(f"{people.url}/api/v1/auth/login", json=body, headers=cross_site).status_code == 403
+    assert (
+        httpx.post(
+            f"{people.url}/api/v1/auth/login", json=body, headers=cross_site, timeout=PATIENCE_S
+        ).status_code
+        == 403
+    )
     browser = people.browser("rita")
     for how in (
         {"headers": cross_site, "json": {}},
@@ -290,11 +296,17 @@ def test_codes_cannot_be_guessed_with_the_right_password(people: People) -> None
 
 def test_before_accounts_the_operator_is_known(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        assert httpx.get(f"{served.url}/api/v1/account").json() == {"kind": "operator", "name": ""}
-        assert httpx.get(f"{served.url}/api/v1/auth/methods").json()["setup"] is True
+        assert httpx.get(f"{served.url}/api/v1/account", timeout=PATIENCE_S).json() == {
+            "kind": "operator",
+            "name": "",
+        }
+        assert httpx.get(f"{served.url}/api/v1/auth/methods", timeout=PATIENCE_S).json()["setup"] is True
         assert (
             httpx.post(
-                f"{served.url}/api/v1/auth/login", json={"name": "a", "password": "b"}, headers=SAME_ORIGIN
+                f"{served.url}/api/v1/auth/login",
+                json={"name": "a", "password": "b"},
+                headers=SAME_ORIGIN,
+                timeout=PATIENCE_S,
             ).status_code
             == 401
         )

@@ -11,6 +11,7 @@ from runvitals.accounts.passwords import Passwords
 from runvitals.accounts.rate_limits import NAME_CHECKS, RESETS_OF_ADDRESS
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.one_time_tokens import LIFE_MS
+from tests.patience import PATIENCE_S
 from tests.server.api.accounts.people import (
     COOKIE,
     OTHER_PASSWORD,
@@ -236,11 +237,14 @@ def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
             ({"team": "-"}, 422),
             ({"password": "short"}, 422),
         ):
-            assert httpx.post(setup, json={**body, **wrong}, headers=SAME_ORIGIN).status_code == status
-        made = httpx.post(setup, json=body, headers=SAME_ORIGIN)
+            assert (
+                httpx.post(setup, json={**body, **wrong}, headers=SAME_ORIGIN, timeout=PATIENCE_S).status_code
+                == status
+            )
+        made = httpx.post(setup, json=body, headers=SAME_ORIGIN, timeout=PATIENCE_S)
         assert made.status_code == 201, made.text
         cookies = {COOKIE: made.cookies[COOKIE]}
-        account = httpx.get(f"{served.url}/api/v1/account", cookies=cookies).json()
+        account = httpx.get(f"{served.url}/api/v1/account", cookies=cookies, timeout=PATIENCE_S).json()
         assert (account["org_role"], account["billing_role"], account["state"]) == (
             "admin",
             "admin",
@@ -248,8 +252,8 @@ def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
         )
         assert [(team["name"], team["role"]) for team in account["teams"]] == [("vision", "admin")]
         assert accounts.settings.all()["name"] == "The Lab"
-        assert httpx.get(f"{served.url}/api/v1/account").status_code == 401
-        assert httpx.post(setup, json=body, headers=SAME_ORIGIN).status_code == 409
+        assert httpx.get(f"{served.url}/api/v1/account", timeout=PATIENCE_S).status_code == 401
+        assert httpx.post(setup, json=body, headers=SAME_ORIGIN, timeout=PATIENCE_S).status_code == 409
 
 
 def test_stolen_passwords_are_not_accepted(tmp_path: Path) -> None:
