@@ -16,6 +16,7 @@ from tests.query.journals import Monitor, Trainer
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import (  # noqa: F401
+from tests.patience import PATIENCE_S
     EVIL,
     browser,
     drawn_pixels,
@@ -344,15 +345,15 @@ def test_the_csv_of_a_chart_has_the_numbers_of_the_api(page: Browser, tmp_path: 
     href = page.wait(
         "[...document.querySelectorAll('a')].find(e => e.innerText.startsWith('CSV of the shown'))?.href"
     )
-    table = [line.split(",") for line in httpx.get(href).text.splitlines()]
-    answer: dict[str, Any] = httpx.get(href.replace("format=csv", "format=json")).json()
+    table = [line.split(",") for line in httpx.get(href, timeout=PATIENCE_S).text.splitlines()]
+    answer: dict[str, Any] = httpx.get(href.replace("format=csv", "format=json"), timeout=PATIENCE_S).json()
     assert answer["resolution"] == "buckets"
     (group,) = answer["groups"]
     column = table[0].index("gpu.1.powerWatts")
     assert [float(row[column]) for row in table[1:]] == group["series"]["gpu.1.powerWatts"]
     assert [int(row[0]) for row in table[1:]] == group["t"]
     raw = page.evaluate("[...document.querySelectorAll('a')].find(e => /all samples/.test(e.innerText)).href")
-    assert len(httpx.get(raw).text.splitlines()) == 901
+    assert len(httpx.get(raw, timeout=PATIENCE_S).text.splitlines()) == 901
 
 
 def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp_path: Path) -> None:  # noqa: F811
