@@ -12,11 +12,11 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.query.journals import Monitor, Trainer
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import (  # noqa: F401
-from tests.patience import PATIENCE_S
     EVIL,
     browser,
     drawn_pixels,
