@@ -143,6 +143,30 @@ def test_a_guest_reads_a_project_until_the_link_is_revoked(page: Browser, lab: L
     is_at(page, "/-/login?next=%2Fvision%2Fdigits")
 
 
+def test_a_link_to_a_run_is_made_on_its_page_and_revoked(page: Browser, lab: Lab) -> None:
+    signed_in(page)
+    page.open("/vision/digits/runs/otter-1/overview")
+    click(page, "main button", "New link")
+    choose_field(page, "Works for", "")
+    click(page, "dialog button", "Create")
+    secret = page.text("[aria-label='The new link']").partition("#")[2]
+    row = lab.people.accounts.guest_links.check(secret, lab.people.now_ms)
+    assert row is not None
+    assert (row.project_id, row.expires_ms) == (None, None)
+    page.wait("!document.querySelector('dialog')")
+    page.evaluate(f"document.querySelector('[aria-label=\"Revoke link {row.id}\"]').click()")
+    click(page, "dialog button", "Revoke")
+    shown(page, "The link was revoked.")
+    assert lab.people.accounts.guest_links.check(secret, lab.people.now_ms) is None
+    page.call("Network.clearBrowserCookies")
+    signed_in(page, "bob")
+    page.open("/vision/digits/runs/otter-1/overview")
+    shown(page, "node1")
+    asked = "performance.getEntriesByType('resource').some(({name}) => name.endsWith('/projects/digits'))"
+    page.wait(asked)
+    assert "Guest links" not in page.text("main")
+
+
 def test_a_link_to_a_run_shows_that_run_and_expires(page: Browser, lab: Lab) -> None:
     lab.send("otter-2")
     _, url = lab.link("/runs/otter-1", expires_ms=lab.people.now_ms + 60_000)
@@ -343,7 +367,7 @@ def test_every_page_fits_a_phone_and_can_be_read_by_everyone(page: Browser, lab:
     for path in (url, "/-/shared/runs/otter-1", "/-/shared/runs/nothing"):
         check(page, path, checks)
     signed_in(page)
-    for path in ("", "/runs", "/settings", "/runs/otter-1", "/runs/nothing"):
+    for path in ("", "/runs", "/settings", "/runs/otter-1", "/runs/otter-1/overview", "/runs/nothing"):
         check(page, f"/vision/digits{path}", checks)
     check(page, "/vision/-/settings/privacy", checks)
     lab.people.accounts.owned_projects.trash(lab.project.id, CLI, lab.people.now_ms)
