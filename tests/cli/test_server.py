@@ -102,6 +102,22 @@ def test_the_audit_log_is_appended_to_a_file(tmp_path: Path) -> None:
     assert [json.loads(line)["action"] for line in path.read_text().splitlines()] == ["user.create"]
 
 
+def test_settings_are_read_from_a_file(tmp_path: Path) -> None:
+    path, store = tmp_path / "settings.toml", tmp_path / "store"
+    path.write_text("[settings]\nsignup = 'open'\nsupport_contact = 'help@lab.example'\n")
+    assert main(["user", "create", "ada", "--admin", "--store", str(store)]) == 0
+    with serving(store, "--settings", str(path)) as (_, client):
+        methods = client.get("/api/v1/auth/methods").json()
+        assert (methods["signup"], methods["support_contact"]) == ("open", "help@lab.example")
+    path.write_text("[settings]\nsignup = 'all'\n")
+    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0", "--store", str(store)]
+    refused = subprocess.run(
+        [*command, "--settings", str(path)], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert refused.returncode == 1
+    assert f"{path}: invalid signup 'all'" in refused.stderr
+
+
 def test_a_server_that_has_just_started_ends_in_good_order(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (process, _):
         process.send_signal(signal.SIGTERM)
@@ -397,6 +413,7 @@ def test_an_administrator_without_a_password_gets_a_link_to_set_one(tmp_path: Pa
         (("--team", "Über"), "invalid name"),
         (("--team", "admin"), "reserved"),
         (("--trusted-proxies", "10.0.0.300"), "invalid proxy"),
+        (("--settings", "missing.toml"), "could not read the settings missing.toml: No such file"),
     ],
 )
 def test_what_is_wrong_with_the_options_of_accounts_is_said(

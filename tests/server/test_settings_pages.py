@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from PIL import Image
 
 from runvitals.accounts.beta_features import BetaFeature
+from runvitals.accounts.organisation_settings import SETTINGS
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.mail.receiver import Receiver
 from tests.outbound.site import Site
@@ -24,6 +26,7 @@ from tests.server.test_page import browser, static  # noqa: F401
 from tests.server.test_shared_page import click, shown
 from tests.single_sign_on.provider import Idp
 
+OTHER_PLACES = ("pages/organisation/OrganisationMail.svelte", "parts/accounts/BetaPolicySection.svelte")
 RED, BLUE = (220, 20, 20), (20, 20, 220)
 
 
@@ -382,3 +385,10 @@ def test_a_part_of_a_picture_is_chosen_by_mouse_and_keyboard(
     assert near(dragged, 500, 256, RED)
     click(page, "main button", "Remove")
     page.wait("!document.querySelector('.picture img')")
+
+
+def test_every_setting_is_on_a_page() -> None:
+    sources = Path(__file__).parents[2] / "web" / "src"
+    listed = set(re.findall(r"'([a-z_]+)'", (sources / "lib" / "organisationSettings.ts").read_text()))
+    others = "".join((sources / path).read_text() for path in OTHER_PLACES)
+    assert {name for name in SETTINGS if name not in listed and name not in others} == set()

@@ -185,3 +185,14 @@ def test_a_subject_is_removed(tokens: ServiceTokens, robot: int, accounts: Accou
     assert tokens.account(_token()) is None
     with pytest.raises(UnknownAccount):
         accounts.jwt_issuers.unassign(issuer.id, SUBJECT, CLI, T0)
+
+
+def test_a_subject_that_no_database_can_store(
+    tokens: ServiceTokens, robot: int, accounts: AccountStore
+) -> None:
+    (issuer,) = accounts.jwt_issuers.all()
+    accounts.jwt_issuers.assign(robot, issuer.id, "repo:*", CLI, T0)
+    assert tokens.account(_token(sub="repo:a\0b")) is None
+    assert tokens.account(_token(sub="repo:a")) == robot
+    with pytest.raises(UnknownAccount):
+        accounts.jwt_issuers.unassign(issuer.id, "repo:\0", CLI, T0)

@@ -87,6 +87,9 @@ def test_the_password_is_sent_to_no_other_mail_server(people: People) -> None:
         ({"mail_from": ""}, "mail_from"),
         ({"mail_from": "nobody"}, "mail_from"),
         ({"host": "mail host"}, "host"),
+        ({"host": "mail\0host"}, "host"),
+        ({"user": "runs\ud800", "password": "p"}, "user"),
+        ({"user": "runs", "password": "p\r\nq"}, "password"),
         ({"port": 0}, "port"),
         ({"encryption": "ssl"}, "encryption"),
         ({"user": "runs"}, "password"),
@@ -98,7 +101,9 @@ def test_the_password_is_sent_to_no_other_mail_server(people: People) -> None:
 def test_an_invalid_field_of_the_mail_server_is_named(
     people: People, changes: dict[str, object], field: str
 ) -> None:
-    answer = people.browser("rita").put(MAIL, json={**SERVER, **URL, **changes})
+    rita = people.browser("rita")
+    sent = json.dumps({**SERVER, **URL, **changes})
+    answer = rita.put(MAIL, content=sent, headers={"content-type": "application/json"})
     assert answer.status_code == 422, answer.text
     assert answer.json()["fields"].keys() == {field}
     assert "smtp_url" not in people.accounts.settings.all()

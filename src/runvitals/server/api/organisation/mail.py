@@ -71,6 +71,9 @@ def put_mail_server(
     services: TheServices,
 ) -> dict[str, Any]:
     """Set the mail server and the sender."""
+    for name in ("host", "user", "password"):
+        if not (getattr(body, name) or "").isprintable():
+            raise InvalidFields({name: "it has a character that cannot be printed"})
     server = SmtpServer(body.host, body.port, body.encryption, body.user.strip() or None)
     changes: dict[str, Any] = {SMTP_URL: _sealed(server, body.password, access, services.box)}
     with checking("mail_from"):

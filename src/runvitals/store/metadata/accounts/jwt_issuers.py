@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
+from runvitals.model.names import plain_text
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
@@ -170,7 +171,8 @@ class JwtIssuerTable:
         Raises:
             UnknownAccount: none has it, or there is no such issuer.
         """
-        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == subject)
+        given = plain_text(subject)
+        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == given)
 
         def work(connection: Connection) -> None:
             row = _issuer(connection, issuer_id)
@@ -201,6 +203,8 @@ class JwtIssuerTable:
         Of several that fit, the one that says the most of it: without `*`, or else with the longest text. A
         disabled one does not leave its subject to the next.
         """
+        if plain_text(subject) != subject:
+            return None  # no database stores it, so nobody has it
         said = or_(external_identity.c.subject == subject, external_identity.c.subject.contains("*"))
         living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None), said)
         columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
