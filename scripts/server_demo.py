@@ -194,6 +194,7 @@ class Demo:
             "RUNVITALS_RUN_ID": run.id,
             "RUNVITALS_NAME": run.id.replace("-", " "),
             "RUNVITALS_USERNAME": run.author,
+            "RUNVITALS_SAMPLING_INTERVAL": "1",
         }
         speed = self._speed if run.live else "max"
         return self._runvitals("simulate", [*run.options, "--speed", speed], environment, run.id)
@@ -243,7 +244,8 @@ class Demo:
     def _listed(self) -> list[dict[str, object]]:
         request = urllib.request.Request(
             f"{self.url}/api/v1/runs?limit=100&last=cpu",
-            headers={"Authorization": f"Bearer {self.made.keys['ada']}"},
+            # Grace is in both teams; Ada administers the organisation, and may not read the runs of speech.
+            headers={"Authorization": f"Bearer {self.made.keys['grace']}"},
         )
         with urllib.request.urlopen(request, timeout=PATIENCE_S) as response:
             rows: list[dict[str, object]] = json.load(response)["runs"]

@@ -34,9 +34,8 @@ def server(tmp_path: Path) -> Iterator[Receiver]:
 
 
 def test_maximum_speed_with_delivery_from_every_host(tmp_path: Path, server: Receiver) -> None:
-    process = command(
-        tmp_path, "--nodes", "2", "--hours", "0.01", "--speed", "max", RUNVITALS_SERVER=server.url
-    )
+    options = ("--nodes", "2", "--hours", "0.01", "--speed", "max")
+    process = command(tmp_path, *options, RUNVITALS_SERVER=server.url, RUNVITALS_ENTITY="vision")
     out, err = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 0, err
     run = open_run("latest", str(tmp_path))
@@ -44,6 +43,7 @@ def test_maximum_speed_with_delivery_from_every_host(tmp_path: Path, server: Rec
     assert "million values per second" in out
     written = [record for request in server.requests for record in request]
     assert {part["writer"].split(".")[1] for part in written} == {"sim-0", "sim-1"}
+    assert {part["entity"] for part in written} == {"vision"}
     hosts = {host.name: host.ending.state for host in run.facts.hosts}
     assert hosts["sim-0"] == "finished"
 

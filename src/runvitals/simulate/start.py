@@ -63,7 +63,8 @@ def begin(
         "job_type": values["job_type"] or "simulation",
         **{key: values[key] for key in ("group",) if values[key]},
     }
-    settings = {name: SETTINGS[name].shown(values[name]) for name in _RECORDED}
+    recorded = (*_RECORDED, "entity") if values["entity"] else _RECORDED
+    settings = {name: SETTINGS[name].shown(values[name]) for name in recorded}
     return Simulation(profile, nodes, scenario_s, speed or 1.0, seed, location, about, settings)
 
 
