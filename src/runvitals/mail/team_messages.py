@@ -14,6 +14,7 @@ def join_requested(team: str, name: str, text: str) -> Message:
         f"{one_line(name)} asks to join the team {one_line(team)}",
         (f"{one_line(name)} asks to join the team {one_line(team)}.", *written(name, text)),
         Link("Approve or reject", f"/{team}/-/settings/members"),
+        topic="teams",
     )
 
 
@@ -23,6 +24,7 @@ def join_rejected(team: str) -> Message:
         "join_rejected",
         f"You cannot join the team {one_line(team)} at the moment",
         (f"An administrator of the team {one_line(team)} has turned down your request to join it.",),
+        topic="teams",
     )
 
 
@@ -33,6 +35,7 @@ def joined_by_domain(team: str, name: str) -> Message:
         f"{one_line(name)} joined the team {one_line(team)}",
         (f"{one_line(name)} joined the team {one_line(team)} with an address of one of its mail domains.",),
         Link("Members", f"/{team}/-/settings/members"),
+        topic="teams",
     )
 
 
@@ -44,6 +47,7 @@ def team_wanted(name: str, team: str, text: str) -> Message:
         f"{one_line(name)} asks for a team",
         (f"{one_line(name)} asks you to create a team{called}.", *written(name, text)),
         Link("Teams", "/-/organisation/teams"),
+        topic="teams",
     )
 
 

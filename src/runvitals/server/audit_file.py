@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, BinaryIO, Final
 
 from runvitals.store import private_files
@@ -74,21 +74,11 @@ class AuditFile:
 
     def _resume(self) -> None:
         """Continue after what the file contains; start a new file with the events from now on."""
-        try:
-            with open(self._path, "rb") as file:
-                size = file.seek(0, os.SEEK_END)
-                file.seek(max(0, size - _TAIL_BYTES))
-                lines = file.read().splitlines()
-        except FileNotFoundError:
-            lines = []
-        for line in lines:
-            try:
-                event = json.loads(line)
-                self._written[int(event["id"])] = int(event["time_ms"])
-            except (ValueError, KeyError, TypeError):
-                continue  # the first line of the part that was read, or one that a crash cut off
+        self._written = _newest_events(self._path)
         if self._written:
-            self._settled_id = min(self._written) - 1
+            before_ms = max(self._written.values()) - _SETTLED_MS
+            settled = [event_id for event_id, time_ms in self._written.items() if time_ms < before_ms]
+            self._settled_id = max(settled, default=min(self._written) - 1)
         else:
             self._settled_id = self._audit.newest_id()
 
@@ -105,6 +95,35 @@ class AuditFile:
     def __exit__(self, *_: object) -> None:
         self.thread.close()
         self.write_new()
+
+
+def _newest_events(path: str) -> dict[int, int]:
+    """The ids and times of the events at the end of a file, back to one that is settled: the ids of those
+    after it need not be in order. Empty if there is no file."""
+    size = _TAIL_BYTES
+    while True:
+        try:
+            with open(path, "rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(max(0, end - size))
+                events = _events_of(file.read().splitlines())
+        except FileNotFoundError:
+            return {}
+        times_ms = events.values()
+        if size >= end or (events and min(times_ms) < max(times_ms) - _SETTLED_MS):
+            return events
+        size *= 4
+
+
+def _events_of(lines: Iterable[bytes]) -> dict[int, int]:
+    found = {}
+    for line in lines:
+        try:
+            event = json.loads(line)
+            found[int(event["id"])] = int(event["time_ms"])
+        except (ValueError, KeyError, TypeError):
+            continue  # the first line of the part that was read, or one that a crash cut off
+    return found
 
 
 def _ends_in_line_break(file: BinaryIO) -> bool:

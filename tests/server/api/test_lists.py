@@ -18,6 +18,8 @@ NOT_LISTS = frozenset(
     (
         "/api/v1/account",
         "/api/v1/account/deletion",
+        "/api/v1/account/usage",
+        "/api/v1/organisation/mail",
         "/api/v1/account/profile",
         "/api/v1/account/second-factor",
         "/api/v1/auth/methods",

@@ -115,3 +115,29 @@ def test_a_line_that_a_crash_cut_off_is_written_again(vision: AccountsServer, tm
     assert [json.loads(line)["after"] for line in (first, again)] == [{"company": "A"}, {"company": "B"}]
     assert json.loads(again)["id"] == json.loads(first)["id"] + 1
     assert cut_off == again[:-19]
+
+
+def test_no_event_is_repeated_after_a_restart(vision: AccountsServer, tmp_path: Path) -> None:
+    path, audit = tmp_path / "audit.jsonl", vision.accounts.audit
+
+    def add(count: int, time_ms: int) -> None:
+        def work() -> None:
+            for number in range(count):
+                audit.record(time_ms, CLI, "team.update", target="x" * 200, after={"number": number})
+
+        vision.accounts.in_one_transaction(work)
+
+    file = AuditFile(str(path), audit, vision.clock)
+    add(3000, T0)
+    assert file.write_new() == 3000
+    lines = path.read_text().splitlines(keepends=True)
+    assert len("".join(lines)) > 1 << 20
+    path.write_text("".join([*lines[1:], lines[0]]))  # the first one was committed last
+    assert AuditFile(str(path), audit, vision.clock).write_new() == 0
+    vision.clock.now_ms += 120_000
+    add(2, vision.clock())
+    resumed = AuditFile(str(path), audit, vision.clock)
+    assert resumed.write_new() == 2
+    assert AuditFile(str(path), audit, vision.clock).write_new() == 0
+    ids = [json.loads(line)["id"] for line in path.read_text().splitlines()]
+    assert len(ids) == len(set(ids)) == 3002

@@ -1,0 +1,143 @@
+"""Joining a team in a real browser: by mail domain, by asking, and the administrators' answer."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.api.accounts.people import People
+from tests.server.browser import Browser
+from tests.server.test_account_pages import check, fill, page, people, signed_in  # noqa: F401
+from tests.server.test_build import hook  # noqa: F401
+from tests.server.test_page import browser, static  # noqa: F401
+from tests.server.test_shared_page import click, shown
+
+
+@pytest.fixture
+def teams(people: People) -> People:  # noqa: F811
+    """ada administers vision; speech is open to people of lab.example; bob is in no team."""
+    accounts, now_ms = people.accounts, people.now_ms
+    for name in ("ada", "bob"):
+        people.add(name, display_name=name.title())
+    for team in ("vision", "speech"):
+        ada = accounts.users.by_name("ada").id
+        accounts.teams.create(team, CLI, now_ms, administrator=ada, display_name=team.title())
+    accounts.teams.update(
+        "speech", CLI, now_ms, join_domains=["lab.example"], join_by_domain="auto", recommend_by_domain=True
+    )
+    people.rights_changed()
+    return people
+
+
+def as_user(page: Browser, name: str) -> None:  # noqa: F811
+    """Sign in as a user, in place of the one before."""
+    page.call("Network.clearBrowserCookies")
+    signed_in(page, name)
+
+
+def test_a_user_asks_to_join_and_an_administrator_approves(page: Browser, teams: People) -> None:  # noqa: F811
+    as_user(page, "bob")
+    page.open("/vision")
+    click(page, "main button", "Ask to join")
+    fill(page, "Message", "I label images.", "dialog")
+    click(page, "dialog button", "Ask")
+    shown(page, "You asked to join")
+    page.open("/-/settings/teams")
+    shown(page, "Requests to join")
+    as_user(page, "ada")
+    page.open("/vision/-/settings/members")
+    shown(page, "I label images.", "table")
+    click(page, "main button", "Approve")
+    shown(page, "Bob is now a member.")
+    page.wait("!document.querySelector('main').innerText.includes('I label images.')")
+    shown(page, "Bob", "section:last-of-type table")
+    assert teams.accounts.members.get("vision", "bob").added_by == "ada"
+
+
+def test_a_request_is_withdrawn_and_one_is_rejected(page: Browser, teams: People) -> None:  # noqa: F811
+    bob = teams.accounts.users.by_name("bob")
+    as_user(page, "bob")
+    page.open("/vision")
+    click(page, "main button", "Ask to join")
+    click(page, "dialog button", "Ask")
+    click(page, "main button", "Withdraw the request")
+    shown(page, "Ask to join", "aside")
+    teams.accounts.join_requests.create("vision", bob.id, "", CLI, teams.now_ms)
+    as_user(page, "ada")
+    page.open("/vision/-/settings/members")
+    click(page, "main button", "Reject")
+    shown(page, "The request of Bob was rejected.")
+    assert teams.accounts.join_requests.of_user(bob.id) == []
+
+
+def test_a_team_of_ones_mail_domain_is_joined_at_once(page: Browser, teams: People) -> None:  # noqa: F811
+    as_user(page, "bob")
+    page.open("/-/settings/teams")
+    shown(page, "Teams that you can join")
+    click(page, "main button", "Join")
+    shown(page, "You become a member at once", "dialog")
+    click(page, "dialog button", "Join")
+    shown(page, "You are now a member of Speech.")
+    page.wait("!document.querySelector('main').innerText.includes('Teams that you can join')")
+    assert teams.accounts.members.get("speech", "bob").role == "member"
+
+
+def test_who_may_not_make_teams_asks_for_one(page: Browser, teams: People) -> None:  # noqa: F811
+    as_user(page, "bob")
+    page.open("/-/settings/teams")
+    shown(page, "Teams are made by administrators: rita")
+    click(page, "main button", "Ask for a team")
+    fill(page, "Name of the team", "audio", "dialog")
+    fill(page, "Message", "We record speech.", "dialog")
+    click(page, "dialog button", "Ask")
+    shown(page, "The administrators were asked for a team.")
+    mail = teams.mail_to("rita@lab.example", 1)
+    assert "audio" in mail.as_string()
+
+
+def test_mail_domains_are_set_with_what_is_wrong_beside_the_field(
+    page: Browser,  # noqa: F811
+    teams: People,
+) -> None:
+    as_user(page, "ada")
+    page.open("/vision/-/settings/general")
+    fill(page, "Mail domains", "lab.example\nnot a domain!")
+    click(page, "main button", "Save")
+    page.wait("document.querySelector('textarea[aria-invalid=true]')")
+    shown(page, "invalid domain")
+    fill(page, "Mail domains", "lab.example")
+    click(page, "main button", "Save")
+    shown(page, "The team was saved.")
+    assert teams.accounts.teams.by_name("vision").join_domains == ("lab.example",)
+    as_user(page, "rita")
+    page.open("/vision/-/settings/privacy")
+    click(page, "main label", "Recommend the team by mail domain")
+    shown(page, "Recommend the team by mail domain: on.")
+    assert teams.accounts.teams.by_name("vision").recommend_by_domain
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_pages_fit_a_phone_and_can_be_read_by_everyone(
+    page: Browser,  # noqa: F811
+    teams: People,
+    dark: bool,
+) -> None:
+    accounts = teams.accounts
+    teams.add("eve")
+    for name in ("bob", "eve"):
+        user = accounts.users.by_name(name)
+        text = "I label images, and would like to see what becomes of them. " * 4
+        accounts.join_requests.create("vision", user.id, text, CLI, teams.now_ms)
+    checks = files("axe_core_python").joinpath("axe.min.js").read_text()
+    page.resize(390, 800, dark)
+    as_user(page, "bob")
+    for path in ("/-/settings/teams", "/vision", "/speech"):
+        check(page, path, checks)
+    click(page, "main button", "Join")
+    page.evaluate(f"{checks}; true")
+    assert page.evaluate("axe.run('dialog').then(({violations}) => violations.map(({id}) => id))") == []
+    as_user(page, "ada")
+    for path in ("/vision/-/settings/members", "/vision/-/settings/general", "/vision/-/settings/privacy"):
+        check(page, path, checks)
