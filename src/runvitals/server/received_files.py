@@ -116,8 +116,8 @@ class ReceivedFiles:
             FileRejected: it exceeds a limit.
             WrongOffset, ContentDiffers, ValueError, OSError: see `Uploads.append`.
         """
-        if offset == 0:
-            self._check_limits(run_id, size)
+        # At every piece: a client may name another size than at the first.
+        self._check_limits(run_id, size, size - offset)
         path = self._uploads.append(run_id, sha256, size, offset, piece)
         if path is None:
             return UploadState(sha256, offset + len(piece), False)
@@ -128,7 +128,11 @@ class ReceivedFiles:
             self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
         return UploadState(sha256, size, True)
 
-    def _check_limits(self, run_id: int, size: int) -> None:
+    def _check_limits(self, run_id: int, size: int, missing: int) -> None:
+        """
+        Args:
+            missing: how many bytes of the file have not arrived yet.
+        """
         limits = self.limits
         if size > limits.file_bytes:
             raise FileRejected(
@@ -138,12 +142,12 @@ class ReceivedFiles:
             raise FileRejected(
                 507, f"the files of the run would exceed the limit of {limits.run_bytes:,} bytes"
             )
-        total = self._files.total_bytes() + self._uploads.total_bytes() + size
+        total = self._files.total_bytes() + self._uploads.total_bytes() + missing
         if limits.total_bytes is not None and total > limits.total_bytes:
             raise FileRejected(
                 507, f"the files of this server would exceed the limit of {limits.total_bytes:,} bytes"
             )
-        if size > shutil.disk_usage(self._folder).free - limits.free_bytes:
+        if missing > shutil.disk_usage(self._folder).free - limits.free_bytes:
             raise FileRejected(507, "the disk of this server has no space for the file")
 
     # Reading

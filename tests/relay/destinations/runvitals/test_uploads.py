@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from runvitals.journal import frames, paths
@@ -19,6 +20,7 @@ from runvitals.relay.destinations.runvitals import uploads
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.server.received_files import FileLimits, ReceivedFiles
 from runvitals.store.metadata import open_metadata_store
+from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.receiver import now_ms
 from tests.server.serving import Served, serving
@@ -209,6 +211,20 @@ def test_limits_of_the_server_hold_up_nothing_else(
         assert keys(served) == ["large"]
         assert received(served, sha256) is None
         assert served.metadata_store.metrics.find({"loss"})
+
+
+def test_a_client_cannot_exceed_a_limit_by_naming_another_size_later(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        envelope = {"run": "abc", "writer": "w", "seq": 1, "keys": ["cpu"], "t": [1], "v": [[1.0]]}
+        httpx.post(f"{served.url}/api/v1/ingest", json=envelope, timeout=PATIENCE_S).raise_for_status()
+        files_of(served).limits = FileLimits(file_bytes=100)
+        url = f"{served.url}/api/v1/runs/abc/files/{hashlib.sha256(b'a' * 200).hexdigest()}"
+
+        def put(offset: int, size: int) -> int:
+            where = {"offset": offset, "size": size}
+            return httpx.put(url, params=where, content=b"a" * 50, timeout=PATIENCE_S).status_code
+
+        assert (put(0, 100), put(50, 200)) == (200, 413)
 
 
 def test_a_server_of_an_earlier_version_gets_the_records_later(
