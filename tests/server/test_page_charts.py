@@ -133,6 +133,25 @@ def test_the_address_has_the_whole_view_and_back_undoes_it(page: Browser, tmp_pa
     page.wait("!location.search.includes('open=')")
 
 
+@pytest.mark.parametrize("options", ["y=log", "y=linear&outliers=aside"])
+def test_the_first_drawing_fits_the_values(page: Browser, tmp_path: Path, options: str) -> None:  # noqa: F811
+    live_run(tmp_path, 300).end()
+    page.open(f"/runs/abc/charts?charts=accuracy&{options}")
+    page.wait("document.querySelector('figure canvas')")
+    page.wait("new Promise(done => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
+    columns, width = page.evaluate(
+        """(() => {
+            const canvas = document.querySelector('figure canvas');
+            const {data, width, height} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const isBlue = (at) => data[at + 3] > 128 && data[at + 2] > data[at] + 60;
+            const rows = [...Array(height).keys()];
+            const blue = [...Array(width).keys()].filter((x) => rows.some((y) => isBlue(4 * (y * width + x))));
+            return [blue.length, width];
+        })()"""
+    )
+    assert columns > width * 0.75
+
+
 def test_series_are_hidden_and_pinned_by_the_legend(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     live_run(tmp_path, 60, gpus=2)
     page.open("/runs/abc?charts=gpu+temperature")
@@ -457,6 +476,9 @@ def test_hostile_names_output_and_addresses(page: Browser, tmp_path: Path, width
         ("enlarged", "/runs/abc?open=CPU%0A%25", "document.querySelector('dialog[open] canvas')"),
         ("heatmap", "/runs/abc?mode=heatmap", "document.querySelector('.heatmap canvas')"),
         ("changes", None, "document.querySelector('section.card tbody tr')"),
+        ("options", "/runs/abc", "document.querySelector('[popover]:popover-open .fields')"),
+        ("menu", "/runs/abc/charts?y=log&smooth=mean:1", "document.querySelector(':popover-open .fields')"),
+        ("keys", "/runs/abc/logs", "document.querySelector('dialog[open] dl')"),
     ],
 )
 def test_nothing_is_inaccessible(
@@ -473,6 +495,8 @@ def test_nothing_is_inaccessible(
         monitor.sample(begin + i * 1000, {f"cpu.{c}.cpu_percent": 50.0 + c for c in range(12)})
     page.resize(1280, 900, dark)
     page.open(path or f"/runs/abc?from={begin + 300_000}&to={begin + 359_999}&changes=1")
+    if name in ("options", "menu", "keys"):
+        click(page, {"options": "Options and export", "menu": "⋯", "keys": "?"}[name])
     page.wait(shown)
     keep_picture(page, f"{name}-{'dark' if dark else 'light'}")
     page.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text())
@@ -481,6 +505,6 @@ def test_nothing_is_inaccessible(
     )
     assert found == []
     page.resize(390, 800, dark)
-    page.wait(shown)
+    page.wait("innerWidth === 390 && new Promise(drawn => requestAnimationFrame(() => drawn(true)))")
     keep_picture(page, f"{name}-{'dark' if dark else 'light'}-phone")
     assert page.evaluate("document.documentElement.scrollWidth") <= 390

@@ -5,6 +5,7 @@ import type { Drawn } from './chart/drawn';
 import { labelsOf, ticksOf, type Axis } from './chart/xAxis';
 import { rangeOf, yLabels, yTicks, type YAxis } from './chart/yAxis';
 import { translucent } from './palette';
+import type { Range } from './runData.svelte';
 
 export interface Hooks {
   zoom: (min: number, max: number) => void;
@@ -25,6 +26,8 @@ export interface PlotSetup {
   axis: Axis;
   y: YAxis;
   size: { width: number; height: number };
+  /** The displayed range. uPlot's own is still the previous one while it asks for that of the y axis. */
+  range: () => Range;
   /** Charts with the same name share a crosshair. */
   sync: string;
   pins: () => readonly Pin[];
@@ -35,7 +38,7 @@ const FADED = 0.35;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
-export function options({ lines, axis, y, size, sync, pins, hooks }: PlotSetup): uPlot.Options {
+export function options({ lines, axis, y, size, range: shown, sync, pins, hooks }: PlotSetup): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const color = (name: string): string => css.getPropertyValue(name).trim();
   const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
@@ -49,7 +52,7 @@ export function options({ lines, axis, y, size, sync, pins, hooks }: PlotSetup):
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false },
-      y: { distr: y.scale === 'log' ? 3 : 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length)) },
+      y: { distr: y.scale === 'log' ? 3 : 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
     series: [
@@ -62,7 +65,7 @@ export function options({ lines, axis, y, size, sync, pins, hooks }: PlotSetup):
           points: { show: (plot, i) => alone(plot, i), size: 5, fill: line.color },
         }),
       ),
-      ...raws.map(({ color }): uPlot.Series => ({ stroke: translucent(color, 0.3), width: 1, points: { show: false } })),
+      ...raws.map(({ color }): uPlot.Series => ({ stroke: translucent(color, 0.45), width: 1, points: { show: false } })),
       ...banded.flatMap((): uPlot.Series[] => [edge(), edge()]),
     ],
     bands: banded.map(
@@ -112,13 +115,12 @@ function yAxis(y: YAxis, stroke: string, grid: string): uPlot.Axis {
 }
 
 /** The values of the lines in the displayed range, without their bands. */
-function shownValues(plot: uPlot, lines: number): number[] {
-  const { min, max } = plot.scales.x!;
+function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] {
   const x = plot.data[0];
   const found: number[] = [];
   for (let column = 1; column <= lines; column++) {
     plot.data[column]?.forEach((value, i) => {
-      if (typeof value === 'number' && x[i]! >= min! && x[i]! <= max!) found.push(value);
+      if (typeof value === 'number' && x[i]! >= min && x[i]! <= max) found.push(value);
     });
   }
   return found;

@@ -162,7 +162,7 @@ function linePath({ points, raw, band, color, width }: Drawn, place: Place, isKn
       parts.push(`<path d="M${edge(points.high, known)}L${edge(points.low, known.toReversed())}Z" fill="${color}" fill-opacity="0.16"/>`);
     }
   }
-  if (raw) parts.push(`<path d="${path(raw)}" stroke="${color}" stroke-opacity="0.3"/>`);
+  if (raw) parts.push(`<path d="${path(raw)}" stroke="${color}" stroke-opacity="0.45"/>`);
   parts.push(`<path d="${path(points.y)}" stroke="${color}" stroke-width="${width}"/>`);
   return parts.join('');
 }
