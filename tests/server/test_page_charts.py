@@ -142,11 +142,12 @@ def test_the_first_drawing_fits_the_values(page: Browser, tmp_path: Path, option
     columns, width = page.evaluate(
         """(() => {
             const canvas = document.querySelector('figure canvas');
-            const {data, width, height} = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+            const {width, height} = canvas;
+            const {data} = canvas.getContext('2d').getImageData(0, 0, width, height);
             const isBlue = (at) => data[at + 3] > 128 && data[at + 2] > data[at] + 60;
             const rows = [...Array(height).keys()];
-            const blue = [...Array(width).keys()].filter((x) => rows.some((y) => isBlue(4 * (y * width + x))));
-            return [blue.length, width];
+            const hasLine = (x) => rows.some((y) => isBlue(4 * (y * width + x)));
+            return [[...Array(width).keys()].filter(hasLine).length, width];
         })()"""
     )
     assert columns > width * 0.75
