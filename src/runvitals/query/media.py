@@ -55,7 +55,8 @@ class MediaLog:
         for key, records in self._records.items():
             saved = [record for record in records if record.value["kind"] == media.FILE]
             if saved:
-                newest[key] = max(saved, key=lambda record: record.time_ms)
+                # Of those of one millisecond the last: `max` returns the first.
+                newest[key] = max(reversed(saved), key=lambda record: record.time_ms)
         found = (_saved_file(folder, record) for _, record in sorted(newest.items()))
         return [file for file in found if file is not None]
 
