@@ -37,14 +37,15 @@ def put(served: ServedOrganisation, who: str | None, run: str, content: bytes = 
     [
         ("bob", "team-bob", 200),
         ("bob's sender", "team-bob", 200),
-        ("bob's reader", "team-bob", 404),
+        ("bob's reader", "team-bob", 403),
         ("carol", "team-bob", 200),  # members may change runs of others
         ("ci", "team-ci", 200),
-        ("vera", "team-bob", 404),
+        ("vera", "team-bob", 403),
+        ("otto", "open-bob", 403),  # anybody may add runs there, and files to their own
         ("otto", "team-bob", 404),
         ("rita", "team-bob", 404),
         ("carol", "private-bob", 404),
-        ("bob", "deleted-bob", 404),
+        ("bob", "deleted-bob", 403),
         ("bob", "nothing", 404),
         (None, "team-bob", 401),
     ],

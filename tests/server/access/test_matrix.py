@@ -44,12 +44,15 @@ WHO: Final = {
 REPEATABLE: Final[dict[str, dict[str, Any]]] = {
     "PATCH /api/v1/runs/{run}": {"json": {"notes": "x"}},
     "POST /api/v1/runs/{run}/stop": {},
+    "GET /api/v1/runs/{run}/media/steps": {"params": {"key": "samples"}},
+    "GET /api/v1/runs/{run}/media/records": {"params": {"key": "samples"}},
     "POST /api/v1/runs/{run}/restore": {},
     "DELETE /api/v1/runs/{run}": {},
     "PATCH /api/v1/projects/{project:path}": {},
     "DELETE /api/v1/projects/{project:path}": {},
 }
-"""Changes that are undone or do no harm: a project gets its own name, runs are restored."""
+"""What a request is sent with. Changes are undone or do no harm: a project gets its own name, runs are
+restored."""
 WITH_BODY: Final = (
     "POST /api/v1/runs/{run}/links",
     "POST /api/v1/runs/{run}/move",
@@ -64,11 +67,14 @@ NARROWER: Final = (
     "GET /api/v1/runs/{run}/links",
     "POST /api/v1/runs/{run}/links",
     "DELETE /api/v1/runs/{run}/links/{link}",
+    "POST /api/v1/runs/{run}/files",
+    "PUT /api/v1/runs/{run}/files/{sha256}",
     "GET /api/v1/entities/{entity}/projects/{project}/members",
     "PATCH /api/v1/entities/{entity}/projects/{project}",
 )
 """Routes that declare that the run or project is readable, and check more themselves: that the project may be
-shared, that the requester is in its team, or a right for each field that is changed."""
+shared, that the requester is in its team, that the run is the requester's or may be changed, or a right for
+each field that is changed."""
 REFUSED: Final = (401, 403, 404, 428)
 
 

@@ -8,6 +8,8 @@ from typing import Any, Final, NamedTuple
 
 from starlette.datastructures import State
 
+from fastapi import HTTPException
+
 from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.matrix import ORGANISATION_MATRIX
@@ -129,13 +131,28 @@ class NamedResources:
         """A run that the principal may read; or with `sends`, one that it adds to: a key that may only send
         cannot read it."""
         what = f"run {_shown(uid)}"
-        find = self._directory.find_sent_run if sends else self._directory.find_run
+        find = self._sent_run if sends else self._directory.find_run
         try:
             return Named(find(principal, uid[:MAX_NAME], entity), what)
         except UnknownRun:
             return Named(None, what)
         except AmbiguousName as error:
             raise DetailedError(409, str(error), {"entities": error.entities}) from None
+
+    def _sent_run(self, principal: Principal, uid: str, entity: str | None) -> ProjectItem:
+        """The run that a principal may add to, otherwise one that it may only read.
+
+        Raises:
+            HTTPException: 403 for a run of somebody else in a project that is open to all.
+            UnknownRun: it may not know of any.
+        """
+        try:
+            return self._directory.find_sent_run(principal, uid, entity)
+        except UnknownRun:
+            run = self._directory.find_run(principal, uid, entity)
+        if self._directory.may(principal, Action.RUN_CREATE, run):
+            raise HTTPException(403, f"you may not write to the run {_shown(uid)}: it is somebody else's")
+        return run
 
     def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
         what = f"project {_shown(name)}" if entity is None else f"project {_shown(f'{entity}/{name}')}"

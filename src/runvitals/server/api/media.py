@@ -105,7 +105,12 @@ def _shown_file(file: SavedFile) -> dict[str, Any]:
     return {name: getattr(file, name) for name in models.SavedFileSchema.model_fields}
 
 
-@router.get("/runs/{run}/files/{sha256}", responses=_FILE, dependencies=[needs("run:read")])
+@router.get(
+    "/runs/{run}/files/{sha256}",
+    response_class=Response,
+    responses=_FILE,
+    dependencies=[needs("run:read")],
+)
 async def file_content(
     request: Request,
     sha256: Sha256,
@@ -118,7 +123,12 @@ async def file_content(
     return content_response(request, content, sha256, download)
 
 
-@router.get("/runs/{run}/files/{sha256}/page", responses=_FILE, dependencies=[needs("run:read")])
+@router.get(
+    "/runs/{run}/files/{sha256}/page",
+    response_class=Response,
+    responses=_FILE,
+    dependencies=[needs("run:read")],
+)
 async def file_page(request: Request, sha256: Sha256, content: TheContent) -> Response:
     """An HTML file that the run logged, for a frame: its scripts run, and reach nothing."""
     return page_response(request, content, sha256)

@@ -1,0 +1,129 @@
+"""Media and files of a run on the page: shown by step, inert, readable by everyone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+import numpy
+import pytest
+
+import runvitals
+from runvitals.journal import frames
+from runvitals.journal.paths import run_dir
+from runvitals.journal.writer import JournalWriter
+from runvitals.sdk.media.base import Media
+from runvitals.sdk.media.run_files import RunFiles
+from tests.query.journals import T0, Training
+from tests.server.browser import Browser
+from tests.server.test_page import (  # noqa: F401
+    browser,
+    hook,  # the fixture of `static`
+    page,
+    static,
+)
+
+EVIL = "<img src=x onerror=\"parent.document.title='taken'\"><script>top.document.title='taken'</script>"
+
+
+DRAWING = (
+    b"<svg xmlns='http://www.w3.org/2000/svg' width='9' height='9' onload='top.document.title=\"taken\"'>"
+    b"<script>top.document.title='taken'</script></svg>"
+)
+
+
+class LoggedRun:
+    """A run with media, in a training that goes on."""
+
+    def __init__(self, directory: Path) -> None:
+        Training(directory).advance(5)
+        folder = run_dir("abc", str(directory))
+        self.files = RunFiles(folder)
+        about = {"run": "abc", "project": "digits", "host": "node1", "role": "media"}
+        self.journal = JournalWriter(folder, "media.node1.9.1", about)
+
+    def log(self, key: str, step: int, *values: Media) -> None:
+        items = [{"kind": value.kind, **value.item(self.files)} for value in values]
+        self.record(key, values[0].kind, step, items)
+
+    def record(self, key: str, kind: str, step: int, items: object) -> None:
+        value = {"t": T0 + step, "step": step, "key": key, "kind": kind, "items": items}
+        assert self.journal.json(frames.MEDIA, value)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Iterator[LoggedRun]:
+    made = LoggedRun(tmp_path)
+    for step in range(5):
+        pixels = numpy.full((8, 8, 3), step * 50, "uint8")
+        made.log(
+            "samples", step, runvitals.Image(pixels, caption=f"at {step} {EVIL}"), runvitals.Image(pixels)
+        )
+        made.log("weights", step, runvitals.Histogram(numpy.arange(100) + step))
+        made.log("report", step, runvitals.Html(f"<h1>Report {step}</h1>{EVIL}"))
+        made.log("drawing", step, runvitals.Image(DRAWING))
+    table = runvitals.Table(columns=["image", EVIL, "score"])
+    for row in range(30):
+        table.add(runvitals.Image(numpy.zeros((4, 4))), f"{row} {EVIL}", 30 - row)
+    made.log("worst", 4, table)
+    made.log("speech", 4, runvitals.Audio(numpy.zeros(800), sample_rate=8000))
+    made.log("story", 4, runvitals.Text(EVIL))
+    made.record("failed", "image", 4, [{"kind": "image", "error": EVIL}])
+    made.record("model/é\u202e.pt", "file", 4, [{"kind": "file", **made.files.add(b"weights")}])
+    yield made
+    made.journal.close()
+
+
+def from_the_frame(complaint: str) -> bool:
+    """Whether it says that the hostile page in the frame could not do what it tried."""
+    return "violates" in complaint or "Blocked a frame with origin" in complaint
+
+
+def test_media_are_shown_by_step(page: Browser, run: LoggedRun) -> None:  # noqa: F811
+    page.open("/runs/abc/logged")
+    page.wait("document.querySelectorAll('article').length === 8")
+    page.wait(
+        "(images => images.length === 2 && images.every(image => image.complete && image.naturalWidth === 8))"
+        "([...document.querySelectorAll('article[aria-label=samples] img')])"
+    )
+    assert page.text("article[aria-label=samples] output") == "step 4"
+    page.evaluate("document.querySelector('article[aria-label=samples] input').focus()")
+    page.press("ArrowDown")
+    page.wait("document.querySelector('article[aria-label=samples] output').innerText === 'step 3'")
+    page.wait("document.querySelector('article[aria-label=samples] figcaption').innerText.includes('at 3')")
+    page.wait("document.querySelector('article[aria-label=weights] canvas')?.width === 5")
+    page.wait("document.querySelectorAll('article[aria-label=worst] tbody tr').length === 20")
+    page.evaluate("document.querySelector('article[aria-label=worst] th:last-child button').click()")
+    page.wait("document.querySelector('article[aria-label=worst] tbody tr td:last-child').innerText === '1'")
+    page.wait("document.querySelector('article[aria-label=failed]').innerText.includes('Not recorded')")
+    page.wait("document.querySelector('article[aria-label=story] pre').innerText.includes('<script>')")
+    sandbox = page.evaluate("document.querySelector('article[aria-label=report] iframe').sandbox.value")
+    assert sandbox == "allow-scripts"
+    assert "taken" not in page.evaluate("document.title")
+    page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
+
+
+def test_everyone_can_use_it(page: Browser, run: LoggedRun) -> None:  # noqa: F811
+    checks = files("axe_core_python").joinpath("axe.min.js").read_text()
+    for dark in (False, True):
+        page.resize(390, 900, dark)
+        for path, ready in (("logged", "article img"), ("files", "tbody tr")):
+            page.open(f"/runs/abc/{path}")
+            page.wait(f"document.querySelectorAll('{ready}').length > 0")
+            page.wait("document.querySelectorAll('main table, main .empty').length > 0 || true")
+            assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
+            page.evaluate(f"{checks}; true")
+            found = page.evaluate(
+                "axe.run({exclude: [['iframe']]}).then(({violations}) => "
+                "violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
+            )
+            assert (path, dark, found) == (path, dark, [])
+
+
+def test_saved_files_are_listed_for_download(page: Browser, run: LoggedRun) -> None:  # noqa: F811
+    page.open("/runs/abc/files")
+    page.wait("document.querySelectorAll('tbody tr').length === 1")
+    link = page.evaluate("document.querySelector('tbody a').getAttribute('href')")
+    assert link.startswith("/api/v1/runs/abc/files/")
+    assert "download=model%2F" in link
