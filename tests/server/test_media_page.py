@@ -57,9 +57,8 @@ def run(tmp_path: Path) -> Iterator[LoggedRun]:
     made = LoggedRun(tmp_path)
     for step in range(5):
         pixels = numpy.full((8, 8, 3), step * 50, "uint8")
-        made.log(
-            "samples", step, runvitals.Image(pixels, caption=f"at {step} {EVIL}"), runvitals.Image(pixels)
-        )
+        described = runvitals.Image(pixels, caption=f"at {step} {EVIL}")
+        made.log("samples", step, described, runvitals.Image(pixels))
         made.log("weights", step, runvitals.Histogram(numpy.arange(100) + step))
         made.log("report", step, runvitals.Html(f"<h1>Report {step}</h1>{EVIL}"))
         made.log("drawing", step, runvitals.Image(DRAWING))
