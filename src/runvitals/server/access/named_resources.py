@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from starlette.datastructures import State
-
 from fastapi import HTTPException
+from starlette.datastructures import State
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
