@@ -215,7 +215,7 @@ def test_limits_of_the_server_hold_up_nothing_else(
 
 def test_a_client_cannot_exceed_a_limit_by_naming_another_size_later(tmp_path: Path) -> None:
     with serving(tmp_path) as served:
-        envelope = {"run": "abc", "writer": "w", "seq": 1, "keys": ["cpu"], "t": [1], "v": [[1.0]]}
+        envelope = {"run": "abc", "writer": "w", "seq": 1, "keys": ["cpu"], "t": [now_ms()], "v": [[1.0]]}
         httpx.post(f"{served.url}/api/v1/ingest", json=envelope, timeout=PATIENCE_S).raise_for_status()
         files_of(served).limits = FileLimits(file_bytes=100)
         url = f"{served.url}/api/v1/runs/abc/files/{hashlib.sha256(b'a' * 200).hexdigest()}"
