@@ -124,8 +124,8 @@ def test_the_first_administrator_sets_up_the_server(
         fill(browser, "E-mail address", "lovelace@lab.example")
         fill(browser, "Password", "lovelace is my name")
         click(browser, "main button", "Set up")
+        browser.wait("document.activeElement.matches('[aria-invalid=true]')")
         fill(browser, "Name of your organisation", "The lab")
-        browser.wait("document.querySelector('[aria-invalid=true]')")
         assert field(browser, "Password")["value"] == "lovelace is my name"
         fill(browser, "Password", PASSWORD)
         fill(browser, "Team for the runs that are already here", "vision")
