@@ -17,11 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from webauthn import verify_authentication_response, verify_registration_response
-from webauthn.helpers import parse_cbor
-from webauthn.helpers.cose import COSEAlgorithmIdentifier
-from webauthn.helpers.exceptions import WebAuthnException
-
 from runvitals.store.errors import NoLongerValid
 
 if TYPE_CHECKING:
@@ -32,11 +27,8 @@ if TYPE_CHECKING:
 CHALLENGE_MS: Final = 5 * 60_000
 MAX_ANSWER: Final = 16 * 1024
 """The longest answer in characters. Without an attestation, browsers send less than two thousand."""
-_ALGORITHMS: Final = (
-    COSEAlgorithmIdentifier.ECDSA_SHA_256,
-    COSEAlgorithmIdentifier.EDDSA,
-    COSEAlgorithmIdentifier.RSASSA_PKCS1_v1_5_SHA_256,
-)
+_ALGORITHMS: Final = (-7, -8, -257)
+"""ES256, EdDSA and RS256, as COSE numbers them."""
 _TRANSPORTS: Final = ("ble", "cable", "hybrid", "internal", "nfc", "smart-card", "usb")
 _DOMAIN: Final = re.compile(r"[a-z0-9-]+(\.[a-z0-9-]+)*")
 _PORTS: Final = {"https": "443", "http": "80"}
@@ -107,7 +99,7 @@ class Passkeys:
             "rp": {"id": party.id, "name": party.name},
             "user": {"id": _text_of(handle), "name": user_name, "displayName": display_name},
             "challenge": self._challenge(_registering(session_id)),
-            "pubKeyCredParams": [{"type": "public-key", "alg": int(number)} for number in _ALGORITHMS],
+            "pubKeyCredParams": [{"type": "public-key", "alg": number} for number in _ALGORITHMS],
             "timeout": CHALLENGE_MS,
             "excludeCredentials": _descriptors(self._accounts.passkeys.of_user(user_id)),
             "authenticatorSelection": {
@@ -195,6 +187,9 @@ class Passkeys:
     def _check(
         self, party: RelyingParty, answer: Answer, row: PasskeyRow, purpose: str, *, verified: bool
     ) -> None:
+        from webauthn import verify_authentication_response  # not when a server starts: it takes 0.1 s
+        from webauthn.helpers.exceptions import WebAuthnException
+
         challenge, expires_ms = self._checked_challenge(answer, purpose)
         try:
             proof = verify_authentication_response(
@@ -206,7 +201,7 @@ class Passkeys:
                 credential_current_sign_count=0,  # the store compares it, in the transaction that writes it
                 require_user_verification=verified,
             )
-        except _INVALID as error:
+        except (WebAuthnException, *_INVALID) as error:
             raise PasskeyRefused(f"this passkey was not accepted: {error}", row.user_id) from error
         use = _use(challenge, expires_ms, proof.new_sign_count)
         try:
@@ -244,8 +239,8 @@ class Passkeys:
 
 
 _SIGNING_IN: Final = "sign in"
-_INVALID: Final = (WebAuthnException, ValueError, TypeError, KeyError, AttributeError, IndexError)
-"""What the library raises for answers that are no answers."""
+_INVALID: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError)
+"""What the library raises for answers that are no answers, besides its own exceptions."""
 
 
 def _registering(session_id: int) -> str:
@@ -253,6 +248,11 @@ def _registering(session_id: int) -> str:
 
 
 def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> NewPasskey:
+    from webauthn import verify_registration_response
+    from webauthn.helpers import parse_cbor
+    from webauthn.helpers.cose import COSEAlgorithmIdentifier
+    from webauthn.helpers.exceptions import WebAuthnException
+
     from runvitals.store.metadata.accounts.passkeys import NewPasskey
 
     try:
@@ -263,9 +263,9 @@ def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> NewPa
             expected_rp_id=party.id,
             expected_origin=party.origin,
             require_user_verification=True,
-            supported_pub_key_algs=list(_ALGORITHMS),
+            supported_pub_key_algs=[COSEAlgorithmIdentifier(number) for number in _ALGORITHMS],
         )
-    except _INVALID as error:
+    except (WebAuthnException, *_INVALID) as error:
         raise PasskeyRefused(f"this passkey was not accepted: {error}") from error
     given = answer.get("response", {}).get("transports")
     transports = given if isinstance(given, list) else []
