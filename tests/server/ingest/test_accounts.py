@@ -169,6 +169,30 @@ def test_a_record_moves_a_run_only_where_its_key_may_log(server: AccountServer) 
     assert text == "the run 'abc' is somebody else's, and bob may not move it"
 
 
+def test_no_empty_project_is_created_beside_that_of_a_run(server: AccountServer) -> None:
+    def projects() -> list[str]:
+        rows = server.metadata_store.accounts.project_members.of_entity(server.vision)
+        return sorted(row.name for row in rows)
+
+    # Only the first envelope of a writer names the project.
+    first = envelope("one", entity="vision", project="digits")
+    assert server.send("ci", first, envelope("one", 2, entity="vision")).status_code == 200
+    assert projects() == ["digits"]
+    # Another one of the request does.
+    other = envelope("two", 1, entity="vision", project="letters") | {"writer": "v"}
+    assert server.send("ci", envelope("two", entity="vision"), other).status_code == 200
+    assert projects() == ["digits", "letters"]
+    # Its records do.
+    records = [[1, "info", {"t": NOW, "run": {"project": "numbers"}}]]
+    named = {"run": "three", "writer": "w", "seq": 1, "entity": "vision", "records": records}
+    assert server.send("ci", named).status_code == 200
+    assert projects() == ["digits", "letters", "numbers"]
+    assert [server.run(uid, "vision").project for uid in ("one", "two", "three")] == projects()
+    # Nothing does.
+    assert server.send("ci", envelope("four", entity="vision")).status_code == 200
+    assert projects() == ["default", "digits", "letters", "numbers"]
+
+
 @pytest.mark.parametrize(("scope", "status"), [("ingest", 200), ("write", 200), ("full", 200), ("read", 403)])
 def test_scopes_of_keys(server: AccountServer, scope: str, status: int) -> None:
     keys = server.metadata_store.accounts.keys
