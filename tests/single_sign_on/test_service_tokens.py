@@ -11,7 +11,7 @@ from runvitals.single_sign_on.service_tokens import CACHED_MS, ServiceTokens, lo
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.outbound.site import Site
 from tests.single_sign_on.conftest import T0, Clocks
 from tests.single_sign_on.provider import Idp, sign
@@ -182,6 +182,12 @@ def test_a_subject_is_removed(tokens: ServiceTokens, robot: int, accounts: Accou
     (issuer,) = accounts.jwt_issuers.all()
     accounts.jwt_issuers.unassign(issuer.id, SUBJECT, CLI, T0)
     assert accounts.jwt_issuers.identities(issuer.id) == []
+    event, _ = accounts.audit.page(AuditFilter(action="service_account.update"))
+    assert (event.entity, event.target, event.before) == (
+        "vision",
+        "ci",
+        {"issuer": ISSUER, "subject": SUBJECT},
+    )
     assert tokens.account(_token()) is None
     with pytest.raises(UnknownAccount):
         accounts.jwt_issuers.unassign(issuer.id, SUBJECT, CLI, T0)

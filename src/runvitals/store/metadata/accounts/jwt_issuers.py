@@ -12,7 +12,7 @@ from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.sign_on_tables import external_identity, jwt_issuer
-from runvitals.store.metadata.accounts.tables import service_account
+from runvitals.store.metadata.accounts.tables import entity, service_account
 from runvitals.store.metadata.database import Database, put_rows
 from runvitals.store.metadata.text import checked_name
 
@@ -158,9 +158,7 @@ class JwtIssuerTable:
                 raise NameTaken("another service account has this subject")
             put_rows(connection, external_identity, [values])
             about = {"issuer": row.url, "subject": subject}
-            record(
-                connection, now_ms, by, "service_account.update", target=str(service_account_id), after=about
-            )
+            _record(connection, service_account_id, by, now_ms, after=about)
             rights_changed(connection)
 
         self._database.write(work)
@@ -181,7 +179,7 @@ class JwtIssuerTable:
                 raise UnknownAccount("no service account has this subject")
             connection.execute(delete(external_identity).where(*mine))
             about = {"issuer": row.url, "subject": subject}
-            record(connection, now_ms, by, "service_account.update", target=str(owner), before=about)
+            _record(connection, owner, by, now_ms, before=about)
             rights_changed(connection)
 
         self._database.write(work)
@@ -237,3 +235,14 @@ def _issuer(connection: Connection, issuer_id: int) -> JwtIssuerRow:
     if row is None:
         raise UnknownAccount("there is no such issuer")
     return JwtIssuerRow(**row._asdict())
+
+
+def _record(
+    connection: Connection, service_account_id: int, by: Actor, now_ms: int, **what: dict[str, str]
+) -> None:
+    """Note in the audit log who a service account is at an issuer."""
+    columns = (service_account.c.name, service_account.c.team_id, entity.c.name.label("team"))
+    found = select(*columns).outerjoin(entity, entity.c.id == service_account.c.team_id)
+    row = connection.execute(found.where(service_account.c.id == service_account_id)).one()
+    team = None if row.team_id is None else (row.team_id, row.team)
+    record(connection, now_ms, by, "service_account.update", entity=team, target=row.name, **what)
