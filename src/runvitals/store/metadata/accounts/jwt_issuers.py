@@ -238,11 +238,18 @@ def _issuer(connection: Connection, issuer_id: int) -> JwtIssuerRow:
 
 
 def _record(
-    connection: Connection, service_account_id: int, by: Actor, now_ms: int, **what: dict[str, str]
+    connection: Connection,
+    service_account_id: int,
+    by: Actor,
+    now_ms: int,
+    *,
+    before: dict[str, str] | None = None,
+    after: dict[str, str] | None = None,
 ) -> None:
     """Note in the audit log who a service account is at an issuer."""
     columns = (service_account.c.name, service_account.c.team_id, entity.c.name.label("team"))
     found = select(*columns).outerjoin(entity, entity.c.id == service_account.c.team_id)
     row = connection.execute(found.where(service_account.c.id == service_account_id)).one()
     team = None if row.team_id is None else (row.team_id, row.team)
-    record(connection, now_ms, by, "service_account.update", entity=team, target=row.name, **what)
+    action = "service_account.update"
+    record(connection, now_ms, by, action, entity=team, target=row.name, before=before, after=after)
