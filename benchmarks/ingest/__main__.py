@@ -7,7 +7,8 @@ latency.
 
 A real `runvitals server` on loopback, and clients in this process, each of which sends a request when the
 last was acknowledged; then the same points to VictoriaMetrics if it is installed. With `--hosts N`, N clients
-send 5 ticks of 60 values every 5 s instead. `--accounts` compares servers without and with accounts.
+send 5 ticks of 60 values every 5 s instead. `--accounts` compares servers without and with accounts: both run
+in turn, in `--rounds` rounds, and the last table has the median over the rounds of what accounts add.
 Clients and server share the machine's cores: points per second are a lower bound, CPU per point is that of
 the server process.
 """
@@ -18,6 +19,7 @@ import argparse
 import itertools
 import os
 import shutil
+import statistics
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
@@ -59,6 +61,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, help="simulate this many hosts instead")
     parser.add_argument("--only", choices=("ours",), help="without VictoriaMetrics")
     parser.add_argument("--accounts", action="store_true", help="compare with a server with accounts")
+    parser.add_argument("--rounds", type=int, default=5, help="of --accounts (default: 5)")
     options = parser.parse_args()
     peers = [OURS, ACCOUNTS] if options.accounts else [OURS]
     if (
@@ -78,11 +81,45 @@ def main() -> None:
         for peer in peers:
             measure(peer, 5, options.hosts, options.seconds, PAUSE_S)
         return
+    if options.accounts:
+        compare(options.seconds, options.rounds)
+        return
     for (ticks, connections), peer in itertools.product(SHAPES, peers):
         measure(peer, ticks, connections, options.seconds)
 
 
-def measure(peer: Peer, ticks: int, connections: int, seconds: float, pause_s: float = 0.0) -> None:
+def compare(seconds: float, rounds: int) -> None:
+    """Print what accounts add to the cost of each shape.
+
+    Both servers run in each round, in turns the one or the other first: what else the machine does meanwhile,
+    and its clock speed, meets both alike.
+    """
+    added: dict[tuple[int, int], list[tuple[float, float]]] = {shape: [] for shape in SHAPES}
+    for number, shape in itertools.product(range(rounds), SHAPES):
+        order = (OURS, ACCOUNTS) if number % 2 == 0 else (ACCOUNTS, OURS)
+        found = {peer.name: measure(peer, *shape, seconds) for peer in order}
+        without, with_accounts = found[OURS.name], found[ACCOUNTS.name]
+        added[shape].append(
+            (with_accounts.cpu_us / without.cpu_us - 1, 1 - with_accounts.per_s / without.per_s)
+        )
+    print("\n| ticks × values, connections | CPU per request with accounts | of the rounds | points/s less |")
+    print("|---|---|---|---|")
+    for (ticks, connections), pairs in added.items():
+        cpu, rate = zip(*pairs, strict=True)
+        print(
+            f"| {ticks}×{len(KEYS)}, {connections} | {statistics.median(cpu):+.1%} "
+            f"| {min(cpu):+.1%} to {max(cpu):+.1%} | {statistics.median(rate):.1%} |"
+        )
+
+
+class Rate(NamedTuple):
+    """Requests a second, and CPU time of the server for each."""
+
+    per_s: float
+    cpu_us: float
+
+
+def measure(peer: Peer, ticks: int, connections: int, seconds: float, pause_s: float = 0.0) -> Rate:
     """Start a server, load it, and print the results."""
     count = 0 if pause_s else round(PREPARED_PER_SECOND * (seconds + WARM_UP_S) / connections)
     sources = [peer.requests(number, ticks) for number in range(connections)]
@@ -91,6 +128,8 @@ def measure(peer: Peer, ticks: int, connections: int, seconds: float, pause_s: f
     with tempfile.TemporaryDirectory() as folder, peer.serving(folder) as (pid, port):
         outcome = load(port, requests, seconds, partial(cpu_s, pid), pause_s)
         report(peer.name, ticks, connections, outcome, memory_mb(pid))
+    count = len(outcome.waits_ms)
+    return Rate(count / outcome.wall_s, outcome.cpu_s / count * 1e6)
 
 
 def report(name: str, ticks: int, connections: int, outcome: Outcome, rss_mb: float) -> None:

@@ -47,6 +47,9 @@ class NoBrowser(Exception):
 class Browser:
     """One browser with one page.
 
+    Args:
+        flags: of its command line, besides the usual ones.
+
     Attributes:
         base: the address that paths given to `open` belong to.
         complaints: warnings and errors in the page's console, uncaught exceptions and violations of its
@@ -63,7 +66,8 @@ class Browser:
         'Runs'
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
+        self._flags = flags
         program = next((path for name in _NAMES if (path := shutil.which(name))), None)
         if program is None:
             raise NoBrowser(f"no browser: none of {', '.join(_NAMES)} is on PATH")
@@ -93,7 +97,7 @@ class Browser:
         self._stack.close()
 
     def _start(self, profile: str) -> subprocess.Popen[bytes]:
-        command = [self._program, *_FLAGS, f"--user-data-dir={profile}", "about:blank"]
+        command = [self._program, *_FLAGS, *self._flags, f"--user-data-dir={profile}", "about:blank"]
         return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
     def _stop(self) -> None:

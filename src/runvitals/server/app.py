@@ -24,7 +24,7 @@ from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.api.component_names import use_plain_names
 from runvitals.server.api.known_parameters import check_known_parameters
-from runvitals.server.api.responses import SHARED_ERRORS
+from runvitals.server.api.responses import REFUSALS, SHARED_ERRORS
 from runvitals.server.errors import DetailedError, field_name
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.live.feed import RunFeeds
@@ -89,7 +89,7 @@ def application(
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
     checked = [Depends(check_known_parameters)]
-    app.include_router(api.router, dependencies=checked)
+    app.include_router(api.router, dependencies=checked, responses=REFUSALS if routers else None)
     for router in routers:
         app.include_router(router, dependencies=checked, responses=SHARED_ERRORS)
     app.add_api_route(

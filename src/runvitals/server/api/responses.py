@@ -55,6 +55,8 @@ SHARED_ERRORS: ErrorResponses = {
     }.items()
 }
 """Of the routes that only a shared server has."""
+REFUSALS: ErrorResponses = {status: SHARED_ERRORS[status] for status in (401, 403, 409, 429, 503)}
+"""What a shared server adds to those of the routes that every server has."""
 _COMPRESS_FROM_BYTES = 2000
 _MAX_HEADER_PROBLEMS = 10
 
