@@ -1,0 +1,104 @@
+"""The files of runs that a server keeps: what no run has any more goes, whatever was interrupted."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.server.received_files import FileRejected, ReceivedFiles
+from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
+from runvitals.store.metadata.stored_files import StoredFile
+
+NOW = 1_790_000_000_000
+CONTENT = b"content"
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+@pytest.fixture
+def metadata_store(tmp_path: Path) -> Iterator[MetadataStore]:
+    with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
+        yield opened
+
+
+@pytest.fixture
+def files(tmp_path: Path, metadata_store: MetadataStore) -> ReceivedFiles:
+    return ReceivedFiles(str(tmp_path / "files"), metadata_store, lambda: NOW)
+
+
+def new_run(store: MetadataStore, name: str = "abc") -> int:
+    (writer,) = store.writers.join([WriterRegistration(name, "media.node1.7.1", "digits")], NOW)
+    return writer.run_id
+
+
+def stored(tmp_path: Path, sha256: str = SHA256) -> Path:
+    return tmp_path / "files" / "contents" / sha256[:2] / sha256
+
+
+def make_old(path: Path) -> None:
+    long_ago = time.time() - 30 * 86_400
+    os.utime(path, (long_ago, long_ago))
+
+
+def test_a_content_without_a_file_is_removed_when_it_is_old(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    """The server was killed after the content had its name, and before the database knew of it."""
+    run_id = new_run(metadata_store)
+    files.append(run_id, SHA256, len(CONTENT), 0, CONTENT)
+    orphan = "0" * 64
+    stored(tmp_path, orphan).parent.mkdir()
+    stored(tmp_path, orphan).write_bytes(b"orphan")
+    assert files.collect() == 0
+    make_old(stored(tmp_path, orphan))
+    make_old(stored(tmp_path))
+    assert files.collect() == 1
+    assert stored(tmp_path).exists()
+    assert not stored(tmp_path, orphan).exists()
+
+
+def test_a_content_that_is_left_behind_is_removed_later(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    """The server was killed after the database forgot the file, and before its content was removed."""
+    run_id = new_run(metadata_store)
+    files.append(run_id, SHA256, len(CONTENT), 0, CONTENT)
+    metadata_store.runs.delete([run_id], NOW)
+    metadata_store.runs.purge([run_id], NOW)
+    assert metadata_store.stored_files.forget_unused(10) == [SHA256]
+    make_old(stored(tmp_path))
+    assert files.collect() == 1
+    assert not stored(tmp_path).exists()
+
+
+def test_a_lost_content_is_like_none(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    run_id = new_run(metadata_store)
+    metadata_store.stored_files.add(run_id, StoredFile(SHA256, 7, "text/plain"), NOW)
+    assert files.open(run_id, SHA256) is None
+
+
+def test_an_upload_of_a_run_that_is_gone_leaves_nothing(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    with pytest.raises(LookupError, match="no run with id 99"):
+        files.append(99, SHA256, len(CONTENT), 0, CONTENT)
+    make_old(stored(tmp_path))
+    assert files.collect() == 1
+
+
+def test_abandoned_uploads_go(tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore) -> None:
+    run_id = new_run(metadata_store)
+    files.append(run_id, SHA256, 100, 0, b"part")
+    files.collect()
+    (part,) = (tmp_path / "files" / "uploads").iterdir()
+    make_old(part)
+    files.collect()
+    assert not part.exists()
+    with pytest.raises(FileRejected, match="at most"):
+        files.append(run_id, SHA256, files.limits.file_bytes + 1, 0, b"part")
