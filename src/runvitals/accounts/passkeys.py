@@ -22,7 +22,7 @@ from runvitals.store.errors import NoLongerValid
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
     from runvitals.store.metadata.accounts.audit import Actor
-    from runvitals.store.metadata.accounts.passkeys import NewPasskey, PasskeyRow, PasskeyUse
+    from runvitals.store.metadata.accounts.passkeys import MadePasskey, PasskeyRow, PasskeyUse
 
 CHALLENGE_MS: Final = 5 * 60_000
 MAX_ANSWER: Final = 16 * 1024
@@ -247,13 +247,13 @@ def _registering(session_id: int) -> str:
     return f"register:{session_id}"
 
 
-def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> NewPasskey:
+def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> MadePasskey:
     from webauthn import verify_registration_response
     from webauthn.helpers import parse_cbor
     from webauthn.helpers.cose import COSEAlgorithmIdentifier
     from webauthn.helpers.exceptions import WebAuthnException
 
-    from runvitals.store.metadata.accounts.passkeys import NewPasskey
+    from runvitals.store.metadata.accounts.passkeys import MadePasskey
 
     try:
         _check_attestation(parse_cbor(_bytes_of(answer, "response", "attestationObject")))
@@ -269,7 +269,7 @@ def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> NewPa
         raise PasskeyRefused(f"this passkey was not accepted: {error}") from error
     given = answer.get("response", {}).get("transports")
     transports = given if isinstance(given, list) else []
-    return NewPasskey(
+    return MadePasskey(
         made.credential_id,
         made.credential_public_key,
         made.sign_count,

@@ -362,3 +362,30 @@ def filled(route: DeclaredRoute, values: dict[str, str]) -> str:
     for name in route.parameters:
         path = path.replace(f"{{{name}}}", values.get(name, "1"))
     return path
+
+
+def test_a_key_of_one_team_knows_no_more_of_others_than_a_stranger(walk: Walk) -> None:
+    """A member of two teams, with a key limited to one of them, against somebody who is only in that one."""
+    served = walk.served
+    accounts = served.accounts
+    accounts.members.add(OTHER_TEAM, "bob", "member", CLI, NOW)
+    limits: dict[str, Any] = {"scope": "full", "entities": [accounts.teams.by_name(OTHER_TEAM).id]}
+    limited, _ = accounts.keys.create("limited", CLI, NOW, user_id=served.users["bob"], **limits)
+    stranger, _ = accounts.keys.create("stranger", CLI, NOW, user_id=served.users["otto"], scope="full")
+    served.rights_changed()
+    names = {"run": "team-bob", "project": "team", "team": TEAM, "entity": TEAM}
+    routes = [route for route in walk.routes if route.parameters & names.keys()]
+    different = {}
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
+        for route in routes:
+            path, statuses = filled(route, names), []
+            for key in (limited, stranger):
+                headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
+                with client.stream(route.method, path, headers=headers) as answer:
+                    statuses.append(answer.status_code)
+            if statuses[0] == 403 and statuses[1] == 404:
+                different[str(route)] = statuses
+    accounts.members.remove(OTHER_TEAM, "bob", CLI, NOW)
+    served.rights_changed()
+    assert len(routes) > 30
+    assert different == {}

@@ -292,6 +292,7 @@ class AccessControl:
         if or_else is None or not self.may(requester, Action(or_else), resource):
             self.require(requester, action, resource, what, changes=changes)
         if changes and _only_reads(principal):
+            self.refusals.key_out_of_scope(requester.actor, action.value, resource)
             raise HTTPException(403, f"this key may only read: {request.method} needs one that may write")
         # The route works on the very run that was decided on: names are unique within an entity only.
         if run_id is not None:

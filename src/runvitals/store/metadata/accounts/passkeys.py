@@ -37,7 +37,7 @@ class PasskeyRow:
 
 
 @dataclass(frozen=True, slots=True)
-class NewPasskey:
+class MadePasskey:
     """What a browser has registered."""
 
     credential_id: bytes
@@ -102,7 +102,7 @@ class PasskeyTable:
         return self._database.write(work)
 
     def add(
-        self, user_id: int, new: NewPasskey, name: str, use: PasskeyUse, by: Actor, now_ms: int
+        self, user_id: int, new: MadePasskey, name: str, use: PasskeyUse, by: Actor, now_ms: int
     ) -> PasskeyRow:
         """Add a passkey to a user who has a handle.
 
