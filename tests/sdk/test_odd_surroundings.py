@@ -256,7 +256,8 @@ def test_every_file_of_a_run_without_a_monitor_names_its_team(journals: Journals
     )  # fmt: skip
     assert "no system metrics" in done.stderr
     starts = [record.value for record in journals.records("run1") if record.type == frames.START]
-    assert {start["role"] for start in starts} == {"console", "train"}
+    assert starts
+    assert not any(start["role"] == "monitor" for start in starts)
     assert {start["entity"] for start in starts} == {"vision"}
 
 
