@@ -485,6 +485,17 @@ def violations(page: Browser) -> list[str]:
     return found
 
 
+def test_what_an_event_is_about_is_one_text_on_a_phone(page: Browser, people: People) -> None:
+    people.accounts.roles.create("Labeller", "viewer", ["run:update"], "", CLI, people.now_ms)
+    signed_in(page)
+    page.resize(390, 800)
+    page.open("/-/organisation/audit")
+    shown(page, "Labeller", "tbody")
+    assert page.evaluate(
+        "[...document.querySelectorAll('td[data-label=What]')].every(cell => cell.childNodes.length === 1)"
+    )
+
+
 def test_a_machine_gets_a_key_by_a_code(page: Browser, people: People) -> None:
     machine = people.browser()
     asked = machine.post("/auth/device", json={"name": "node7"}).json()
