@@ -72,7 +72,8 @@ def test_mail_of_the_organisation(mailing: AccountsServer) -> None:
 
 def test_the_password_of_the_mail_server_is_stored_encrypted(mailing: AccountsServer) -> None:
     url = "smtps://user:hunter2@mail.example.org"
-    shown = mailing.ask("olga", "PUT", "organisation/settings", json={"smtp_url": url})["settings"]
+    whole = {"smtp_url": url, "mail_from": "runs@example.org", "url": "https://runs.example.org"}
+    shown = mailing.ask("olga", "PUT", "organisation/settings", json=whole)["settings"]
     assert shown["smtp_url"]["value"] == "smtps://user:…@mail.example.org"
     assert "hunter2" not in json.dumps(mailing.accounts.settings.all())
     assert "hunter2" not in json.dumps(mailing.ask("olga", "GET", "organisation/audit")["events"])
