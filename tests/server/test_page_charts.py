@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import os
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -131,6 +133,13 @@ def test_the_address_has_the_whole_view_and_back_undoes_it(page: Browser, tmp_pa
     page.wait("document.querySelector('dialog[open] figure canvas')")
     page.press("Escape")
     page.wait("!location.search.includes('open=')")
+
+
+def test_the_code_of_the_first_view_is_small(static: str) -> None:  # noqa: F811
+    index = Path(static, "index.html").read_text()
+    loaded = re.findall(r'(?:src|href)="/(assets/[^"]+)"', index)
+    assert len(loaded) >= 2
+    assert sum(len(gzip.compress(Path(static, name).read_bytes())) for name in loaded) <= 150_000
 
 
 @pytest.mark.parametrize("options", ["y=log", "y=linear&outliers=aside"])
