@@ -53,6 +53,10 @@ REPEATABLE: Final[dict[str, dict[str, Any]]] = {
 }
 """What a request is sent with. Changes are undone or do no harm: a project gets its own name, runs are
 restored."""
+REQUIRED: Final[dict[str, dict[str, Any]]] = {
+    "GET /api/v1/runs/{run}/differences": {"params": {"t0": 0, "t1": 1}},
+}
+"""Parameters without which a read is not valid."""
 WITH_BODY: Final = (
     "POST /api/v1/runs/{run}/links",
     "POST /api/v1/runs/{run}/move",
@@ -97,7 +101,7 @@ class Walk:
             headers = {"cookie": f"runvitals_session={self.sessions[who]}", "sec-fetch-site": "same-origin"}
         elif who is not None:
             headers = self.served.headers(who)
-        how = REPEATABLE.get(str(route), {})
+        how = REPEATABLE.get(str(route)) or REQUIRED.get(str(route), {})
         if str(route) == "PATCH /api/v1/projects/{project:path}":
             how = {"json": {"name": path.rpartition("/")[2]}}
         if route.method != "GET":
