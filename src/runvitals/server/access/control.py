@@ -326,6 +326,10 @@ class AccessControl:
         principal = requester.principal
         if not isinstance(principal, (User, ServiceAccount)) or principal.key is None:
             return
+        # Anything else is found though it is hidden. To search for it again would show by the time it takes
+        # that it does not exist.
+        if "run" not in request.path_params:
+            return
         unlimited = replace(principal, key=None)
         try:
             resource = self._resources.find(
