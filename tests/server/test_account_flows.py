@@ -188,3 +188,17 @@ def test_all_other_sessions_are_ended(page: Browser, mailing: People) -> None:
     assert [other.get("/account").status_code for other in others] == [401, 401]
     page.open("/-/settings/security")
     shown(page, "this one")
+
+
+def test_the_role_beside_a_long_name_stays_one_word(page: Browser, mailing: People) -> None:
+    mailing.add("bob", display_name="Barnabas-Bartholomew-Of-The-Very-Long-Name")
+    mailing.accounts.teams.create("vision", CLI, mailing.now_ms)
+    for name in ("rita", "bob"):
+        mailing.accounts.members.add("vision", name, "member", CLI, mailing.now_ms)
+    mailing.rights_changed()
+    signed_in(page)
+    page.resize(390, 800)
+    page.open("/vision")
+    shown(page, "Barnabas")
+    heights = page.evaluate("[...document.querySelectorAll('.who > .soft')].map(role => role.offsetHeight)")
+    assert heights[0] == heights[1] > 0
