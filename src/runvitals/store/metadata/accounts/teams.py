@@ -44,6 +44,14 @@ _SWITCHES = (
     "code_saving",
     "recommend_by_domain",
 )
+_OF_A_NEW_TEAM = {
+    "members_invite": False,
+    "public_projects": True,
+    "public_links": True,
+    "recommend_by_domain": False,
+    "join_domains": "[]",
+    "join_by_domain": "ask",
+}
 _VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")
 
 
@@ -143,13 +151,8 @@ class TeamTable:
                 "profile": "{}",
                 "created_by": by.user_id,
                 "hidden": hidden,
-                "members_invite": False,
-                "public_projects": True,
-                "public_links": True,
                 "code_saving": code_saving,
-                "recommend_by_domain": False,
-                "join_domains": "[]",
-                "join_by_domain": "ask",
+                **_OF_A_NEW_TEAM,
             }
             connection.execute(insert(team).values(values))
             if administrator is not None:
