@@ -40,6 +40,7 @@ TRIED = {
     "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
+    "project", "files",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -173,6 +174,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["cloudwatch", EVIL],
         ["neuron", "check", EVIL], ["sample"], ["sample", "--json"], ["top"],
         ["run", "--id", EVIL, "--", "true"], ["run", "--project", EVIL, "--", "true"],
+        ["project", "list", EVIL], ["project", "create", f"{EVIL}/{EVIL}"],
+        ["files", EVIL], ["files", "abc", "--names", EVIL],
         ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],
     ],
     ids=lambda words: "-".join(word if word.isprintable() else "evil" for word in words),
