@@ -13,7 +13,7 @@ import pytest
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.sdk.media.run_files import RunFiles
-from runvitals.server.api import models
+from runvitals.server.api import media_models
 from runvitals.server.api.content_response import download_name
 from tests.query.journals import T0
 from tests.server.client import Client
@@ -153,13 +153,13 @@ def test_media_by_step_from_several_processes(run: Run, tmp_path: Path) -> None:
     other.journal.close()
     client = Client(tmp_path)
     keys = client.ask("runs/abc/media")
-    models.MediaKeysPage.model_validate(keys)
+    media_models.MediaKeysPage.model_validate(keys)
     assert [(key["key"], key["kind"], key["count"]) for key in keys["media"]] == [
         ("scan", "image", 7), ("hist", "histogram", 1),
     ]  # fmt: skip
     assert client.ask("runs/abc/media/steps", key="scan") == {"steps": [0, 2, 4]}
     first = client.ask("runs/abc/media/records", key="scan", limit=3)
-    models.MediaRecordsPage.model_validate(first)
+    media_models.MediaRecordsPage.model_validate(first)
     assert ([row["step"] for row in first["records"]], first["total"]) == ([None, 0, 0], 7)
     rest = client.ask("runs/abc/media/records", key="scan", after=first["next"])
     assert ([row["step"] for row in rest["records"]], rest["next"]) == ([2, 2, 4, 4], None)
@@ -172,7 +172,7 @@ def test_saved_files(run: Run, tmp_path: Path) -> None:
     for name, body in (("b.txt", b"1"), ("a/\u202e.txt", b"2"), ("b.txt", b"33")):
         run.log(name, body, kind="file")
     found = Client(tmp_path).ask("runs/abc/files")
-    models.SavedFilesPage.model_validate(found)
+    media_models.SavedFilesPage.model_validate(found)
     assert {(file["name"], file["bytes"]) for file in found["files"]} == {("a/\u202e.txt", 1), ("b.txt", 2)}
     assert "path" not in found["files"][0]
 

@@ -1,4 +1,4 @@
-// Colours of lines. All palettes can be told apart with any colour vision, and are legible on white and on black.
+// Colours of lines. All palettes suit any colour vision and can be read on white and on black.
 
 import type { SeriesInfo } from './api';
 import { groupBy } from './groups';

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from runvitals.model.logged_media import SavedFile
 from runvitals.server.access.permission import needs
-from runvitals.server.api import models
+from runvitals.server.api import media_models
 from runvitals.server.api.content_response import content_response, page_response
 from runvitals.server.api.listing import MAX_LIMIT, ThePage, numbered_page
 from runvitals.server.api.parameters import TheRun
@@ -39,7 +39,7 @@ async def opened_content(run: TheRun, sha256: Sha256) -> OpenedContent:
 TheContent = Annotated[OpenedContent, Depends(opened_content)]
 
 
-@router.get("/runs/{run}/media", response_model=models.MediaKeysPage, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/media", response_model=media_models.MediaKeysPage, dependencies=[needs("run:read")])
 async def media_keys(request: Request, run: TheRun, page: ThePage) -> Response:
     """The names under which the run logged images, tables, histograms and so on."""
 
@@ -50,7 +50,9 @@ async def media_keys(request: Request, run: TheRun, page: ThePage) -> Response:
 
 
 @router.get(
-    "/runs/{run}/media/records", response_model=models.MediaRecordsPage, dependencies=[needs("run:read")]
+    "/runs/{run}/media/records",
+    response_model=media_models.MediaRecordsPage,
+    dependencies=[needs("run:read")],
 )
 async def media_records(
     request: Request,
@@ -80,7 +82,9 @@ async def media_records(
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get("/runs/{run}/media/steps", response_model=models.MediaSteps, dependencies=[needs("run:read")])
+@router.get(
+    "/runs/{run}/media/steps", response_model=media_models.MediaSteps, dependencies=[needs("run:read")]
+)
 async def media_steps(request: Request, run: TheRun, key: Key) -> Response:
     """The steps at which something was logged under a name."""
 
@@ -90,7 +94,7 @@ async def media_steps(request: Request, run: TheRun, key: Key) -> Response:
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get("/runs/{run}/files", response_model=models.SavedFilesPage, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/files", response_model=media_models.SavedFilesPage, dependencies=[needs("run:read")])
 async def saved_files(request: Request, run: TheRun, page: ThePage) -> Response:
     """The files that the run saved, by name, each as it was last saved."""
 
@@ -102,7 +106,7 @@ async def saved_files(request: Request, run: TheRun, page: ThePage) -> Response:
 
 def _shown_file(file: SavedFile) -> dict[str, Any]:
     """Without its path on this machine."""
-    return {name: getattr(file, name) for name in models.SavedFileSchema.model_fields}
+    return {name: getattr(file, name) for name in media_models.SavedFileSchema.model_fields}
 
 
 @router.get(

@@ -156,9 +156,7 @@ class TeamTable:
             }
             connection.execute(insert(team).values(values))
             if administrator is not None:
-                first = {"team_id": owner[0], "user_id": administrator, "role": "admin"}
-                added = {"added_by": by.user_id, "created_ms": now_ms}
-                connection.execute(insert(membership).values(**first, **added))
+                _add_administrator(connection, owner[0], administrator, by, now_ms)
             record(connection, now_ms, by, "team.create", entity=owner)
             rights_changed(connection)
             return _team(connection, owner[1])
@@ -396,6 +394,12 @@ def team_row(row: Any) -> TeamRow:
     """A team from a row of `TEAMS`, which may have further columns."""
     fields = {name: getattr(row, name) for name in TeamRow.__dataclass_fields__}
     return TeamRow(**{**fields, "join_domains": tuple(json.loads(row.join_domains))})
+
+
+def _add_administrator(connection: Connection, team_id: int, user_id: int, by: Actor, now_ms: int) -> None:
+    values = {"team_id": team_id, "user_id": user_id, "role": "admin"}
+    added = {"added_by": by.user_id, "created_ms": now_ms}
+    connection.execute(insert(membership).values(**values, **added))
 
 
 def _team(connection: Connection, name: str) -> TeamRow:

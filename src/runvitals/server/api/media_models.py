@@ -1,0 +1,61 @@
+"""What the API answers about the media and files of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class MediaKeySchema(BaseModel):
+    key: str
+    kind: str = Field(
+        description="`image`, `table`, `histogram`, `audio`, `video`, `html`, `text`, `figure`."
+    )
+    count: int = Field(description="Number of records.")
+    first_step: float | None
+    last_step: float | None
+    last_ms: int
+
+
+class MediaKeysPage(BaseModel):
+    media: list[MediaKeySchema]
+    total: int
+    next: str | None
+
+
+class MediaRecordSchema(BaseModel):
+    key: str
+    kind: str
+    step: float | None
+    time_ms: int
+    rank: int | None
+    host: str
+    items: list[dict[str, Any]] = Field(
+        description="Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the "
+        "`error` because of which it could not be stored."
+    )
+
+
+class MediaRecordsPage(BaseModel):
+    records: list[MediaRecordSchema]
+    total: int
+    next: str | None
+
+
+class MediaSteps(BaseModel):
+    steps: list[float]
+
+
+class SavedFileSchema(BaseModel):
+    name: str
+    bytes: int
+    type: str = Field(description="The media type, from the content.")
+    sha256: str
+    time_ms: int
+
+
+class SavedFilesPage(BaseModel):
+    files: list[SavedFileSchema]
+    total: int
+    next: str | None
