@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.received_files import FileRejected, ReceivedFiles
+from runvitals.server.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
+from runvitals.store.files.uploads import ContentDiffers
 from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
 from runvitals.store.metadata.stored_files import StoredFile
 
@@ -102,3 +103,51 @@ def test_abandoned_uploads_go(tmp_path: Path, files: ReceivedFiles, metadata_sto
     assert not part.exists()
     with pytest.raises(FileRejected, match="at most"):
         files.append(run_id, SHA256, files.limits.file_bytes + 1, 0, b"part")
+
+
+def test_an_upload_that_arrived_before_the_server_was_killed_is_completed(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    """All of it was written, and it was not kept yet: no piece is left to send."""
+    run_id = new_run(metadata_store)
+    (tmp_path / "files" / "uploads" / f"{run_id}-{SHA256}").write_bytes(CONTENT)
+    assert files.states(run_id, [SHA256]) == [UploadState(SHA256, len(CONTENT), False)]
+    assert files.append(run_id, SHA256, len(CONTENT), len(CONTENT), b"").complete
+    assert stored(tmp_path).read_bytes() == CONTENT
+
+
+def test_two_processes_of_a_run_send_the_same_file(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    """The one that comes later knows an offset of before, and has nothing more to send."""
+    run_id = new_run(metadata_store)
+    assert not files.append(run_id, SHA256, len(CONTENT), 0, CONTENT[:3]).complete
+    assert files.append(run_id, SHA256, len(CONTENT), 3, CONTENT[3:]).complete
+    for offset in (3, len(CONTENT)):
+        assert files.append(run_id, SHA256, len(CONTENT), offset, CONTENT[offset:]).complete
+    assert not list((tmp_path / "files" / "uploads").iterdir())
+
+
+def test_an_upload_that_ends_while_others_are_counted(
+    tmp_path: Path, files: ReceivedFiles, metadata_store: MetadataStore
+) -> None:
+    """Its name is still listed, and leads to nothing."""
+    run_id = new_run(metadata_store)
+    (tmp_path / "files" / "uploads" / f"{run_id}-{'0' * 64}").symlink_to(tmp_path / "gone")
+    assert files.append(run_id, SHA256, len(CONTENT), 0, CONTENT).complete
+
+
+def test_unfinished_uploads_count_towards_the_limit_of_a_run(
+    tmp_path: Path, metadata_store: MetadataStore
+) -> None:
+    files = ReceivedFiles(
+        str(tmp_path / "files"), metadata_store, lambda: NOW, limits=FileLimits(run_bytes=100)
+    )
+    one, other = new_run(metadata_store), new_run(metadata_store, "other")
+    files.append(one, "0" * 64, 60, 0, b"x" * 50)
+    with pytest.raises(FileRejected, match="files of the run would exceed"):
+        files.append(one, "1" * 64, 60, 0, b"x" * 50)
+    files.append(other, "1" * 64, 60, 0, b"x" * 50)
+    with pytest.raises(ContentDiffers):
+        files.append(one, "0" * 64, 60, 50, b"x" * 10)
+    files.append(one, "1" * 64, 60, 0, b"x" * 50)

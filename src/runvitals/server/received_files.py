@@ -16,7 +16,7 @@ from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.files.interface import FileStore
-from runvitals.store.files.uploads import Uploads
+from runvitals.store.files.uploads import Uploads, WrongOffset
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.stored_files import StoredFile
 
@@ -118,15 +118,22 @@ class ReceivedFiles:
         """
         # At every piece: a client may name another size than at the first.
         self._check_limits(run_id, size, size - offset)
-        path = self._uploads.append(run_id, sha256, size, offset, piece)
-        if path is None:
-            return UploadState(sha256, offset + len(piece), False)
-        with open(path, "rb") as file:
-            found = media_type(file.read(HEAD_BYTES))
-        with self._changing:
-            self._store.take(sha256, path)
-            self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
-        return UploadState(sha256, size, True)
+
+        def keep(path: str) -> None:
+            with open(path, "rb") as file:
+                found = media_type(file.read(HEAD_BYTES))
+            with self._changing:
+                self._store.take(sha256, path)
+                self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
+
+        try:
+            complete = self._uploads.append(run_id, sha256, size, offset, piece, keep)
+        except WrongOffset:
+            # Two processes of a run may send the same file at the same time.
+            if self._files.of_run(run_id, sha256) is None:
+                raise
+            return UploadState(sha256, 0, True)
+        return UploadState(sha256, offset + len(piece), complete)
 
     def _check_limits(self, run_id: int, size: int, missing: int) -> None:
         """
@@ -138,7 +145,7 @@ class ReceivedFiles:
             raise FileRejected(
                 413, f"a file of {size:,} bytes; this server accepts at most {limits.file_bytes:,}"
             )
-        if self._files.run_bytes(run_id) + size > limits.run_bytes:
+        if self._files.run_bytes(run_id) + self._uploads.total_bytes(run_id) + missing > limits.run_bytes:
             raise FileRejected(
                 507, f"the files of the run would exceed the limit of {limits.run_bytes:,} bytes"
             )

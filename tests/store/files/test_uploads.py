@@ -41,8 +41,10 @@ class UploadMachine(RuleBasedStateMachine):
         piece = content[offset : offset + length]
         before = self.arrived.get((run, sha256), b"")
 
-        def add() -> str | None:
-            return self.uploads.append(run, sha256, len(content), offset, piece)
+        def add() -> bool:
+            return self.uploads.append(
+                run, sha256, len(content), offset, piece, lambda path: self.store.take(sha256, path)
+            )
 
         if offset + len(piece) > len(content):
             with pytest.raises(ValueError, match="bytes at byte"):
@@ -52,11 +54,10 @@ class UploadMachine(RuleBasedStateMachine):
             with pytest.raises(WrongOffset, match=f"begins at byte {len(before)}"):
                 add()
             return
-        path = add()
+        complete = add()
         self.arrived[run, sha256] = before + piece
-        assert (path is not None) == (before + piece == content)
-        if path is not None:
-            self.store.take(sha256, path)
+        assert complete == (before + piece == content)
+        if complete:
             self.stored[sha256] = content
             del self.arrived[run, sha256]
 
@@ -68,8 +69,9 @@ class UploadMachine(RuleBasedStateMachine):
         if which == 3 or not there:
             return  # zeros are what it holds anyway
         Path(self.folder, "uploads", f"{run}-{sha256}").write_bytes(bytes(len(there)))
+        rest = CONTENTS[which][len(there) :]
         with pytest.raises(ContentDiffers):
-            self.uploads.append(run, sha256, len(CONTENTS[which]), len(there), CONTENTS[which][len(there) :])
+            self.uploads.append(run, sha256, len(CONTENTS[which]), len(there), rest, os.unlink)
         del self.arrived[run, sha256]
 
     @rule(which=st.integers(0, 3))
@@ -117,7 +119,7 @@ def test_a_link_in_the_place_of_a_content_is_not_followed_to_a_device(tmp_path: 
 def test_abandoned_uploads_are_removed(tmp_path: Path) -> None:
     uploads = Uploads(str(tmp_path))
     for run in (1, 2):
-        uploads.append(run, DIGESTS[2], 20, 0, b"bc")
+        uploads.append(run, DIGESTS[2], 20, 0, b"bc", os.unlink)
     os.utime(tmp_path / f"1-{DIGESTS[2]}", (100, 100))
     assert uploads.total_bytes() == 4
     assert uploads.remove_before(101) == 1

@@ -6,6 +6,7 @@ much has arrived, and goes on there.
 
 from __future__ import annotations
 
+import errno
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
@@ -22,6 +23,7 @@ from runvitals.store.metadata import MetadataStore
 
 _MOST_FILES = 1000
 _HEX = "^[0-9a-f]{64}$"
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 router = APIRouter(prefix="/api/v1")
 
@@ -110,11 +112,11 @@ def _append(
 ) -> UploadState:
     """
     Raises:
-        HTTPException: 409 with the offset of the next piece, 413, 422 or 507.
+        HTTPException: 409 with the offset of the next piece, 413, 422, 503 or 507.
     """
     if len(piece) > PIECE_BYTES:
         raise HTTPException(413, f"a piece of {len(piece)} bytes; at most {PIECE_BYTES} are allowed")
-    if not piece and size:
+    if not piece and offset < size:
         raise HTTPException(422, "the piece is empty")
     run_id = server.run_number(run, number)
     try:
@@ -128,4 +130,6 @@ def _append(
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     except OSError as error:
-        raise HTTPException(507, f"the piece could not be stored: {error.strerror}") from None
+        # Relays give a file up at 507, and try again at 503.
+        status = 507 if error.errno in _NO_SPACE else 503
+        raise HTTPException(status, f"the piece could not be stored: {error.strerror}") from None

@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 
 from runvitals.journal.paths import OPEN_FLAGS, make_private
 from runvitals.model.media import is_sha256
@@ -49,11 +49,16 @@ class Uploads:
         except FileNotFoundError:
             return 0
 
-    def append(self, run_id: int, sha256: str, size: int, offset: int, piece: bytes) -> str | None:
-        """Add a piece. Returns the path of the file once it is complete, correct and on the disk.
+    def append(
+        self, run_id: int, sha256: str, size: int, offset: int, piece: bytes, keep: Callable[[str], None]
+    ) -> bool:
+        """Add a piece; whether the file is complete, and so was kept. An empty piece completes a file of
+        which everything has arrived, and that the server was killed before it kept.
 
         Args:
             size: of the whole file.
+            keep: is called with the path of the file once it is complete, correct and on the disk, while
+                nobody else adds to it; moves it away.
 
         Raises:
             WrongOffset: the piece does not follow what has arrived.
@@ -65,25 +70,31 @@ class Uploads:
             raise ValueError(f"a piece of {len(piece)} bytes at byte {offset} of a file of {size} bytes")
         path = self._path(run_id, sha256)
         with self._exclusive(path):
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | OPEN_FLAGS, 0o600)
+            fd = _opened(path, offset)
             try:
                 there = os.fstat(fd).st_size
                 if offset != there:
                     raise WrongOffset(there)
                 _write_at(fd, offset, piece)
                 if offset + len(piece) < size:
-                    return None
+                    return False
                 os.fsync(fd)
                 if _digest(fd) != sha256:
                     os.unlink(path)
                     raise ContentDiffers(f"the content of the file does not have the SHA-256 {sha256}")
-                return path
             finally:
                 os.close(fd)
+            keep(path)
+            return True
 
-    def total_bytes(self) -> int:
-        """The size of all unfinished uploads."""
-        return sum(entry.stat().st_size for entry in os.scandir(self._folder))
+    def total_bytes(self, run_id: int | None = None) -> int:
+        """The size of all unfinished uploads, or of those of a run."""
+        total = 0
+        for entry in os.scandir(self._folder):
+            if run_id is None or entry.name.startswith(f"{run_id}-"):
+                with suppress(FileNotFoundError):  # completed meanwhile
+                    total += entry.stat().st_size
+        return total
 
     def remove_before(self, before_s: float) -> int:
         """Remove uploads without a new piece since a time, seconds since 1970; returns how many."""
@@ -117,6 +128,18 @@ class Uploads:
                 lock, users = self._locks.pop(path)
                 if users > 1:
                     self._locks[path] = lock, users - 1
+
+
+def _opened(path: str, offset: int) -> int:
+    """The file of an upload, created for its first piece.
+
+    Raises:
+        WrongOffset: nothing has arrived yet.
+    """
+    try:
+        return os.open(path, os.O_RDWR | (0 if offset else os.O_CREAT) | OPEN_FLAGS, 0o600)
+    except FileNotFoundError:
+        raise WrongOffset(0) from None
 
 
 def _write_at(fd: int, offset: int, piece: bytes) -> None:
