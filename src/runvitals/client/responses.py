@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 from runvitals.model.ending import Ending
 from runvitals.model.event import Event
 from runvitals.model.host import Host
-from runvitals.model.run import Rank, Run, RunAuthor, RunServiceAccount
+from runvitals.model.run import Rank, Run
+from runvitals.model.run_author import RunAuthor, RunServiceAccount
 from runvitals.query.run_handle import LoggedRow
 from runvitals.query.series import NAN, Column, Columns, Series
 from runvitals.query.statistics import Statistics
@@ -72,7 +73,17 @@ def _ending(answer: Mapping[str, Any]) -> Ending:
 
 def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
     """The response of `/runs/{run}/events`."""
-    return [_known(Event, event) for event in answer]
+    return [
+        _known(
+            Event,
+            {
+                **event,
+                "author": _optional(RunAuthor, event.get("author")),
+                "service_account": _optional(RunServiceAccount, event.get("service_account")),
+            },
+        )
+        for event in answer
+    ]
 
 
 def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from runvitals.model.ending import Ending
 from runvitals.model.event import Event
 from runvitals.model.host import Host
+from runvitals.model.run_author import RunAuthor, RunServiceAccount
 
 State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
 """`runvitals.model.state` explains them."""
@@ -26,28 +27,6 @@ class Rank:
     signal: int | None = None
     out_of_memory: bool | None = None
     ended_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunAuthor:
-    """The user whose run it is. A deleted user keeps the id, but has no name.
-
-    `picture`: the digest of the user's picture, which is part of its address; None: there is none.
-    """
-
-    id: int
-    name: str | None
-    display_name: str
-    picture: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class RunServiceAccount:
-    """The service account whose key sent the run."""
-
-    id: int
-    name: str
-    deleted: bool
 
 
 @dataclass(frozen=True, slots=True)

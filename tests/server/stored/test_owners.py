@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from runvitals.client import responses
-from runvitals.model.run import RunAuthor, RunServiceAccount
+from runvitals.model.run_author import RunAuthor, RunServiceAccount
 from runvitals.server import cached_read
 from runvitals.server.api import models
 from runvitals.store.metadata import WriterRegistration

@@ -75,6 +75,9 @@ export interface RunEvent {
   host: string;
   rank: number | null;
   data: Record<string, Json>;
+  /** The user who made the change, or whose key sent the event. */
+  author: RunAuthor | null;
+  service_account: RunRow['service_account'];
 }
 
 export interface Source {

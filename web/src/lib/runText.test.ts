@@ -88,7 +88,7 @@ it('says whose a run is', () => {
 });
 
 it('alerts and what went wrong are pinned to charts, with their titles', () => {
-  const event = { time_ms: 5, name: 'alert', level: 'info', text: 'at step 3', host: 'a', rank: 0, data: { title: 'loss fell' } };
+  const event = { time_ms: 5, name: 'alert', level: 'info', text: 'at step 3', host: 'a', rank: 0, data: { title: 'loss fell' }, author: null, service_account: null };
   expect(
     pinsOf([event, { ...event, name: 'attach', text: '' }, { ...event, name: 'gap', level: 'warning', text: '', data: { title: 7 } }]),
   ).toEqual([

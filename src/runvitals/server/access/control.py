@@ -21,6 +21,7 @@ from runvitals.model.run import Run
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
 from runvitals.server.access.bound_cursors import BoundCursors
+from runvitals.server.access.change_events import change_event
 from runvitals.server.access.moved_resources import check_moved
 from runvitals.server.access.named_resources import NamedResources
 from runvitals.server.access.permission import (
@@ -183,16 +184,25 @@ class AccessControl:
                 self.accounts.set_run_author(run_id, name, requester.actor, self.clock())
             except UnknownAccount as error:
                 raise HTTPException(422, f"author: {error}") from None
+            self._add_event(run_id, requester, "run.set_author", {})
 
         return change
 
     def record(self, request: Request, action: str, after: Mapping[str, Any]) -> None:
-        """Add an event about the run or project that `check_route` found to the audit log."""
+        """Add what was done to the run or project that `check_route` found to the audit log, and to the
+        events of the run."""
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return  # there are no accounts
         place = self._resources.place_of(request.state)
         self.accounts.audit.record(self.clock(), requester.actor, action, after=dict(after) or None, **place)
+        if (run_id := getattr(request.state, "run_number", None)) is not None:
+            self._add_event(run_id, requester, action, after)
+
+    def _add_event(self, run_id: int, by: Requester, action: str, after: Mapping[str, Any]) -> None:
+        event = change_event(run_id, by.actor, action, after, self.clock())
+        if event is not None:
+            self.metadata_store.events.add([event])
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""

@@ -159,6 +159,12 @@ class EventSchema(BaseModel):
     host: str
     rank: int | None
     data: dict[str, Any]
+    author: RunAuthorSchema | None = Field(
+        None, description="The user who made the change, or whose key sent the event; None: nobody known."
+    )
+    service_account: RunServiceAccountSchema | None = Field(
+        None, description="The service account that did; None if none did."
+    )
 
 
 class RunDetail(RunRowSchema):

@@ -11,6 +11,7 @@ from runvitals.model.run import Rank, Run
 from runvitals.model.state import MONITOR
 from runvitals.store import metadata as stored
 from runvitals.store.metadata import MetadataStore, RunRow, RunSections, StoredWriter, hosts
+from runvitals.store.metadata.event_authors import EventAuthors
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.samples.interface import SampleStore
@@ -27,7 +28,7 @@ def events_of(
 ) -> list[Event]:
     """The newest `limit` events after leaving out the newest `skip`, in order of time."""
     by_id = {writer.id: writer for writer in writers}
-    return [_event(event, by_id) for event in metadata_store.events.of_run(run_id, skip, limit)]
+    return _events(metadata_store.events.of_run(run_id, skip, limit), by_id, metadata_store)
 
 
 def listed_runs(
@@ -65,7 +66,7 @@ def detailed_run(
     by_id = {writer.id: writer for writer in writers}
     newest = metadata_store.events.of_run(row.id)
     left_out = max(0, metadata_store.events.count(row.id) - len(newest)) if len(newest) >= _MAX_EVENTS else 0
-    events = [_event(event, by_id) for event in newest]
+    events = _events(newest, by_id, metadata_store)
     last = last_values(writers, metadata_store, store, shown)
     run = _run(
         row, writers, metadata_store.sections.read([row.id])[row.id], _values(last.get(row.id, {})), now_ms
@@ -129,10 +130,27 @@ def _run(
     )
 
 
-def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter]) -> Event:
+def _events(
+    events: Sequence[stored.StoredEvent], writers: Mapping[int, StoredWriter], metadata_store: MetadataStore
+) -> list[Event]:
+    authors = metadata_store.events.authors(events)
+    return [_event(event, writers, authors) for event in events]
+
+
+def _event(event: stored.StoredEvent, writers: Mapping[int, StoredWriter], authors: EventAuthors) -> Event:
     writer = writers.get(event.writer_id or 0)
     host, rank = (writer.host, writer.rank) if writer is not None else ("", None)
-    return Event(event.time_ms, event_name(event.name), event.level, event.text, host, rank, event.data)
+    return Event(
+        event.time_ms,
+        event_name(event.name),
+        event.level,
+        event.text,
+        host,
+        rank,
+        event.data,
+        authors.users.get(event.user_id or 0),
+        authors.service_accounts.get(event.service_account_id or 0),
+    )
 
 
 def _ranks(processes: Sequence[stored.StoredProcess], writers: Sequence[StoredWriter]) -> list[Rank]:

@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Select, func, select
+from sqlalchemy import Connection, Row, Select, func, select
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.names import shortened
+from runvitals.store.metadata.accounts.tables import api_key
 from runvitals.store.metadata.database import Database, add_rows
+from runvitals.store.metadata.event_authors import EventAuthors, read_authors
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.tables import event
+from runvitals.store.metadata.tables import event, writer
 from runvitals.store.metadata.text import MAX_NAME, check_integers
 
 
@@ -23,6 +25,8 @@ class StoredEvent:
     Args:
         writer_id, seq: the writer and the number of its record: (writer, seq) is stored once, however often
             it is sent. Both None for events of the server itself.
+        user_id, service_account_id: who made the change that the server reports. Read back as well for the
+            events of a writer: whose key sent them.
         time_ms: ms UTC, by the writer's clock.
         level: info, warning or error.
         data: other facts, a JSON object.
@@ -38,6 +42,8 @@ class StoredEvent:
     writer_id: int | None = None
     seq: int | None = None
     id: int = 0
+    user_id: int | None = None
+    service_account_id: int | None = None
 
     def check(self) -> None:
         """
@@ -81,26 +87,35 @@ class EventTable:
             skip: how many of the newest to skip: those of previous pages.
             name: only events of this name.
         """
-        statement = _of_run(select(event), run_id, name)
+        statement = select(event, api_key.c.user_id, api_key.c.service_account_id)
+        statement = _of_run(statement, run_id, name).outerjoin(writer, writer.c.id == event.c.writer_id)
+        statement = statement.outerjoin(api_key, api_key.c.id == writer.c.api_key_id)
         statement = statement.order_by(event.c.time_ms.desc(), event.c.id.desc()).offset(skip).limit(limit)
         with self._database.read() as connection:
             rows = list(connection.execute(statement))
-        return [
-            StoredEvent(
-                run_id=row.run_id,
-                time_ms=row.time_ms,
-                writer_id=row.writer_id,
-                seq=row.seq,
-                id=row.id,
-                **loads(row.body),
-            )
-            for row in reversed(rows)
-        ]
+        return [_stored(row) for row in reversed(rows)]
+
+    def authors(self, events: Sequence[StoredEvent]) -> EventAuthors:
+        """The users and service accounts that caused some events."""
+        user_ids = {stored.user_id for stored in events if stored.user_id is not None}
+        account_ids = {
+            stored.service_account_id for stored in events if stored.service_account_id is not None
+        }
+        with self._database.read() as connection:
+            return read_authors(connection, user_ids, account_ids)
 
     def count(self, run_id: int) -> int:
         """The number of events of a run."""
         with self._database.read() as connection:
             return int(connection.execute(_of_run(select(func.count()), run_id, None)).scalar_one())
+
+
+def _stored(row: Row[Any]) -> StoredEvent:
+    sender = {"user_id": row.user_id, "service_account_id": row.service_account_id}
+    body = {**sender, **loads(row.body)}
+    return StoredEvent(
+        run_id=row.run_id, time_ms=row.time_ms, writer_id=row.writer_id, seq=row.seq, id=row.id, **body
+    )
 
 
 def _of_run(statement: Select[Any], run_id: int, name: str | None) -> Select[Any]:
@@ -115,8 +130,12 @@ def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> 
 
 def _row(stored: StoredEvent) -> dict[str, Any]:
     check_integers(f"event {stored.name!r}", time_ms=stored.time_ms, seq=stored.seq)
+    ids = {"user_id": stored.user_id, "service_account_id": stored.service_account_id}
+    by = {name: number for name, number in ids.items() if number is not None}
     try:
-        body = dumps({"name": stored.name, "level": stored.level, "text": stored.text, "data": stored.data})
+        body = dumps(
+            {"name": stored.name, "level": stored.level, "text": stored.text, "data": stored.data} | by
+        )
     except (TypeError, ValueError) as error:
         raise ValueError(f"event {stored.name!r} of run {stored.run_id} is not valid JSON: {error}") from None
     return {

@@ -10,7 +10,8 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.model.ending import Ending
-from runvitals.model.run import RunAuthor, RunServiceAccount, State
+from runvitals.model.run import State
+from runvitals.model.run_author import RunAuthor, RunServiceAccount
 from runvitals.model.state import RUNNING
 from runvitals.store.metadata.accounts.content_tables import entity_picture, picture
 from runvitals.store.metadata.accounts.tables import entity, service_account, user_account

@@ -1,0 +1,37 @@
+"""Events that tell a run's readers who changed it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from runvitals.store.metadata.accounts.audit import Actor
+from runvitals.store.metadata.events import StoredEvent
+
+_EVENTS: Final = {
+    "run.stop": ("stop_requested", "A stop was requested"),
+    "run.update": ("edited", "Changed"),
+    "run.set_author": ("edited", "Changed: author"),
+    "run.delete": ("deleted", "Moved to the trash"),
+    "run.restore": ("restored", "Restored from the trash"),
+}
+"""Name and text of the event, by action of the audit log."""
+
+
+def change_event(
+    run_id: int, by: Actor, action: str, after: Mapping[str, Any], now_ms: int
+) -> StoredEvent | None:
+    """The event of a change by a user or service account; None for actions that have none."""
+    if action not in _EVENTS:
+        return None
+    name, text = _EVENTS[action]
+    if action == "run.update":
+        text = f"{text}: {', '.join(after.get('fields', ()))}"
+    return StoredEvent(
+        run_id,
+        now_ms,
+        name,
+        text=text,
+        user_id=by.user_id,
+        service_account_id=by.id if by.kind == "service_account" else None,
+    )
