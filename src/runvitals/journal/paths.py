@@ -116,6 +116,22 @@ def make_private(folder: str) -> None:
             raise
 
 
+def sync_folder(folder: str) -> None:
+    """Write the names in a folder to the disk, so that a power failure does not lose them. Does nothing on
+    Windows, which has no call for it.
+
+    Raises:
+        OSError: the folder could not be opened or synced.
+    """
+    if os.name == "nt":
+        return
+    fd = os.open(folder, os.O_RDONLY | OPEN_FLAGS)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
 def runs_dir(directory: str | None = None) -> str:
     return os.path.join(directory or data_dir(), "runs")
 

@@ -101,7 +101,7 @@ class RunFiles:
                 os.unlink(draft)
                 return about
             os.replace(draft, path)
-            _sync_folder(folder)
+            paths.sync_folder(folder)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(draft)
@@ -137,14 +137,3 @@ def _write(fd: int, piece: memoryview) -> None:
     written = 0
     while written < len(piece):
         written += os.write(fd, piece[written:])
-
-
-def _sync_folder(folder: str) -> None:
-    """Have the disk keep the names in a folder. Windows cannot, and needs not."""
-    if os.name == "nt":
-        return
-    fd = os.open(folder, os.O_RDONLY | paths.OPEN_FLAGS)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)

@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from runvitals.journal.paths import make_private, open_file
+from runvitals.journal.paths import make_private, open_file, sync_folder
 from runvitals.model.media import is_sha256
 from runvitals.store.files.interface import StoredContent
 
@@ -57,14 +57,3 @@ class FolderFileStore:
             for entry in entries:
                 if is_sha256(entry.name):
                     yield StoredContent(entry.name, entry.stat(follow_symlinks=False).st_mtime)
-
-
-def sync_folder(folder: str) -> None:
-    """Have the disk keep the names in a folder. Windows cannot, and needs not."""
-    if os.name == "nt":
-        return
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
