@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.model.durations import MINUTE_MS
 from runvitals.store.errors import NoLongerValid
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.audit import Actor
     from runvitals.store.metadata.accounts.passkeys import MadePasskey, PasskeyRow, PasskeyUse
 
-CHALLENGE_MS: Final = 5 * 60_000
+CHALLENGE_MS: Final = 5 * MINUTE_MS
 MAX_ANSWER: Final = 16 * 1024
 """The longest answer in characters. Without an attestation, browsers send less than two thousand."""
 _ALGORITHMS: Final = (-7, -8, -257)

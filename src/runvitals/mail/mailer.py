@@ -21,7 +21,7 @@ from runvitals.mail.messages import trial
 from runvitals.mail.settings import MailSettings, mail_settings
 from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
 from runvitals.model.account_names import address_key, domain_key
-from runvitals.model.durations import DAY_MS, HOUR_MS
+from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.outgoing_mail import NewMail, WaitingMail
 from runvitals.store.supervised_thread import SupervisedThread
@@ -30,8 +30,7 @@ MAX_AN_HOUR: Final = 20
 """Mails to one address; others wait. Those about security do not count the hour."""
 KEPT_MS: Final = 30 * DAY_MS
 """How long the queue remembers that a mail was sent, without its text."""
-_MINUTE_MS: Final = 60_000
-_RETRIES_MS: Final = (_MINUTE_MS, 5 * _MINUTE_MS, 30 * _MINUTE_MS, 2 * HOUR_MS, 6 * HOUR_MS)
+_RETRIES_MS: Final = (MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 6 * HOUR_MS)
 _POLL_S: Final = 5.0
 _LONGEST_PAUSE_S: Final = 300.0
 

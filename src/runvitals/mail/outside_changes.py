@@ -14,15 +14,15 @@ from runvitals.mail import messages
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.message import Message
 from runvitals.mail.notices import Notices
+from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import AuditEvent
 from runvitals.store.metadata.accounts.users import UserRow
 
-_MINUTE_MS: Final = 60_000
-LATEST_MS: Final = 24 * 60 * _MINUTE_MS
+LATEST_MS: Final = DAY_MS
 """What was changed earlier, while no server ran or mail was not set up, is old news."""
-_OVERLAP_MS: Final = 15 * _MINUTE_MS
+_OVERLAP_MS: Final = 15 * MINUTE_MS
 """A long transaction adds its event after later ones."""
 _VIA: Final = ("cli", "provider")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
-from runvitals.server.access.refusals import A_MINUTE
+from runvitals.server.access.refusals import RECORDED_PER_MINUTE
 from runvitals.store.metadata.accounts.audit import CLI, AuditEvent, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import AccountsServer, accounts_server
@@ -70,11 +70,11 @@ def test_reads_and_what_is_hidden_are_not_recorded(server: AccountsServer) -> No
 
 def test_ten_a_minute_are_recorded_and_the_others_counted(server: AccountsServer) -> None:
     with server.client("bob") as bob:
-        for _ in range(A_MINUTE + 3):
+        for _ in range(RECORDED_PER_MINUTE + 3):
             assert bob.delete("runs/run-ada").status_code == 403
         assert bob.post("runs/run-ada/stop").status_code == 403
     actions = [event.action for event in denied(server)]
-    assert actions == ["run.delete"] * A_MINUTE + ["run.stop"]
+    assert actions == ["run.delete"] * RECORDED_PER_MINUTE + ["run.stop"]
     server.clock.now_ms += MINUTE_MS
     give_up_s = time.monotonic() + PATIENCE_S
     while len(denied(server)) == len(actions):  # the thread that notices changes of rights writes the counts

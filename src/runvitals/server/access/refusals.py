@@ -15,7 +15,7 @@ from runvitals.store.metadata.accounts.audit import Actor, AuditFilter
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
 
-A_MINUTE: Final = 10
+RECORDED_PER_MINUTE: Final = 10
 """How many refusals of one action by one actor are recorded within a minute; the others are counted."""
 _OUT_OF_SCOPE: Final = "key.refused_scope"
 _MAX_KEYS: Final = 10_000
@@ -50,7 +50,7 @@ class Refusals:
         with self._lock:
             minute = self._minutes.setdefault(key, _Minute(actor, self._clock()))
             minute.count += 1
-            if minute.count > A_MINUTE:
+            if minute.count > RECORDED_PER_MINUTE:
                 return
         about = {"permission": permission, "status": 403}
         self._record(actor, permission.replace(":", "."), after=about, **self._place(resource))
@@ -79,8 +79,9 @@ class Refusals:
             for key, _ in over:
                 del self._minutes[key]
         for (_, _, permission), minute in over:
-            if minute.count > A_MINUTE:
-                about = {"permission": permission, "status": 403, "further": minute.count - A_MINUTE}
+            if minute.count > RECORDED_PER_MINUTE:
+                further = minute.count - RECORDED_PER_MINUTE
+                about = {"permission": permission, "status": 403, "further": further}
                 actor = replace(minute.actor, request_id=None)
                 self._record(actor, permission.replace(":", "."), after=about)
 

@@ -126,12 +126,12 @@ def test_asking_for_a_team(mailing: AccountsServer) -> None:
     teams = mailing.ask("mallory", "GET", "teams")
     assert teams["administrators"] == ["olga"]
     assert "administrators" not in mailing.ask("olga", "GET", "teams")
-    wish = {"name": "speech", "message": "We need one"}
-    assert mailing.ask("mallory", "POST", "team-requests", 202, json=wish) == {"administrators": ["olga"]}
+    wanted = {"name": "speech", "message": "We need one"}
+    assert mailing.ask("mallory", "POST", "team-requests", 202, json=wanted) == {"administrators": ["olga"]}
     assert waiting(mailing) == [("team_wanted", "olga@example.org")]
-    mailing.ask("mallory", "POST", "team-requests", 429, json=wish)
+    mailing.ask("mallory", "POST", "team-requests", 429, json=wanted)
     mailing.ask("bob", "POST", "team-requests", 202, json={})
-    mailing.ask("olga", "POST", "team-requests", 409, json=wish)
+    mailing.ask("olga", "POST", "team-requests", 409, json=wanted)
     assert mailing.actions(action="team.ask") == ["team.ask", "team.ask"]
 
 

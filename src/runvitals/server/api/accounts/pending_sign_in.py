@@ -15,11 +15,12 @@ from fastapi import HTTPException, Request
 from starlette.responses import Response
 
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.model.durations import MINUTE_MS
 from runvitals.server.api.accounts.session_cookies import is_secure
 
 _NAME: Final = "rv-second-factor"
 _PURPOSE: Final = "sign-in that waits for the second factor"
-_LIFE_MS: Final = 10 * 60_000
+_LIFE_MS: Final = 10 * MINUTE_MS
 _MAX_CHARACTERS: Final = 4096
 
 

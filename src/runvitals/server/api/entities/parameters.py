@@ -10,6 +10,7 @@ from fastapi import Depends, Path, Request
 from runvitals.accounts.actions import PROJECT_ACTIONS, Action
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.resources import Project
+from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.parameters import ProjectNumber
@@ -17,7 +18,6 @@ from runvitals.server.outside_services import OutsideServices
 from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
 from runvitals.user_content.markdown import MAX_CHARACTERS, html_of
 
-_DAY_MS = 86_400_000
 PATH = "/entities/{entity}/projects/{project}"
 EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
@@ -86,7 +86,7 @@ def project_detail(
 def trash_ms(access: AccessControl) -> int:
     """How long projects stay in the trash."""
     days: int = with_defaults(access.accounts.settings.all())["trash_days"]
-    return days * _DAY_MS
+    return days * DAY_MS
 
 
 def refresh_runs(request: Request) -> None:

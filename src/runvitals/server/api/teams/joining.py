@@ -34,7 +34,7 @@ class JoinMessage(BaseModel):
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators of the team.")
 
 
-class TeamWish(BaseModel):
+class TeamRequest(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     name: str = Field("", max_length=64, description="How the team could be called.")
@@ -54,7 +54,7 @@ router = APIRouter()
 
 @router.post("/team-requests", status_code=202, dependencies=[needs("account")])
 def ask_for_a_team(
-    wish: TeamWish, access: TheAccess, requester: TheRequester, services: TheServices
+    wanted: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> dict[str, Any]:
     """Ask the administrators of the organisation to create a team: a mail to them, once a day."""
     user = _user(access, requester)
@@ -65,8 +65,8 @@ def ask_for_a_team(
         names = ", ".join(administrators)
         raise HTTPException(409, f"this server sends no mail; ask an administrator yourself: {names}")
     services.limit("team_request", str(user.id))
-    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=wish.name or None)
-    message = team_messages.team_wanted(requester.name, wish.name, wish.message)
+    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=wanted.name or None)
+    message = team_messages.team_wanted(requester.name, wanted.name, wanted.message)
     services.notices().to_organisation_administrators(message)
     return {"administrators": administrators}
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Organisation
+from runvitals.model.durations import HOUR_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -213,7 +214,7 @@ def rotate_key(
     check_session(requester)
     old = _key_of(access, account, team_id, key)
     secret, new = access.accounts.keys.rotate(
-        old.id, requester.actor, access.clock(), rotation.overlap_h * 3_600_000
+        old.id, requester.actor, access.clock(), rotation.overlap_h * HOUR_MS
     )
     access.rights_changed()
     return {**key_json(access.accounts, new), "key": secret}
