@@ -14,7 +14,7 @@ FILES = [
 ]
 RETIRED = re.compile(
     r"\b(errands?|bury|buried|thrown away|throws? away|(is|are|was|be) told|to be had|lets? in|far side"
-    r"|courier|inquiry)\b"
+    r"|courier|inquiry|films?)\b"
 )
 
 

@@ -148,7 +148,7 @@ def test_what_cannot_be_recorded_says_why(files: RunFiles, tmp_path: Path, made:
     assert not folder.exists() or list(folder.iterdir()) == []
 
 
-# Sounds, films, texts, histograms, tables, figures
+# Audio, videos, texts, histograms, tables, figures
 
 
 def test_sounds(files: RunFiles, tmp_path: Path) -> None:
@@ -164,14 +164,14 @@ def test_sounds(files: RunFiles, tmp_path: Path) -> None:
     assert mono["type"] == "audio/wav"
 
 
-def test_films_are_animated_images(files: RunFiles, tmp_path: Path) -> None:
+def test_videos_are_animated_images(files: RunFiles, tmp_path: Path) -> None:
     array = numpy.random.default_rng(1).integers(0, 256, (4, 6, 8, 3), numpy.uint8)
     item = runvitals.Video(array, fps=10).item(files)
-    film = PilImages.open(io.BytesIO(content(tmp_path, item)))
-    assert (film.n_frames, film.info["duration"]) == (4, 100.0)  # type: ignore[attr-defined]
+    video = PilImages.open(io.BytesIO(content(tmp_path, item)))
+    assert (video.n_frames, video.info["duration"]) == (4, 100.0)  # type: ignore[attr-defined]
     for number in range(4):
-        film.seek(number)
-        assert (numpy.asarray(film.convert("RGB")) == array[number]).all()
+        video.seek(number)
+        assert (numpy.asarray(video.convert("RGB")) == array[number]).all()
 
 
 def test_histograms() -> None:

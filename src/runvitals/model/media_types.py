@@ -47,7 +47,7 @@ def image_type(head: bytes) -> str | None:
 
 
 def media_type(head: bytes) -> str:
-    """The media type of a file that begins with these bytes: of an image, sound or film that browsers show,
+    """The media type of a file that begins with these bytes: of an image, audio or video that browsers play,
     `text/plain` for any text, otherwise `application/octet-stream`.
 
     Example:

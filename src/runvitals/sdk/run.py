@@ -121,7 +121,7 @@ class Run:
         Args:
             data: maps names to numbers, strings, booleans or lists. Nested mappings become dotted names.
                 NumPy and PyTorch scalars are converted; arrays of more than 32 elements are recorded as a
-                histogram. Images, tables, sounds, films, HTML and figures (see `runvitals.Image` …), alone or
+                histogram. Images, tables, audio, videos, HTML and figures (see `runvitals.Image` …), alone or
                 in a list, are stored as files first, which takes about as long as encoding them.
             step: position of the row; default: the last step plus one. Rows with the same step belong
                 together.

@@ -109,7 +109,7 @@ def test_a_download_has_a_name(run: Run, tmp_path: Path) -> None:
 
 def test_ranges(run: Run, tmp_path: Path) -> None:
     client, body = Client(tmp_path), bytes(range(256)) * 4000
-    sha256 = run.log("film", body)
+    sha256 = run.log("video", body)
     for asked, status, part in (
         ("bytes=0-9", 206, body[:10]),
         ("bytes=1000000-", 206, body[1_000_000:]),

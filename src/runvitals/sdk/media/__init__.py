@@ -1,1 +1,1 @@
-"""What `log` records besides numbers: images, tables, sounds, films, pages, figures; and files of a run."""
+"""What `log` records besides numbers: images, tables, audio, videos, HTML pages, figures; and saved files."""

@@ -1,6 +1,6 @@
 """Arrays of pixels, and their encoding as PNG, with the standard library only.
 
-Films become animated PNGs, which all browsers play.
+Videos become animated PNGs, which all browsers play.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """Channels → grey, grey with alpha, RGB, RGBA."""
 _LEVEL = 3
 MAX_PIXELS = 100_000_000
-"""Of an image, and of all frames of a film."""
+"""Of an image, and of all frames of a video."""
 
 
 class Pixels(NamedTuple):
@@ -50,7 +50,7 @@ def channels_last(array: Any, dimensions: int) -> Any:
     """The array with channels as its last axis, as PyTorch has them before height and width.
 
     Args:
-        dimensions: with channels: 3 for an image, 4 for a film.
+        dimensions: with channels: 3 for an image, 4 for a video.
 
     Raises:
         ValueError: another number of dimensions or channels.
@@ -94,7 +94,7 @@ def image_pixels(value: Any) -> Pixels:
     return Pixels(width, height, channels, as_bytes(array).tobytes())
 
 
-def film_frames(value: Any) -> list[Pixels]:
+def video_frames(value: Any) -> list[Pixels]:
     """The frames of an array of time × height × width (× channels).
 
     Raises:
@@ -113,7 +113,7 @@ def png(pixels: Pixels) -> bytes:
 
 
 def animated_png(frames: list[Pixels], fps: float) -> bytes:
-    """Frames of one size as an animated PNG, which repeats for ever."""
+    """Frames of one size as an animated PNG, which repeats without end."""
     first = frames[0]
     delay = (100, round(100 * min(fps, 600))) if fps >= 1 else (round(1 / max(fps, 1 / 3600)), 1)
     parts = [_SIGNATURE, _header(first), _chunk(b"acTL", pack(">II", len(frames), 0))]
@@ -132,7 +132,7 @@ def animated_png(frames: list[Pixels], fps: float) -> bytes:
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, from its header; None if it is none."""
+    """Width and height of a PNG, from its header; None if the content is not a PNG."""
     if not content.startswith(_SIGNATURE) or len(content) < 24:
         return None
     return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")

@@ -22,8 +22,8 @@ _MOST_FILES = 15_000
 
 _WITH_ARTICLE = {
     media.IMAGE: "an image",
-    media.AUDIO: "a sound",
-    media.VIDEO: "a film",
+    media.AUDIO: "audio",
+    media.VIDEO: "a video",
     media.HTML: "an HTML page",
     media.TEXT: "a text",
     media.TABLE: "a table",

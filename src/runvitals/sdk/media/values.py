@@ -1,4 +1,4 @@
-"""The types of `log` for images, sounds, films, pages, texts and histograms."""
+"""The types of `log` for images, audio, videos, HTML pages, texts and histograms."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from runvitals.model import media
 from runvitals.model.media_types import PLAIN_TEXT
 from runvitals.sdk import arrays
 from runvitals.sdk.media.base import Item, Media, figure_method, is_pil_image
-from runvitals.sdk.media.pixels import animated_png, film_frames, image_pixels, png, png_size
+from runvitals.sdk.media.pixels import animated_png, image_pixels, png, png_size, video_frames
 from runvitals.sdk.media.run_files import RunFiles
-from runvitals.sdk.media.sound import wav
+from runvitals.sdk.media.wav import wav
 
 _CAPTION_CHARACTERS = 10_000
 _MOST_BINS = 512
@@ -121,7 +121,7 @@ class Image(_WithCaption):
 
 
 class Audio(_WithCaption):
-    """A sound.
+    """Audio.
 
     Args:
         data: an array of samples (× channels), integers of 16 bits or floats from -1 to 1; a path, or the
@@ -147,7 +147,7 @@ class Audio(_WithCaption):
 
 
 class Video(_WithCaption):
-    """A film.
+    """A video.
 
     Args:
         data: an array of time × height × width (× channels), which becomes an animated PNG; a path, or the
@@ -169,7 +169,7 @@ class Video(_WithCaption):
     def _encoded(self, files: RunFiles) -> Item:
         if not 0 < self._fps < 1e6:
             raise ValueError(f"{self._fps} frames per second; expected more than 0")
-        return _image_item(files, animated_png(film_frames(self._data), float(self._fps)))
+        return _image_item(files, animated_png(video_frames(self._data), float(self._fps)))
 
 
 class Text(_WithCaption):

@@ -33,8 +33,8 @@ def content_response(
     Nothing in it can run where it is opened by itself: its policy is that of `same_origin.INERT_POLICY`.
 
     Args:
-        download: the name under which a browser is to save it; None: it is shown, if it is an image, sound,
-            film or text.
+        download: the name under which a browser is to save it; None: it is shown, if it is an image, audio,
+            video or text.
 
     Raises:
         HTTPException: 416 for a range beyond its end.

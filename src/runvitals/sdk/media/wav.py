@@ -1,4 +1,4 @@
-"""Encodes samples of sound as WAV, with the standard library only."""
+"""Encodes audio samples as WAV, with the standard library only."""
 
 from __future__ import annotations
 
