@@ -62,7 +62,7 @@ class Authenticator:
         )
 
     def answer(self, options: dict[str, Any], **changes: Any) -> dict[str, Any]:
-        """The answer to the options of a sign-in, or of another question."""
+        """The answer to the options of a sign-in, or of a confirmation."""
         if self.count:
             self.count += 1
         client_data = self._client_data("webauthn.get", options, changes)

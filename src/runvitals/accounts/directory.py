@@ -110,7 +110,7 @@ class Directory:
         return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
 
     def link_problem(self, secret: str) -> str | None:
-        """Why a guest link that was made here is not valid; None if it is none of those."""
+        """Why a guest link that was made here is not valid; None if no such link exists."""
         return self._accounts.guest_links.problem(secret, self._now_ms())
 
     def known(self, credential: Credential) -> Identity | Missing | None:

@@ -41,7 +41,7 @@ Answer = Mapping[str, Any]
 
 
 class PasskeyRefused(Exception):
-    """An answer proves nothing; the text says why. `user_id`: whose passkey it names, where that is known."""
+    """An answer is not accepted; the text says why. `user_id`: whose passkey it names, if that is known."""
 
     def __init__(self, text: str, user_id: int | None = None) -> None:
         super().__init__(text)
@@ -118,7 +118,7 @@ class Passkeys:
 
         Raises:
             PasskeyRefused: it was not made for this.
-            ValueError: the name is invalid, or there is no place for another one.
+            ValueError: the name is invalid, or the user has as many passkeys as are allowed.
         """
         challenge, expires_ms = self._checked_challenge(answer, _registering(session_id))
         new = _new_passkey(party, answer, challenge)
@@ -136,7 +136,7 @@ class Passkeys:
         """The id of the user whose passkey has answered `signing_in`.
 
         Raises:
-            PasskeyRefused: the answer proves nothing.
+            PasskeyRefused: the answer is not accepted.
         """
         row = self._passkey(answer)
         handle = _bytes_of(answer, "response", "userHandle")
@@ -149,7 +149,7 @@ class Passkeys:
         """What a browser needs to prove that a user has one of their passkeys.
 
         Args:
-            purpose: what for: an answer counts for nothing else.
+            purpose: an answer to this challenge is accepted for this purpose only.
             verified: whether the authenticator must recognise the user, by PIN or finger.
         """
         rows = self._accounts.passkeys.of_user(user_id)
@@ -161,7 +161,7 @@ class Passkeys:
         """Check the answer to `asking`.
 
         Raises:
-            PasskeyRefused: the answer proves nothing.
+            PasskeyRefused: the answer is not accepted.
         """
         row = self._passkey(answer)
         if row.user_id != user_id:
@@ -228,20 +228,20 @@ class Passkeys:
             raise PasskeyRefused("the answer is too long")
         given = _client_data(answer)
         if given.get("crossOrigin") is True:
-            raise PasskeyRefused("the answer comes from a page within another site's")
+            raise PasskeyRefused("the answer comes from a page that is embedded in another site")
         challenge = _decoded(given.get("challenge"))
         head, mac = challenge[: _RANDOM_BYTES + _TIME_BYTES], challenge[_RANDOM_BYTES + _TIME_BYTES :]
         if not hmac.compare_digest(mac, self._mac(head, purpose)):
-            raise PasskeyRefused("the answer is to another question")
+            raise PasskeyRefused("this challenge was made for something else")
         expires_ms = int.from_bytes(head[_RANDOM_BYTES:], "big")
         if expires_ms <= self._now_ms():
-            raise PasskeyRefused("the answer came too late; try again")
+            raise PasskeyRefused("the challenge has expired; try again")
         return challenge, expires_ms
 
 
 _SIGNING_IN: Final = "sign in"
 _INVALID: Final = (ValueError, TypeError, KeyError, AttributeError, IndexError)
-"""What the library raises for answers that are no answers, besides its own exceptions."""
+"""What the library raises for malformed answers, besides its own exceptions."""
 
 
 def _registering(session_id: int) -> str:
@@ -285,7 +285,7 @@ def _check_attestation(attestation: object) -> None:
     Certificates of manufacturers are refused: none were asked for.
 
     Raises:
-        PasskeyRefused: it is none that a browser sends to this server.
+        PasskeyRefused: no browser sends this attestation to this server.
     """
     members = attestation if isinstance(attestation, dict) else {}
     statement = members.get("attStmt")
@@ -333,7 +333,7 @@ def _bytes_of(answer: Answer, *path: str) -> bytes:
 
 
 def _decoded(value: Any) -> bytes:
-    """Bytes in base64url, without padding; none for anything else."""
+    """Bytes in base64url, without padding; empty for anything else."""
     if not isinstance(value, str) or not value.isascii():
         return b""
     try:

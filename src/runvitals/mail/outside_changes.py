@@ -21,37 +21,37 @@ from runvitals.store.metadata.accounts.audit import AuditEvent
 from runvitals.store.metadata.accounts.users import UserRow
 
 LATEST_MS: Final = DAY_MS
-"""What was changed earlier, while no server ran or mail was not set up, is old news."""
+"""Earlier changes, made while no server ran or mail was not set up, are not announced."""
 _OVERLAP_MS: Final = 15 * MINUTE_MS
 """A long transaction adds its event after later ones."""
 _VIA: Final = ("cli", "provider")
 
 
 class OutsideChanges:
-    """Tells users about such changes, once, however many servers share the metadata store."""
+    """Announces these changes to the users concerned, once, however many servers share the metadata store."""
 
     def __init__(self, accounts: AccountStore, mailer: Mailer) -> None:
         self._accounts = accounts
         self._mailer = mailer
         self._from_ms = 0
-        self._told: set[int] = set()
+        self._announced: set[int] = set()
 
     def send_due(self, now_ms: int) -> None:
         """Queue the messages that are due; does nothing on a server without mail."""
         if not self._mailer.configured:
             return
         notices = Notices(self._accounts, self._mailer, now_ms)
-        after_id, told = 0, set()
+        after_id, announced = 0, set()
         while events := self._accounts.audit.made_via(_VIA, max(self._from_ms, now_ms - LATEST_MS), after_id):
             for event in events:
-                # Not twice: who has become an administrator meanwhile need not know.
-                if event.id not in self._told:
-                    self._tell(notices, event)
-                told.add(event.id)
+                # Not twice: a user who became an administrator since then would get a message about the past.
+                if event.id not in self._announced:
+                    self._announce(notices, event)
+                announced.add(event.id)
             after_id = events[-1].id
-        self._from_ms, self._told = now_ms - _OVERLAP_MS, told
+        self._from_ms, self._announced = now_ms - _OVERLAP_MS, announced
 
-    def _tell(self, notices: Notices, event: AuditEvent) -> None:
+    def _announce(self, notices: Notices, event: AuditEvent) -> None:
         once = f"event:{event.id}"
         if event.action == "org.settings":
             names = sorted(SECURITY_SETTINGS.intersection(event.after or {}))
@@ -62,7 +62,7 @@ class OutsideChanges:
         build = _MESSAGES.get(event.action)
         user = None if build is None else self._user(event)
         if build is None or user is None or user.created_ms >= event.time_ms:
-            return  # what is new about a new user is no change
+            return  # settings of a new user are not changes
         message = build(event, user)
         notices.to_user(user.id, message, once_key=once)
         if event.action == "org.member_role":

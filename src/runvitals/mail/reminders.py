@@ -44,7 +44,7 @@ class Reminders:
         ending, until_ms = self._accounts.ending_access, now_ms + max(AHEAD_DAYS) * DAY_MS
         for key in ending.keys(now_ms, until_ms, now_ms - IN_USE_MS):
             if (once := _once(f"key:{key.id}", key, now_ms)) is not None:
-                _about_key(notices, key, once)
+                _remind_of_key(notices, key, once)
         for member in ending.memberships(now_ms, until_ms):
             if (once := _once(f"membership:{member.id}", member, now_ms)) is not None:
                 message = messages.membership_ends_soon(member.team, member.end_ms)
@@ -68,7 +68,7 @@ def _once(what: str, ending: _Ending, now_ms: int) -> str | None:
     return f"{what}:{ending.end_ms}:{days}"
 
 
-def _about_key(notices: Notices, key: EndingKey, once: str) -> None:
+def _remind_of_key(notices: Notices, key: EndingKey, once: str) -> None:
     if key.user_id is not None:
         message = messages.key_ends_soon(key.name, key.key_name, key.public_id, key.end_ms)
         notices.to_user(key.user_id, message, once_key=once)

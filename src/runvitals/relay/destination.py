@@ -132,7 +132,7 @@ class Rejected(Exception):
 
 
 class Unfinished(Exception):
-    """Part of the batch was delivered; the same batch is delivered further after other writers and runs."""
+    """Part of the batch was delivered. The batch is passed again, after those of other writers and runs."""
 
 
 class Gone(Exception):

@@ -22,11 +22,11 @@ UNCONFIRMED_ADDRESS_MS: Final = 30 * DAY_MS
 ENDED_SESSION_MS: Final = 30 * DAY_MS
 ENDED_INVITATION_MS: Final = 400 * DAY_MS
 OLD_FAILURE_MS: Final = HOUR_MS
-"""Longer than any limit on signing in remembers a failure."""
+"""Longer than any limit on signing in counts a failure."""
 
 
 class AccountHousekeeping:
-    """What is done for accounts from time to time."""
+    """Work on accounts that is done from time to time."""
 
     def __init__(self, accounts: AccountStore, mailer: Mailer) -> None:
         self._accounts = accounts
@@ -39,7 +39,7 @@ class AccountHousekeeping:
         self._outside_changes.send_due(now_ms)
 
     def remove_expired(self, now_ms: int) -> None:
-        """Remove it, carry out the deletions of accounts that are due, and remind of what ends soon."""
+        """Remove what has expired, delete the accounts that are due, and remind of what ends soon."""
         accounts = self._accounts
         self._delete_due(now_ms)
         accounts.users.purge_unverified(now_ms - UNCONFIRMED_MS, SYSTEM, now_ms)
@@ -62,7 +62,7 @@ class AccountHousekeeping:
     def _delete_due(self, now_ms: int) -> None:
         """Carry out the deletions whose waiting period is over.
 
-        Who has become a last administrator meanwhile stays, until somebody else is one.
+        A user who has become the last administrator stays until there is another one.
         """
         notices = Notices(self._accounts, self._mailer, now_ms)
         for user in self._accounts.users.deletion_due(now_ms):

@@ -20,7 +20,7 @@ class Guest {
     return PAGES.test(window.location.pathname);
   }
 
-  /** Go on with the link of before the page was loaded again. */
+  /** Restore the link after the page was reloaded. */
   restore(): void {
     this.secret ||= sessionStorage.getItem(KEY) ?? '';
   }

@@ -7,7 +7,7 @@ export interface ServerEvent {
   id: string;
 }
 
-/** Splits a stream of text into events. A comment, which the server sends as a sign of life, is none. */
+/** Splits a stream of text into events. Skips comments, which the server sends to keep the connection open. */
 export class EventParser {
   #rest = '';
   #event = { name: 'message', data: [] as string[] };

@@ -34,7 +34,7 @@ const TOKEN = /\x1b\[([0-?]*)[ -/]*([@-~])|\x1b[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\
 /** Control characters that have no place in a line, and those that reorder text beyond it. */
 const INVISIBLE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/** Where the output of one process goes on. */
+/** Where the output of one process continues. */
 interface Source {
   line: TerminalLine | null;
   raw: string;

@@ -62,7 +62,7 @@ class RunDelivery:
         self._readers: dict[str, BatchReader] = {}
         self._destination: Destination | None = None
         self._sent_s: float | None = None
-        self._unfinished = False  # a batch of the last round is delivered further
+        self._unfinished = False  # a batch of the last round is passed again
         self._held_at_s: float | None = None  # when held batches are retried; None: immediately
         self._load_facts()
 

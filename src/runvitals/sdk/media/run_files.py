@@ -52,7 +52,7 @@ class RunFiles:
             expected: the beginnings of the media types that it may have.
 
         Raises:
-            FileTooLarge: see there.
+            FileTooLarge: it exceeds a limit.
             ValueError: it has another media type.
             OSError: it could not be stored.
         """
@@ -65,7 +65,7 @@ class RunFiles:
         """Store a copy of a regular file; see `add`. The last part of the path must not be a symbolic link.
 
         Raises:
-            FileTooLarge: see there.
+            FileTooLarge: it exceeds a limit.
             ValueError: it has another media type than expected.
             OSError: it could not be read or stored, or is not a regular file.
         """

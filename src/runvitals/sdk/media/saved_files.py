@@ -42,7 +42,7 @@ def matching_files(pattern: str, base: str | None, fault: Callable[[str], None])
         if os.path.realpath(parent) != os.path.normpath(
             os.path.join(real_fixed, os.path.relpath(parent, fixed))
         ):
-            continue  # below a link to a folder, which `**` would follow for ever
+            continue  # below a link to a folder, which `**` could follow without end
         try:
             mode = os.stat(real).st_mode
         except OSError as error:

@@ -209,7 +209,7 @@ class Html(_WithCaption):
 
 
 class FigureMedia(Media):
-    """A figure of matplotlib, recorded as PNG, or of plotly, as an HTML page with plotly's program.
+    """A figure of matplotlib, recorded as PNG, or of plotly, as an HTML page with plotly's JavaScript.
 
     Args:
         figure: the figure.

@@ -1,4 +1,4 @@
-"""What holds in a team or a user's own space unless something else is asked for."""
+"""Defaults of teams and of users' own spaces, for new projects and saved code."""
 
 from __future__ import annotations
 

@@ -93,7 +93,7 @@ class Refusals:
         self._metadata_store.accounts.audit.record(self._clock(), actor, action, outcome="denied", **about)
 
     def _place(self, resource: Resource) -> dict[str, Any]:
-        """The team or user, the project and the run that a resource is, or is in."""
+        """The team or user, the project and the run that a resource belongs to, or is."""
         if isinstance(resource, (Member, Registry)):
             return self._place(resource.team)
         if isinstance(resource, Entity):

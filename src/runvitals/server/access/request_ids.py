@@ -1,4 +1,4 @@
-"""The id of a request: in the header `X-Request-Id` of the response, and in what the audit log has of it."""
+"""The id of a request: in the header `X-Request-Id` of the response, and in its events of the audit log."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _BYTES: Final = 8
 
 
 class RequestIds:
-    """Middleware that gives every request an id. One that the client sends does not count: it could be that
-    of somebody else's request."""
+    """Middleware that gives every request an id. An id that the client sends is ignored: it could
+    be that of another request."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app

@@ -81,8 +81,8 @@ def page_of(
 
 
 def page_in_order(plural: str, rows: Sequence[dict[str, Any]], page: PageRequest) -> dict[str, Any]:
-    """The requested page of a short list in an order of its own. Its cursor is a position, so that a row that
-    goes meanwhile may have the next one left out."""
+    """The requested page of a short list in an order of its own. Its cursor is a position: if a row is
+    removed meanwhile, the next one may be skipped."""
     first = page.after_id
     end = first + page.limit
     return {

@@ -1,7 +1,7 @@
 """Uploads of the files of runs: `POST /runs/{run}/files` and `PUT /runs/{run}/files/{sha256}`.
 
-A file comes in pieces, each of which is kept when it was answered. A client that was interrupted asks how
-much has arrived, and goes on there.
+A file is sent in pieces. A piece that was answered is kept: a client that was interrupted asks how much has
+arrived and continues there.
 """
 
 from __future__ import annotations

@@ -16,9 +16,9 @@ const MOST_BANDS = 4;
 /** Lines that are drawn beside a band because they are far from the others. */
 const MOST_BESIDE = 5;
 
-/** A line on a chart that stands for one series, or for all of them. */
+/** A line on a chart that shows one series, or a band of all of them. */
 export interface Drawn {
-  /** null: it stands for several. */
+  /** null: it shows several. */
   id: string | null;
   label: string;
   color: string;

@@ -247,7 +247,7 @@ class RunvitalsDestination(Destination):
         return response
 
     def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> ServerResponse:
-        """The response to a request: 200, or what the run is at fault of.
+        """The response to a request: 200, or an error that the run caused.
 
         Raises:
             Retry: a temporary failure.

@@ -1,6 +1,6 @@
 """Uploads the files that media records name, in pieces, before the records themselves.
 
-The server knows how much of each file has arrived, so an upload goes on where it was interrupted, also by
+The server knows how much of each file has arrived, so an upload continues where it was interrupted, also by
 another relay.
 """
 
@@ -30,8 +30,8 @@ _ATTEMPTS = 3
 _MOST_KNOWN = 100_000
 
 Request = Callable[[str, str, bytes, Mapping[str, str]], ServerResponse]
-"""Sends a request (method, path, body, headers); raises `Retry` or `Unauthorized` for what the run is not at
-fault of."""
+"""Sends a request (method, path, body, headers); raises `Retry` or `Unauthorized` for errors that the
+run did not cause."""
 
 
 class MissingFile(NamedTuple):
@@ -62,7 +62,7 @@ class FileUploads:
         self._progressed = False
 
     def upload(self, notes: Iterable[Note], entity: str | None) -> dict[int, MissingFile]:
-        """Upload the files of media records. Returns what never will arrive, by the record's number.
+        """Upload the files of media records. Returns files that will never arrive, by the record's number.
 
         Raises:
             Unfinished: the time for one turn is over; call it again.
@@ -88,7 +88,7 @@ class FileUploads:
         }
 
     def _offsets(self, digests: Sequence[str], entity: str | None) -> dict[str, int]:
-        """Where to go on with the files that the server does not have."""
+        """The offset of the next piece of each file that the server does not have."""
         body = dumps({"files": [{"sha256": sha256} for sha256 in digests]})
         response = self._request(
             "POST", self._path + _query(entity), body, {"Content-Type": "application/json"}

@@ -94,7 +94,7 @@ def create_project(
     outside: TheOutsideServices,
     response: Response,
 ) -> dict[str, Any]:
-    """Create an empty project, which then is the requester's. Runs make theirs by themselves."""
+    """Create an empty project, owned by the requester. Sending a run to a new project creates it too."""
     owner = access.directory.entity_named(entity)
     if owner is None:
         access.hide(requester, f"entity {entity!r}")

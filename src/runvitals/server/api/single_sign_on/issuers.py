@@ -141,7 +141,7 @@ def remove_subject(
     access: TheAccess,
     requester: TheRequester,
 ) -> None:
-    """Let tokens with this subject act as no service account any more."""
+    """Stop tokens with this subject from acting as a service account."""
     try:
         access.accounts.jwt_issuers.unassign(issuer, subject, requester.actor, access.clock())
     except UnknownAccount as error:
