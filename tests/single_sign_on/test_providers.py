@@ -34,6 +34,20 @@ def test_a_secret_that_is_not_given_again_is_kept() -> None:
 
 
 @pytest.mark.parametrize(
+    "change",
+    [{"issuer": "https://elsewhere.example"}, {"client_id": "d"}, {"kind": "github"}],
+    ids=lambda change: str(next(iter(change))),
+)
+def test_a_secret_is_sent_to_no_other_issuer(change: dict[str, Any]) -> None:
+    """Otherwise whoever may change the settings could have it sent to themselves."""
+    first = stored_providers([LAB | {"client_secret": "hush"}], [], BOX)
+    with pytest.raises(ValueError, match="enter the client secret again"):
+        stored_providers([LAB | change], first, BOX)
+    changed = stored_providers([LAB | change | {"client_secret": "new"}], first, BOX)
+    assert providers_of({"providers": changed}, BOX)["lab"].client_secret == "new"
+
+
+@pytest.mark.parametrize(
     ("change", "problem"),
     [
         ({"id": "Lab"}, "invalid id"),

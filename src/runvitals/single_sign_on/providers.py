@@ -83,25 +83,39 @@ def stored_providers(
 
     Args:
         given: the providers, with `client_secret` where it is new.
-        stored: the present value; a provider without a new secret keeps its own.
+        stored: the present value; a provider without a new secret keeps its own, which is sent only to the
+            issuer that it was given for.
 
     Raises:
         ValueError: a provider is invalid; the text says which and what is expected.
     """
     if len(given) > MAX_PROVIDERS:
         raise ValueError(f"too many providers; expected at most {MAX_PROVIDERS}")
-    secrets = {entry["id"]: entry.get("sealed_secret", "") for entry in stored}
+    present = {entry["id"]: entry for entry in stored}
     checked = []
     for entry in given:
         provider = _provider(entry, str(entry.get("client_secret", "")))
-        sealed = secrets.get(provider.id, "")
         if provider.client_secret:
             sealed = _sealed(box, provider)
+        else:
+            sealed = _kept_secret(provider, present.get(provider.id, {}))
         values = {name: value for name, value in entry.items() if name != "client_secret"}
         checked.append({**values, "sealed_secret": sealed})
     if len({entry["id"] for entry in checked}) < len(checked):
         raise ValueError("two providers have the same id")
     return checked
+
+
+def _kept_secret(provider: Provider, present: Mapping[str, Any]) -> str:
+    sealed: str = present.get("sealed_secret", "")
+    if not sealed:
+        return ""
+    before = _provider({name: value for name, value in present.items() if name != "sealed_secret"}, "")
+    if (before.kind, before.issuer, before.client_id) != (provider.kind, provider.issuer, provider.client_id):
+        raise ValueError(
+            f"provider {provider.id}: enter the client secret again: the issuer or the client is another one"
+        )
+    return sealed
 
 
 def shown_providers(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
