@@ -76,9 +76,11 @@ class SecondFactors:
             return self._passkey_problem(user_id, proof)
         if proof.code is None:
             return "enter the code that your authenticator app shows, or a recovery code"
-        step = self.step_of(user_id, proof.code)
-        if step is not None and self._accounts.credentials.use_step(user_id, step):
-            return None
+        factor = self._accounts.credentials.second_factor(user_id)
+        if factor is not None and factor.confirmed_ms is not None:
+            step = self.step_of(user_id, proof.code)
+            if step is not None and self._accounts.credentials.use_step(user_id, step):
+                return None
         digest = recovery_digest(proof.code)
         if self._accounts.credentials.use_recovery_code(user_id, digest, actor, self._now_ms()):
             return None

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import pytest
 
 from runvitals.accounts.attempt_limits import SIGN_IN_NETWORK
 from runvitals.accounts.passkeys import CHALLENGE_MS
+from runvitals.accounts.totp import STEP_S, code_at
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.accounts.authenticator import PRESENT, Authenticator
 from tests.server.api.accounts.people import COOKIE, PASSWORD, Browser, People
@@ -201,6 +203,20 @@ def test_a_passkey_is_asked_for_after_the_password(at_home: People, phone: Authe
     assert at_home.browser().sign_in("ada").status_code == 200
     off = {"enabled": False, "passkeys": False, "recovery_codes_left": 0}
     assert ada.get("/account/second-factor").json() == off
+
+
+def test_an_app_that_is_being_set_up_is_no_second_factor(at_home: People, phone: Authenticator) -> None:
+    """Its secret was shown, and its user never confirmed it: no page and no mail says that it exists."""
+    ada = at_home.browser("ada")
+    _add(ada, phone)
+    ada.put("/account/second-factor/passkeys", json={"enabled": True})
+    secret = base64.b32decode(ada.post("/account/second-factor", json={}).json()["secret"])
+    code = code_at(secret, at_home.now_ms // 1000 // STEP_S)
+    assert at_home.browser().sign_in("ada", code=code).status_code == 401
+    assert ada.post("/account/second-factor/confirm", json={"code": code}).status_code == 200
+    at_home.now_ms += STEP_S * 1000
+    code = code_at(secret, at_home.now_ms // 1000 // STEP_S)
+    assert at_home.browser().sign_in("ada", code=code).status_code == 200
 
 
 def test_without_an_address_by_tls_there_are_no_passkeys(people: People) -> None:
