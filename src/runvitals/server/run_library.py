@@ -423,16 +423,18 @@ class EditableLibrary(Protocol):
 class ProjectStorage:
     """Bytes of a project. `trash`: those of runs in the trash, which the others include."""
 
+    project_id: int
     project: str
     runs: int = 0
     samples: int = 0
     console: int = 0
+    files: int = 0
     trash: int = 0
 
     @property
     def bytes(self) -> int:
-        """Samples and output together."""
-        return self.samples + self.console
+        """Samples, output and files together."""
+        return self.samples + self.console + self.files
 
 
 class MeasuredLibrary(Protocol):

@@ -168,7 +168,7 @@ export interface Email {
 /** Storage in bytes. `trash_bytes` is part of the others. */
 export interface Storage {
   bytes: number;
-  by_kind: { samples: number; console: number };
+  by_kind: { samples: number; console: number; files: number };
   trash_bytes: number;
   by_project: { project: string; runs: number; bytes: number }[];
 }

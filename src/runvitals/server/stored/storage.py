@@ -17,10 +17,14 @@ def storage_of(store: SampleStore, metadata_store: MetadataStore, entity_id: int
     sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
     found: dict[int, ProjectStorage] = {}
     for place in places:
-        project = found.setdefault(place.project_id, ProjectStorage(place.project))
+        project = found.setdefault(place.project_id, ProjectStorage(place.project_id, place.project))
         samples = sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))
         project.runs += 1
         project.samples += samples
         project.console += place.console_bytes
         project.trash += samples + place.console_bytes if place.in_trash else 0
+    for project_id, files in metadata_store.accounts.file_storage(entity_id).items():
+        if project_id in found:  # otherwise its first run arrived between the two queries
+            found[project_id].files += files.bytes
+            found[project_id].trash += files.trash
     return sorted(found.values(), key=lambda project: (-project.bytes, project.project))

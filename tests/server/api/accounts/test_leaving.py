@@ -12,6 +12,7 @@ from runvitals.accounts.rate_limits import EXPORTS
 from runvitals.store.metadata import ConsoleLine, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.logins import ProviderIdentity
+from runvitals.store.metadata.stored_files import StoredFile
 from runvitals.store.metadata.writer_registration import Sender
 from runvitals.store.samples.interface import SampleBatch
 from tests.server.api.accounts.people import PASSWORD, People
@@ -88,7 +89,7 @@ def test_storage_of_the_own_space(people: People) -> None:
     line = ConsoleLine(1, writers[0].id, 0, people.now_ms, 1, "hello")
     served.metadata_store.console.add([line])
     usage = people.browser("ada").get("/account/usage").json()["storage"]
-    assert usage["by_kind"] == {"samples": 1600, "console": 5}
+    assert usage["by_kind"] == {"samples": 1600, "console": 5, "files": 0}
     assert (usage["bytes"], usage["trash_bytes"]) == (1605, 0)
     (project,) = usage["by_project"]
     assert (project["project"], project["runs"], project["bytes"]) == ("digits", 2, 1605)
@@ -98,6 +99,25 @@ def test_storage_of_the_own_space(people: People) -> None:
     served.metadata_store.runs.delete([1], people.now_ms)
     assert people.browser("ada").get("/account/usage").json()["storage"]["trash_bytes"] == sealed + 5
     assert people.browser("bob").get("/account/usage").json()["storage"]["bytes"] == 0  # the team's
+
+
+def test_files_count_once_for_a_team(people: People) -> None:
+    add_runs(people)
+    store = people.served.metadata_store
+    shared, own = StoredFile("a" * 64, 1000, "image/png"), StoredFile("b" * 64, 30, "image/png")
+    places = {uid: store.runs.places(uid) for uid in ("team-1", "team-2", "own-1")}
+    numbers = {uid: place.run_id for uid, [place] in places.items()}
+    store.stored_files.add(numbers["team-1"], shared, people.now_ms)
+    store.stored_files.add(numbers["team-2"], shared, people.now_ms)
+    store.stored_files.add(numbers["team-2"], own, people.now_ms)
+    store.stored_files.add(numbers["own-1"], shared, people.now_ms)
+    usage = people.browser("ada").get("/account/usage").json()["storage"]
+    assert (usage["bytes"], usage["by_kind"]["files"]) == (1000, 1000)
+    store.runs.delete([numbers["team-2"]], people.now_ms)
+    assert people.browser("ada").get("/teams/vision/usage").status_code == 403
+    usage = people.browser("bob").get("/teams/vision/usage").json()["storage"]
+    assert (usage["by_kind"]["files"], usage["trash_bytes"]) == (1030, 30)
+    assert sum(row["files"] for row in usage["by_project"]) == 1030
 
 
 def test_a_copy_needs_a_confirmed_password_and_is_limited(people: People) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -31,7 +30,19 @@ def storage_json(projects: list[ProjectStorage]) -> dict[str, Any]:
         "by_kind": {
             "samples": sum(project.samples for project in projects),
             "console": sum(project.console for project in projects),
+            "files": sum(project.files for project in projects),
         },
         "trash_bytes": sum(project.trash for project in projects),
-        "by_project": [{**asdict(project), "bytes": project.bytes} for project in projects],
+        "by_project": [
+            {
+                "project": project.project,
+                "runs": project.runs,
+                "samples": project.samples,
+                "console": project.console,
+                "files": project.files,
+                "trash": project.trash,
+                "bytes": project.bytes,
+            }
+            for project in projects
+        ],
     }

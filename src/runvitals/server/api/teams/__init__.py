@@ -14,6 +14,7 @@ from runvitals.server.api.teams import (
     service_accounts,
     settings,
     teams,
+    usage,
 )
 
 router = APIRouter(prefix="/api/v1")
@@ -27,5 +28,6 @@ for resource in (
     received_invitations,
     joining,
     service_accounts,
+    usage,
 ):
     router.include_router(resource.router)

@@ -46,7 +46,12 @@ from runvitals.store.metadata.accounts.scim import ScimTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
 from runvitals.store.metadata.accounts.sessions import SessionTable
 from runvitals.store.metadata.accounts.settings import SettingTable
-from runvitals.store.metadata.accounts.storage_places import StoragePlace, storage_places
+from runvitals.store.metadata.accounts.storage_places import (
+    FileStorage,
+    StoragePlace,
+    file_storage,
+    storage_places,
+)
 from runvitals.store.metadata.accounts.teams import TeamTable
 from runvitals.store.metadata.accounts.user_runs import (
     AccountContents,
@@ -114,6 +119,10 @@ class AccountStore:
     def storage_places(self, entity_id: int) -> list[StoragePlace]:
         """All runs of a team or user, by project."""
         return storage_places(self._database, entity_id)
+
+    def file_storage(self, entity_id: int) -> dict[int, FileStorage]:
+        """What the media and files of a team or user take, by project id."""
+        return file_storage(self._database, entity_id)
 
     def contents_of(self, user_id: int) -> AccountContents:
         """What a deletion of an account would remove."""

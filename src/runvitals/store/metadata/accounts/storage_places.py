@@ -1,13 +1,13 @@
-"""Which runs a team or user stores, and where."""
+"""Which runs and files a team or user stores, and where."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, Integer, cast, func, or_, select
 
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.tables import console_kept, project, run
+from runvitals.store.metadata.tables import console_kept, project, run, run_file, stored_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +21,50 @@ class StoragePlace:
     in_trash: bool
 
 
+@dataclass(frozen=True, slots=True)
+class FileStorage:
+    """Bytes of the files of a project. `trash`: those of files that only runs in the trash have."""
+
+    bytes: int
+    trash: int
+
+
+def _in_trash() -> ColumnElement[bool]:
+    return or_(project.c.deleted_ms.is_not(None), run.c.deleted_ms.is_not(None))
+
+
+def file_storage(database: Database, entity_id: int) -> dict[int, FileStorage]:
+    """What the media and files of a team or user take, by project id.
+
+    Each content counts once, however many runs have it: in the project of the first of them.
+    """
+    contents = (
+        select(
+            run_file.c.file_id,
+            func.min(run.c.id).label("run_id"),
+            func.min(cast(_in_trash(), Integer)).label("trashed"),
+        )
+        .join(run, run.c.id == run_file.c.run_id)
+        .join(project, project.c.id == run.c.project_id)
+        .where(project.c.entity_id == entity_id)
+        .group_by(run_file.c.file_id)
+        .subquery()
+    )
+    statement = (
+        select(
+            run.c.project_id,
+            func.sum(stored_file.c.bytes),
+            func.sum(stored_file.c.bytes * contents.c.trashed),
+        )
+        .join(contents, contents.c.run_id == run.c.id)
+        .join(stored_file, stored_file.c.id == contents.c.file_id)
+        .group_by(run.c.project_id)
+    )
+    with database.read() as connection:
+        rows = connection.execute(statement).all()
+    return {project_id: FileStorage(int(size), int(trash)) for project_id, size, trash in rows}
+
+
 def storage_places(database: Database, entity_id: int) -> list[StoragePlace]:
     """All runs of a team or user, by project."""
     statement = (
@@ -29,7 +73,7 @@ def storage_places(database: Database, entity_id: int) -> list[StoragePlace]:
             project.c.name.label("project"),
             run.c.id.label("run_id"),
             func.coalesce(console_kept.c.bytes, 0).label("console_bytes"),
-            or_(project.c.deleted_ms.is_not(None), run.c.deleted_ms.is_not(None)).label("in_trash"),
+            _in_trash().label("in_trash"),
         )
         .join(run, run.c.project_id == project.c.id)
         .outerjoin(console_kept, console_kept.c.run_id == run.c.id)
