@@ -30,6 +30,7 @@ NOT_LISTS = frozenset(
         "/api/v1/teams/{team}",
         "/api/v1/teams/{team}/profile",
         "/api/v1/teams/{team}/settings",
+        "/api/v1/teams/{team}/usage",
         "/api/v1/users/{user}",
     )
 )
