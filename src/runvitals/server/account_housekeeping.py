@@ -54,6 +54,7 @@ class AccountHousekeeping:
         accounts.sessions.purge(now_ms - ENDED_SESSION_MS)
         accounts.join_requests.purge(now_ms - ENDED_INVITATION_MS)
         accounts.one_time_tokens.purge(now_ms)
+        accounts.idempotent_requests.purge(now_ms)
         accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
         audit_days = with_defaults(accounts.settings.all())["audit_days"]
         accounts.audit.purge(now_ms - audit_days * DAY_MS)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
@@ -17,6 +18,8 @@ from runvitals.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.mail.mailer import Mailer
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.server import page
+from runvitals.server.access import idempotency_openapi
+from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
@@ -146,11 +149,15 @@ class SharedServer:
         )
         if files is not None:
             self.api.state.uploads = uploads.ServerFiles(files, metadata_store)
-        describe(self.api)
+        idempotency_openapi.describe(self.api)
+        describe(self.api)  # after it: ingest has numbers instead of keys
         self.response_memory: ResponseMemory = self.api.state.response_memory
         self.closing = self.api.state.closing
         self.api.state.access = self.access
         box = secret_box or temporary_secret_box()
+        requests = metadata_store.accounts.idempotent_requests
+        # The innermost: bodies have been read, and responses are not yet compressed.
+        self.api.user_middleware.append(Middleware(IdempotencyKeys, requests=requests, box=box, clock=clock))
         services = self._add_accounts(box, passwords or Passwords(), is_stolen, monotonic)
         self.mailer = services.mailer
         self._outside = OutsideServices(

@@ -46,7 +46,7 @@ class BufferedBodies:
                     reader.check_length(length)
                     in_flight.reserve(length)
                 body = await reader.read(receive, in_flight.reserve)
-                await self._app(scope, _replayed(body, receive), send)
+                await self._app(scope, replayed(body, receive), send)
             finally:
                 in_flight.release()
         except HttpRejection as error:
@@ -71,7 +71,7 @@ def _declared_length(scope: Scope) -> int | None:
     return length
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
+def replayed(body: bytes, receive: Receive) -> Receive:
     """An ASGI `receive` that returns the body, and then what arrives on the connection."""
     first: Message | None = {"type": "http.request", "body": body, "more_body": False}
 

@@ -25,6 +25,7 @@ from runvitals.store.metadata.accounts.grants import (
 )
 from runvitals.store.metadata.accounts.group_memberships import GroupMembershipTable
 from runvitals.store.metadata.accounts.guest_links import GuestLinkTable
+from runvitals.store.metadata.accounts.idempotent_requests import IdempotentRequestTable
 from runvitals.store.metadata.accounts.invitations import InvitationTable
 from runvitals.store.metadata.accounts.join_requests import JoinRequestTable
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerTable
@@ -72,7 +73,8 @@ class AccountStore:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
             service_accounts, keys, invitations, join_requests, project_members, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
-            login_failures, group_memberships, jwt_issuers: the tables, by what they hold.
+            login_failures, group_memberships, jwt_issuers, idempotent_requests: the tables, by what they
+            hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -107,6 +109,7 @@ class AccountStore:
         self.login_failures = LoginFailureTable(database)
         self.group_memberships = GroupMembershipTable(database)
         self.jwt_issuers = JwtIssuerTable(database)
+        self.idempotent_requests = IdempotentRequestTable(database)
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """As `MetadataStore.in_one_transaction`."""
