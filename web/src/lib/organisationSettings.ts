@@ -22,8 +22,8 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
     title: 'Organisation',
     fields: [
       { kind: 'text', name: 'name', title: 'Name', text: '', max: 64 },
-      { kind: 'text', name: 'url', title: 'Address of this server', text: 'Links in mails begin with it.', max: 500 },
-      { kind: 'text', name: 'support_contact', title: 'Where users get help', text: 'An e-mail address or a link, shown where users sign in.', max: 254 },
+      { kind: 'text', name: 'url', title: 'Address of this server', text: 'Links in mails begin with it.', max: 300 },
+      { kind: 'text', name: 'support_contact', title: 'Where users get help', text: 'An e-mail address or a link, shown where users sign in.', max: 300 },
       { kind: 'text', name: 'time_zone', title: 'Time zone', text: 'Of times in mails to users who chose none, such as Europe/Berlin.', max: 64 },
     ],
   },
