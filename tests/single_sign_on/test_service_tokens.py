@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from runvitals.single_sign_on.discovery import Discovery
 from runvitals.single_sign_on.service_tokens import CACHED_MS, ServiceTokens, looks_like_token
@@ -12,6 +15,7 @@ from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
+from runvitals.store.metadata.accounts.jwt_issuers import ExternalIdentity
 from tests.outbound.site import Site
 from tests.single_sign_on.conftest import T0, Clocks
 from tests.single_sign_on.provider import Idp, sign
@@ -169,6 +173,17 @@ def test_subjects_with_wildcards(tokens: ServiceTokens, robot: int, accounts: Ac
         assert tokens.account(_token(sub=other)) is None, other
     accounts.service_accounts.set_disabled(robot, True, CLI, T0)
     assert accounts.jwt_issuers.service_account(issuer.id, SUBJECT) is None, "not the next that fits"
+
+
+@given(pattern=st.text("ab*", max_size=8), subject=st.text("ab\n", max_size=10))
+def test_a_star_stands_for_any_characters(pattern: str, subject: str) -> None:
+    expression = ".*".join(map(re.escape, pattern.split("*")))
+    assert ExternalIdentity(1, 1, pattern).fits(subject) == bool(re.fullmatch(expression, subject, re.DOTALL))
+
+
+def test_a_long_subject_does_not_keep_the_server_busy() -> None:
+    """A regular expression would take hours: one step for every way to divide the subject."""
+    assert not ExternalIdentity(1, 1, "repo:*-*-*-*:main").fits("repo:" + "-" * 10_000)
 
 
 @pytest.mark.parametrize("subject", ["*", "*:lab", "a*b*c*d*e*f", "", "x" * 501])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
@@ -49,9 +48,20 @@ class ExternalIdentity:
             >>> ExternalIdentity(1, 1, "repo:lab/vision:ref:*").fits("repo:lab/vision:ref:refs/heads/main")
             True
         """
-        return (
-            re.fullmatch(".*".join(map(re.escape, self.subject.split("*"))), subject, re.DOTALL) is not None
-        )
+        first, *rest = self.subject.split("*")
+        if not rest:
+            return subject == first
+        *middle, last = rest
+        position, end = len(first), len(subject) - len(last)
+        if position > end or not (subject.startswith(first) and subject.endswith(last)):
+            return False
+        # No regular expression: whoever names a branch could keep one busy for hours.
+        for text in middle:
+            found = subject.find(text, position, end)
+            if found < 0:
+                return False
+            position = found + len(text)
+        return True
 
 
 _ISSUERS = select(*[jwt_issuer.c[name] for name in JwtIssuerRow.__dataclass_fields__])
