@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,7 @@ import pytest
 
 from runvitals.cli import main
 from tests.cli.test_server import serving
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 
 Command = Callable[..., list[str]]
 
@@ -59,14 +57,6 @@ def answers(running: tuple[Path, str]) -> Callable[[str], int]:
     return ask
 
 
-def wait_until(fulfilled: Callable[[], bool]) -> None:
-    """The server notices within seconds what a command has changed."""
-    pause, until_s = threading.Event(), time.monotonic() + PATIENCE_S
-    while not fulfilled():
-        assert time.monotonic() < until_s
-        pause.wait(0.1)
-
-
 def cells(line: str) -> list[str]:
     return [cell.strip() for cell in line.split("  ") if cell.strip()]
 
@@ -82,11 +72,11 @@ def test_users(command: Command, answers: Callable[[str], int]) -> None:
     assert cells(bob)[:3] == ["bob", "bob", "bob@example.org"]
     assert records(command, "user", "list")[0]["email"] == "ada@example.org"
     (key,) = command("key", "create", "laptop", "--user", "bob")
-    wait_until(lambda: answers(key) == 200)
+    eventually(lambda: answers(key) == 200)
     assert command("user", "suspend", "bob") == ["bob is suspended; `runvitals user resume bob` ends that"]
-    wait_until(lambda: answers(key) == 401)
+    eventually(lambda: answers(key) == 401)
     assert command("user", "resume", "bob") == ["bob may sign in again"]
-    wait_until(lambda: answers(key) == 200)
+    eventually(lambda: answers(key) == 200)
     assert command("user", "set", "bob", "--access", "viewer") == [
         "bob has now: role member, access viewer, billing none"
     ]
@@ -119,7 +109,7 @@ def test_teams(command: Command) -> None:
 
 def test_keys(command: Command, answers: Callable[[str], int]) -> None:
     (key,) = command("key", "create", "cluster", "--user", "ada", "--scope", "read", "--team", "vision")
-    wait_until(lambda: answers(key) == 200)
+    eventually(lambda: answers(key) == 200)
     (row,) = [row for row in records(command, "key", "list") if row["name"] == "cluster"]
     lines = command("key", "list")
     assert cells(lines[0]) == [
@@ -130,11 +120,11 @@ def test_keys(command: Command, answers: Callable[[str], int]) -> None:
     assert shown[-1] == "valid"
     assert (row["owner"], row["teams"]) == ("ada", ["vision"])
     (rotated,) = command("key", "rotate", row["public_id"], "--overlap", "1h")
-    wait_until(lambda: answers(rotated) == 200)
+    eventually(lambda: answers(rotated) == 200)
     assert command("key", "revoke", row["public_id"]) == [
         f"the key cluster ({row['public_id']}) no longer works"
     ]
-    wait_until(lambda: answers(key) == 401)
+    eventually(lambda: answers(key) == 401)
     assert key not in "\n".join(command("key", "list", "--revoked"))
 
 
@@ -146,17 +136,17 @@ def test_service_accounts(command: Command, answers: Callable[[str], int]) -> No
         "created the service account vision/ci"
     )
     (key,) = command("key", "create", "runner", "--service-account", "vision/ci")
-    wait_until(lambda: answers(key) == 200)
+    eventually(lambda: answers(key) == 200)
     head, ci = command("service-account", "list", "vision")
     assert cells(head) == ["ACCOUNT", "RUNS GO TO", "MAY", "KEYS", "LAST USED", "CREATED", "STATE"]
     assert cells(ci)[:4] == ["vision/ci", "vision", "read", "1"]
     command("service-account", "disable", "vision/ci")
-    wait_until(lambda: answers(key) == 401)
+    eventually(lambda: answers(key) == 401)
     assert "disabled since" in command("service-account", "list")[1]
     command("service-account", "enable", "vision/ci")
-    wait_until(lambda: answers(key) == 200)
+    eventually(lambda: answers(key) == 200)
     command("service-account", "delete", "vision/ci", "--confirm", "vision/ci")
-    wait_until(lambda: answers(key) == 401)
+    eventually(lambda: answers(key) == 401)
 
 
 def test_invitations(command: Command, running: tuple[Path, str]) -> None:
@@ -209,7 +199,7 @@ def test_whoami(
 ) -> None:
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     (key,) = command("key", "create", "laptop", "--user", "ada")
-    wait_until(lambda: answers(key) == 200)
+    eventually(lambda: answers(key) == 200)
     monkeypatch.setenv("RUNVITALS_SERVER", running[1])
     monkeypatch.setenv("RUNVITALS_TOKEN", key)
     assert main(["whoami"]) == 0

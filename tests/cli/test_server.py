@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from runvitals.cli import main
 from runvitals.store import pairing
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.server.stored_runs import StoredServer
 from tests.store.metadata import postgresql as postgres
 
@@ -308,13 +308,6 @@ def test_a_store_is_not_backed_up_with_the_metadata_of_another(
     assert f"belongs to a different store than {ours}: " in said.err
     assert "files copied" not in said.out
     assert not copy.exists()
-
-
-def eventually(look: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not look():
-        assert time.monotonic() < until_s, "it did not come to pass"
-        time.sleep(0.05)
 
 
 def test_the_keys_of_secrets_stay_the_same_and_private(tmp_path: Path) -> None:

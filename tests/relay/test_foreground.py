@@ -8,8 +8,7 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from runvitals.relay.engine.delivery_lag import DeliveryLag, delivery_lag
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.engine.undelivered import own_host
 from runvitals.relay.foreground import STOPPED, WAITING, Foreground
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.real_servers import get
 from tests.relay.receiver import Receiver, now_ms
@@ -33,13 +32,6 @@ def receiver(tmp_path: Path) -> Iterator[Receiver]:
     made = Receiver(str(tmp_path / "server"))
     yield made
     made.close()
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until_s, "the condition was not met in time"
-        time.sleep(0.02)
 
 
 def test_delivers_a_finished_run_and_returns(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:

@@ -7,8 +7,7 @@ import select
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,7 +17,7 @@ from runvitals.journal.reader import read_run
 from runvitals.monitor.relay_connection import ask, connect
 from runvitals.relay.destinations.runvitals import login
 from tests.leftovers import end_relay
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.relay.receiver import Receiver
 
 SOURCE = str(Path(__file__).parents[2] / "src")
@@ -71,13 +70,6 @@ def train(environ: dict[str, str], script: str = SCRIPT) -> str:
         check=True,
     )
     return done.stderr
-
-
-def eventually(condition: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until_s, "the condition was not met in time"
-        time.sleep(0.02)
 
 
 def test_run_is_delivered_when_the_script_ends(receiver: Receiver, environ: dict[str, str]) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.mail.receiver import Receiver
-from tests.patience import PATIENCE_S
+from tests.patience import eventually
 from tests.server.api.accounts.people import PASSWORD, People, serving_people, token_in
 from tests.server.browser import Browser
 from tests.server.test_account_pages import at, choose, fill, roles, signed_in
@@ -119,14 +119,6 @@ def test_from_an_invitation_by_mail_to_the_first_run_and_out_of_the_team(
     signed_in(page, "bob")
     page.open("/runs/first-run")
     shown(page, "there is no run")
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Rights that were taken away are gone in every process within a second."""
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
 
 
 def test_a_custom_role_is_made_given_changed_and_deleted(page: Browser, mailing: People) -> None:

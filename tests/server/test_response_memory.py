@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from runvitals.server.http.connection import ConnectionLimits
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.samples.interface import SampleBatch
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.server.serving import Served, serving
 
 T0 = 1_790_812_800_000
@@ -61,13 +61,6 @@ def head_of(connection: socket.socket) -> bytes:
     while b"\r\n\r\n" not in head:
         head += connection.recv(100)
     return head
-
-
-def eventually(is_so: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < until_s
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize("path", [JSON, CSV], ids=["JSON", "CSV"])

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from runvitals.journal.reader import read_run
 from runvitals.monitor import relay_connection
 from tests.integrations.mlflow.gate import Gate, Server
 from tests.leftovers import end_relay
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 
 SOURCE = str(Path(__file__).parents[3] / "src")
 STORY = Path(__file__).with_name("story.py")
@@ -113,13 +113,6 @@ def samples(environ: dict[str, str], run: str) -> int:
     """The number of samples in the run's journal."""
     records = read_run(f"{environ['RUNVITALS_DIR']}/runs/{run}")
     return sum(1 for record in records if record.type == frames.SAMPLE)
-
-
-def eventually(look: Callable[[], bool]) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not look():
-        assert time.monotonic() < until_s, "it did not come to pass"
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
 
 from runvitals.store.metadata.accounts.audit import CLI
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
 
 MARK = "zebra"
@@ -85,13 +85,6 @@ def listed(served: ServedOrganisation, who: str | None, path: str, query: dict[s
     response = served.ask(who, "GET", f"/api/v1/{path}", params=query)
     assert response.status_code == 200, response.text
     return response
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + PATIENCE_S
-    while not holds():
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
 
 
 @pytest.mark.parametrize(("path", "query"), LISTS)

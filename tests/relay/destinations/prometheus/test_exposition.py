@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from runvitals.relay.destinations.prometheus import destination
 from runvitals.relay.destinations.prometheus.exposition import OPENMETRICS, TEXT, content_type, render
 from runvitals.relay.destinations.prometheus.latest_values import ENDED_MS, LINGER_MS, LatestRunValues
 from runvitals.relay.timeseries.naming import Namer
-from tests.patience import PATIENCE_S
+from tests.patience import eventually
 from tests.relay.journals import Journal, Sender
 from tests.relay.real_servers import Prometheus, get
 from tests.relay.receiver import now_ms
@@ -216,13 +215,6 @@ def sender(journal: Journal, page: destination.Exporter) -> Iterator[Sender]:
     made = Sender(journal.folder, "prometheus:127.0.0.1:0")
     yield made
     made.kill()
-
-
-def eventually(look: Callable[[], object]) -> None:
-    until_s = time.monotonic() + PATIENCE_S
-    while not look():
-        assert time.monotonic() < until_s, "the condition was not met in time"
-        time.sleep(0.05)
 
 
 def test_serves_a_run(journal: Journal, page: destination.Exporter, sender: Sender) -> None:
