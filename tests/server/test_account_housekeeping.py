@@ -34,6 +34,7 @@ def test_what_has_expired_goes_and_the_rest_stays(tmp_path: Path) -> None:
         accounts.users.create("later", CLI, T0 + 2, address="later@lab.example")
         accounts.sessions.create(rita.id, T0, SessionLife(total_ms=1), method="password")
         accounts.users.request_deletion(ada.id, CLI, T0, after_ms=DAY_MS)
+        accounts.idempotent_requests.begin(b"key", "user:1", b"request", T0)
 
         now_ms = T0 + UNCONFIRMED_MS + 1
         housekeeping.remove_expired(now_ms)
@@ -45,6 +46,7 @@ def test_what_has_expired_goes_and_the_rest_stays(tmp_path: Path) -> None:
         assert accounts.users.by_name("later").state == "unverified"
         assert accounts.users.create("never", CLI, now_ms).state == "active"  # the name is free again
         assert accounts.sessions.purge(now_ms) == 1
+        assert accounts.idempotent_requests.purge(now_ms) == 0  # housekeeping has removed it
 
         housekeeping.remove_expired(now_ms + 500 * DAY_MS)
         assert accounts.sessions.purge(now_ms + ENDED_SESSION_MS) == 0
