@@ -23,6 +23,8 @@ NOT_LISTS = frozenset(
         "/api/v1/account/profile",
         "/api/v1/account/second-factor",
         "/api/v1/auth/methods",
+        "/api/v1/auth/sudo",
+        "/api/v1/entities/{entity}",
         "/api/v1/entities/{entity}/defaults",
         "/api/v1/entities/{entity}/projects/{project}",
         "/api/v1/organisation/scim-secret",

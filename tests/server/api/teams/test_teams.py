@@ -155,3 +155,21 @@ def test_the_name_of_a_team_does_not_change_to_anything(vision: AccountsServer) 
     for name in ('"other"', "null", '{"\\ud800": 1}', "[]"):
         answer = vision.ask("ada", "PATCH", "teams/vision", 422, content=f'{{"name": {name}}}')
         assert list(answer["fields"]) == ["name"]
+
+
+def test_one_call_returns_the_page_of_a_team_or_user(vision: AccountsServer) -> None:
+    for name, path in (("vision", "teams/vision/profile"), ("ada", "users/ada")):
+        assert vision.ask("ada", "GET", f"entities/{name}") == vision.ask("ada", "GET", path)
+    assert vision.ask("ada", "GET", "entities/ada")["kind"] == "user"
+
+
+def test_a_hidden_team_cannot_be_told_from_a_missing_one(vision: AccountsServer) -> None:
+    vision.accounts.teams.update("vision", CLI, vision.clock(), hidden=True)
+    with vision.client("mallory") as mallory:
+        hidden, missing = mallory.get("entities/vision"), mallory.get("entities/nobody")
+    assert (hidden.status_code, missing.status_code) == (404, 404)
+    assert missing.json()["error"] == "there is no team or user 'nobody'"
+    assert hidden.text.replace("vision", "nobody") == missing.text
+    assert vision.ask("ada", "GET", "entities/vision")["kind"] == "team"
+    vision.ask(None, "GET", "entities/vision", 401)
+    vision.ask(None, "GET", "entities/nobody", 401)

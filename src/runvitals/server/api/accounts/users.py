@@ -16,8 +16,9 @@ from runvitals.server.api.accounts.profile import shown_fields
 from runvitals.server.api.entities.readable import project_json, readable_projects
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
-from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.store.metadata.accounts.profiles import ProfileRow
+from runvitals.store.metadata.accounts.users import UserRow
 from runvitals.user_content.markdown import html_of, mentioned
 
 MIN_CHARACTERS = 2
@@ -51,6 +52,13 @@ def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheO
     row = access.accounts.users.by_name(user)
     if row.state == "unverified":
         access.hide(requester, f"user {user!r}")
+    return user_page(access, requester, row, outside)
+
+
+def user_page(
+    access: AccessControl, requester: Requester, row: UserRow, outside: OutsideServices
+) -> dict[str, Any]:
+    """What a user shows, with the projects and teams that the requester may see."""
     found = access.accounts.profiles.get(row.id)
     projects = readable_projects(access, requester, row.entity_id)
     intro = found.fields.get("intro", "")

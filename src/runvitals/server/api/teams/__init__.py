@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from runvitals.server.api.teams import (
+    entity_page,
     invitations,
     joining,
     members,
@@ -23,6 +24,7 @@ for resource in (
     members,
     settings,
     profile,
+    entity_page,
     projects,
     invitations,
     received_invitations,

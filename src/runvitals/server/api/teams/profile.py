@@ -46,7 +46,7 @@ def team_profile(
     team: TheTeam, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> dict[str, Any]:
     """What a team shows about itself, with the projects that the requester may read."""
-    return _profile(access, requester, team, outside)
+    return team_page(access, requester, team, outside)
 
 
 @router.patch("/teams/{team}/profile", dependencies=[needs("team:update")])
@@ -61,7 +61,7 @@ def change_profile(
     _check_links(changes.links or [])
     wanted = changes.model_dump(exclude_none=True)
     access.accounts.teams.set_profile(team.name, requester.actor, access.clock(), wanted)
-    return _profile(access, requester, team, outside)
+    return team_page(access, requester, team, outside)
 
 
 def _check_links(links: list[TeamLink]) -> None:
@@ -74,9 +74,10 @@ def _check_links(links: list[TeamLink]) -> None:
         raise InvalidFields(wrong)
 
 
-def _profile(
+def team_page(
     access: AccessControl, requester: Requester, team: TeamRow, outside: OutsideServices
 ) -> dict[str, Any]:
+    """What a team shows about itself, with the projects that the requester may read."""
     stored = access.accounts.teams.profile(team.id)
     projects = {project.name: project for project in readable_projects(access, requester, team.id)}
     shown: dict[str, Any] = {
