@@ -96,6 +96,8 @@ def test_values_of_environment_variables(name: str, text: str, value: object) ->
         ("run_id", ".hidden"),
         ("project", "a/b"),
         ("project", "line\nbreak"),
+        ("project", ".."),
+        ("project", " - "),
     ],
 )
 def test_error_names_setting_value_and_allowed_values(name: str, value: object) -> None:

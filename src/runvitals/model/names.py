@@ -99,3 +99,17 @@ def unicode_text(text: str) -> str:
     if not _SURROGATES:
         _SURROGATES.update(dict.fromkeys(range(0xD800, 0xE000), "\N{REPLACEMENT CHARACTER}"))
     return text.translate(_SURROGATES)
+
+
+PROJECT_NAME_ALLOWED = "a name without / \\ or control characters that is not ., .. or -"
+
+
+def can_be_addressed(project: str) -> bool:
+    """Whether a project of this name can have an address: browsers change paths with . and .., and `-` begins
+    the pages of settings.
+
+    Example:
+        >>> can_be_addressed("digits"), can_be_addressed(".."), can_be_addressed("a/b")
+        (True, False, False)
+    """
+    return project not in (".", "..", "-") and not any(letter in "/\\" or letter < " " for letter in project)

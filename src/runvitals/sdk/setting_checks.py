@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.journal.json_codec import loads
 from runvitals.model import limits
+from runvitals.model.names import can_be_addressed
 from runvitals.sdk import source_settings
 
 
@@ -48,6 +49,13 @@ def name(value: Any) -> str:
     if not stripped or len(stripped) > 128 or any(ord(c) < 32 or c in "/\\" for c in stripped):
         raise ValueError
     return stripped
+
+
+def project(value: Any) -> str:
+    checked = name(value)
+    if not can_be_addressed(checked):
+        raise ValueError
+    return checked
 
 
 def run_id(value: Any) -> str:

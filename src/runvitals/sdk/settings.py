@@ -26,7 +26,13 @@ _NAME_ALLOWED = "1 to 128 characters without / \\ or control characters"
 SETTINGS: dict[str, Setting] = {
     setting.name: setting
     for setting in (
-        Setting("project", "default", checks.name, _NAME_ALLOWED, "Project the run belongs to."),
+        Setting(
+            "project",
+            "default",
+            checks.project,
+            f"{_NAME_ALLOWED}, and not ., .. or -",
+            "Project the run belongs to.",
+        ),
         Setting(
             "entity",
             None,

@@ -60,6 +60,8 @@ def test_a_cursor_is_for_whoever_got_it(served: ServedOrganisation) -> None:
     ("who", "project", "status"),
     [
         ("carol", "team", 200),  # where it is
+        ("carol", "..", 403),  # somebody else's run
+        ("bob", "..", 422),  # no address
         ("vera", "team", 403),
         ("carol", "new-of-carol", 403),  # somebody else's run
         ("bob", "public", 200),

@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import event
 
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.projects import ProjectOwner, ensure_projects
 from tests.server.ingest.accounts import AccountServer, envelope
 from tests.server.ingest.server import NOW
 
@@ -100,6 +101,20 @@ def test_who_may_only_look(server: AccountServer) -> None:
     public = refused(server.send("bob", envelope("def", entity="vision", project="digits")))
     assert public == "bob may look at vision/digits, not log to it"
     assert server.runs() == 1
+
+
+@pytest.mark.parametrize("name", [".", "..", "-", "a/b", "a\\b", "a\nb"])
+def test_a_project_that_could_not_be_addressed_is_not_created(server: AccountServer, name: str) -> None:
+    text = refused(server.send("ada", envelope(entity="vision", project=name)))
+    assert text == (
+        f"invalid project name {name!r}; expected a name without / \\ or control characters "
+        "that is not ., .. or -"
+    )
+    assert server.runs() == 0
+    old = ProjectOwner(server.vision)  # from before this rule
+    server.metadata_store.write(lambda connection: ensure_projects(connection, [(name, old)], NOW))
+    server.rights_changed()
+    assert server.send("ada", envelope(entity="vision", project=name)).status_code == 200
 
 
 def test_an_open_project_takes_runs_of_everybody_but_not_into_those_of_others(server: AccountServer) -> None:

@@ -17,6 +17,7 @@ from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
 from runvitals.accounts.resources import Project, ProjectItem, Resource
 from runvitals.model.filter import ReadableRuns
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.model.run import Run
 from runvitals.server.access.authentication import CHECKS_KEY
 from runvitals.server.access.authenticator import is_loopback_client
@@ -157,6 +158,8 @@ class AccessControl:
         self.require(requester, Action.RUN_MOVE, run, what)
         if target is None:
             self.require(requester, Action.PROJECT_CREATE, entity, f"project {name!r}")
+            if not can_be_addressed(name):
+                raise HTTPException(422, f"invalid project name {name!r}; expected {PROJECT_NAME_ALLOWED}")
         else:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 

@@ -16,6 +16,7 @@ from runvitals.accounts.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.accounts.resources import Entity, Project, ProjectItem, Visibility
 from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.account_names import address_key
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.server.access.entity_defaults import entity_defaults
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.ingest.envelope import Envelope
@@ -232,6 +233,9 @@ class KeyRights:
             raise self._no_entity(entity_name)
         if decision is Decision.DENIED:
             raise HttpRejection(403, f"{self._name} may not create projects in {entity_name}")
+        if not can_be_addressed(name):
+            # 403, of which relays keep the journal: nothing is lost.
+            raise HttpRejection(403, f"invalid project name {name[:100]!r}; expected {PROJECT_NAME_ALLOWED}")
         decided.new_projects[name] = self._visibility(decided)
 
     def _require(self, project: Project, action: Action, what: str) -> None:

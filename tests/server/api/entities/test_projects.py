@@ -40,7 +40,12 @@ def test_each_field_needs_a_right_of_its_own(digits: AccountsServer) -> None:
     digits.ask("bob", "GET", DIGITS, 307)
     add_run(digits, "other", "letters", "ada")
     digits.ask("ada", "PATCH", "entities/vision/projects/letters", 409, json={"name": "numbers"})
-    for body, field in (({"name": "a/b"}, "name"), ({"name": ""}, "name"), ({"owner": "mallory"}, "owner")):
+    for body, field in (
+        ({"name": "a/b"}, "name"),
+        ({"name": ".."}, "name"),
+        ({"name": ""}, "name"),
+        ({"owner": "mallory"}, "owner"),
+    ):
         answer = digits.ask("ada", "PATCH", "entities/vision/projects/letters", 422, json=body)
         assert list(answer["fields"]) == [field]
     digits.ask("bob", "PATCH", "entities/vision/projects/letters", 403, json={"description": "mine"})

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import UnknownProject, UnknownRun
-from runvitals.model.names import plain_text
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, plain_text
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
@@ -325,8 +325,8 @@ def checked_text(field: str, value: str) -> str:
     """
     if field == "name":
         name = checked_name("project name", value.strip(), MAX_PROJECT_NAME)
-        if any(letter in "/\\" or letter < " " for letter in name):
-            raise ValueError("invalid project name; it contains /, \\ or a control character")
+        if not can_be_addressed(name):
+            raise ValueError(f"invalid project name {name!r}; expected {PROJECT_NAME_ALLOWED}")
         return name
     longest = {"description": MAX_DESCRIPTION, "overview": MAX_OVERVIEW}.get(field)
     if longest is None:
