@@ -103,8 +103,8 @@ def test_what_is_disabled_is_noticed_after_a_few_seconds(
     (issuer,) = accounts.jwt_issuers.all()
     for disable, enable in (
         (
-            lambda: accounts.jwt_issuers.set_enabled(issuer.id, False, CLI, T0),
-            lambda: accounts.jwt_issuers.set_enabled(issuer.id, True, CLI, T0),
+            lambda: accounts.jwt_issuers.update(issuer.id, CLI, T0, enabled=False),
+            lambda: accounts.jwt_issuers.update(issuer.id, CLI, T0, enabled=True),
         ),
         (
             lambda: accounts.service_accounts.set_disabled(robot, True, CLI, T0),

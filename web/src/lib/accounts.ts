@@ -93,6 +93,8 @@ export interface ProjectDetail {
   overview: string;
   overview_html: string;
   visibility: Visibility;
+  /** Levels that it cannot get, and why; empty if the viewer may not change it. */
+  blocked_visibilities: Partial<Record<Visibility, string>>;
   owner: string | null;
   created_ms: number;
   deleted_ms: number | null;

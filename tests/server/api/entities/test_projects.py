@@ -64,6 +64,9 @@ def test_visibility_and_its_rules(digits: AccountsServer) -> None:
     digits.ask("bob", "PATCH", DIGITS, 409, json={"visibility": "public"})
     digits.ask("bob", "PATCH", DIGITS, json={"visibility": "team"})
     digits.accounts.teams.update("vision", CLI, T0, public_projects=False)
+    blocked = digits.ask("bob", "GET", DIGITS)["blocked_visibilities"]
+    assert blocked == dict.fromkeys(("public", "open"), "the team has switched public projects off")
+    assert digits.ask("eve", "GET", DIGITS)["blocked_visibilities"] == {}
     refused = digits.ask("bob", "PATCH", DIGITS, 403, json={"visibility": "open"})
     assert refused["error"] == "the team has switched public projects off"
     assert digits.actions()[-2:] == ["project.set_visibility", "team.update_privacy"]

@@ -314,6 +314,17 @@ def test_issuers_are_set_by_administrators(people: People, idp: Idp) -> None:
     path = f"/organisation/issuers/{made.json()['id']}"
     assert rita.patch(path, json={"enabled": False}).json()["enabled"] is False
     assert [row["enabled"] for row in rita.get("/organisation/issuers").json()["issuers"]] == [False]
+    renamed = rita.patch(path, json={"name": " Builds ", "audience": "new"}).json()
+    assert (renamed["name"], renamed["audience"], renamed["enabled"]) == ("Builds", "new", False)
+    assert rita.get("/organisation/issuers").json()["issuers"] == [renamed]
+    (changed,) = people.accounts.audit.page(AuditFilter(action="issuer.update"))[:1]
+    assert (changed.before, changed.after) == (
+        {"name": "CI", "audience": "runs"},
+        {"name": "Builds", "audience": "new"},
+    )
+    assert list(rita.patch(path, json={"audience": "  "}).json()["fields"]) == ["audience"]
+    assert rita.patch(path, json={"url": "https://other.example"}).status_code == 422
+    assert ada.patch(path, json={"name": "Mine"}).status_code in (403, 404)
     team = people.accounts.teams.create("vision", CLI, people.now_ms)
     people.accounts.service_accounts.create("ci", team.id, CLI, people.now_ms)
     subject = {"subject": "repo:lab/*", "service_account": "ci", "team": "vision"}

@@ -9,7 +9,8 @@ from fastapi import Depends, Path, Request
 
 from runvitals.accounts.actions import PROJECT_ACTIONS, Action
 from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.accounts.resources import Project
+from runvitals.accounts.resources import Project, Visibility
+from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.requester import Requester, TheRequester
@@ -72,6 +73,7 @@ def project_detail(
         "overview": row.overview,
         "overview_html": html_of(row.overview[:MAX_CHARACTERS], outside.image_links()),
         "visibility": row.visibility,
+        "blocked_visibilities": _blocked_visibilities(access, requester, resource_of(access, row)),
         "owner": row.owner,
         "created_ms": row.created_ms,
         "deleted_ms": row.deleted_ms,
@@ -81,6 +83,15 @@ def project_detail(
         "starred": row.id in starred,
         "may": access.may_list(requester, resource_of(access, row), PROJECT_ACTIONS),
     }
+
+
+def _blocked_visibilities(access: AccessControl, requester: Requester, project: Project) -> dict[str, str]:
+    """The visibilities that the project cannot get, and why; none for who may not change it."""
+    if not access.may(requester, Action.PROJECT_UPDATE_VISIBILITY, project):
+        return {}
+    policies = access.directory.policies()
+    problems = {level.value: visibility_problem(project, level, policies) for level in Visibility}
+    return {level: problem for level, problem in problems.items() if problem is not None}
 
 
 def trash_ms(access: AccessControl) -> int:

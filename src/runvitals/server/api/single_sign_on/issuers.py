@@ -44,9 +44,13 @@ class IssuerSubject(BaseModel):
 
 
 class IssuerChanges(BaseModel):
+    """What is left out does not change."""
+
     model_config = ConfigDict(extra="forbid")
 
-    enabled: bool
+    name: str | None = Field(None, min_length=1, max_length=64)
+    audience: str | None = Field(None, min_length=1, max_length=500)
+    enabled: bool | None = None
 
 
 @router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
@@ -80,13 +84,27 @@ async def add_issuer(
 
 @router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
 def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
-    """Enable or disable an issuer."""
+    """Enable or disable an issuer, or change its name or audience."""
+    blank = {
+        field: "expected a text that is not blank"
+        for field in ("name", "audience")
+        if (value := getattr(body, field)) is not None and not value.strip()
+    }
+    if blank:
+        raise InvalidFields(blank)
     try:
-        access.accounts.jwt_issuers.set_enabled(issuer, body.enabled, requester.actor, access.clock())
+        row = access.accounts.jwt_issuers.update(
+            issuer,
+            requester.actor,
+            access.clock(),
+            name=body.name,
+            audience=body.audience,
+            enabled=body.enabled,
+        )
     except UnknownAccount as error:
         raise HTTPException(404, str(error)) from None
     access.rights_changed()
-    return next(_as_json(row) for row in access.accounts.jwt_issuers.all() if row.id == issuer)
+    return _as_json(row)
 
 
 @router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
@@ -114,19 +115,41 @@ class JwtIssuerTable:
 
         return self._database.write(work)
 
-    def set_enabled(self, issuer_id: int, enabled: bool, by: Actor, now_ms: int) -> None:
-        """
+    def update(
+        self,
+        issuer_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        name: str | None = None,
+        audience: str | None = None,
+        enabled: bool | None = None,
+    ) -> JwtIssuerRow:
+        """Change an issuer; what is None stays. The URL stays: it is whose the subjects are.
+
         Raises:
+            ValueError: an invalid name or audience.
             UnknownAccount: there is no such issuer.
         """
+        wanted: dict[str, Any] = {}
+        if name is not None:
+            wanted["name"] = checked_name("issuer", name.strip(), MAX_NAME)
+        if audience is not None:
+            wanted["audience"] = checked_name("audience", audience.strip(), MAX_URL)
+        if enabled is not None:
+            wanted["enabled"] = enabled
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection) -> JwtIssuerRow:
             row = _issuer(connection, issuer_id)
-            connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(enabled=enabled))
-            record(connection, now_ms, by, "issuer.update", target=row.url, after={"enabled": enabled})
+            before = {field: getattr(row, field) for field in wanted}
+            if before == wanted:
+                return row
+            connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(wanted))
+            record(connection, now_ms, by, "issuer.update", target=row.url, before=before, after=wanted)
             rights_changed(connection)
+            return replace(row, **wanted)
 
-        self._database.write(work)
+        return self._database.write(work)
 
     def delete(self, issuer_id: int, by: Actor, now_ms: int) -> None:
         """
