@@ -129,12 +129,14 @@ class Fetcher:
         return response
 
     def check(self, url: str) -> None:
-        """Check a URL before it is stored, without resolving its name.
+        """Check a URL before it is stored. Names are not resolved: each request checks their addresses.
 
         Raises:
             Blocked: no request would be sent there.
         """
-        self._target(url)
+        target, policy = self._target(url), self._policy()
+        for address in _own_addresses(target.host):
+            policy.check(address, target.port)
 
     def _target(self, url: str) -> _Target:
         if len(url) > _MAX_URL or not url.isascii() or not url.isprintable() or "\\" in url or " " in url:
@@ -223,6 +225,18 @@ class Fetcher:
 
     def _encrypted(self, target: _Target, connected: socket.socket) -> socket.socket:
         return self._tls.wrap_socket(connected, server_hostname=target.host) if target.is_https else connected
+
+
+def _own_addresses(host: str) -> set[str]:
+    """The addresses of a host that needs no look-up: an IP address, in old forms too, or `localhost`."""
+    name = host.rstrip(".")
+    if name == "localhost" or name.endswith(".localhost"):
+        return {"127.0.0.1"}
+    try:
+        found = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+    except (OSError, UnicodeError):
+        return set()
+    return {str(entry[4][0]) for entry in found}
 
 
 def _open_tunnel(connected: socket.socket, target: _Target) -> None:

@@ -6,6 +6,7 @@ from typing import Final
 
 SECRET_FIELDS: Final = frozenset(
     (
+        "access_secret",
         "client_secret",
         "code",
         "device_code",
@@ -15,8 +16,11 @@ SECRET_FIELDS: Final = frozenset(
         "passkey",
         "password",
         "secret",
+        "signing_secret",
         "smtp_url",
         "token",
+        "value",
+        "webhook_url",
     )
 )
 

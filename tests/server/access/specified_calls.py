@@ -105,6 +105,18 @@ def _settings_reset(served: ServedOrganisation) -> None:
     served.accounts.settings.put({"support_contact": None}, CLI, NOW)
 
 
+def _destinations_deleted(served: ServedOrganisation) -> None:
+    team = served.accounts.teams.by_name("vision").id
+    for row in served.accounts.slack_destinations.of_team(team):
+        served.accounts.slack_destinations.delete(team, row.id, CLI, NOW)
+
+
+def _webhooks_deleted(served: ServedOrganisation) -> None:
+    team = served.accounts.teams.by_name("vision").id
+    for row in served.accounts.webhooks.of_team(team):
+        served.accounts.webhooks.delete(team, row.id, CLI, NOW)
+
+
 def _deletion_called_off(served: ServedOrganisation) -> None:
     served.accounts.users.cancel_deletion(served.users["selma"], CLI, NOW)
 
@@ -152,6 +164,21 @@ CALLS: Final[dict[str, Call]] = {
     "run:move": Call(
         "POST", "/runs/{run}/move", {"entity": "{entity}", "project": "organisation"}, _runs_moved_back
     ),
+    "slack:manage": Call(
+        "POST",
+        "/teams/{team}/slack-destinations",
+        {
+            "channel": "#training {number}",
+            "webhook_url": "https://hooks.slack.com/services/T0001/B0001/abcdefgh",
+        },
+        _destinations_deleted,
+    ),
+    "webhook:manage": Call(
+        "POST",
+        "/teams/{team}/webhooks",
+        {"name": "hook {number}", "url": "https://hooks.lab.example/runs"},
+        _webhooks_deleted,
+    ),
     "org:settings": Call(
         "PUT", "/organisation/settings", {"support_contact": "help@lab.example"}, _settings_reset
     ),
@@ -173,8 +200,6 @@ LATER: Final = {
     "sweep": "sweeps",
     "billing": "usage and cost",
     "usage": "usage and cost",
-    "slack": "alerts",
-    "webhook": "alerts",
     "org:bucket_manage": "a bucket of one's own",
 }
 """Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""

@@ -90,6 +90,14 @@ TEAM: Final = (
     "service_account.disable",
     "service_account.enable",
     "service_account.delete",
+    "secret.set",
+    "secret.delete",
+    "webhook.create",
+    "webhook.update",
+    "webhook.delete",
+    "slack.create",
+    "slack.update",
+    "slack.delete",
 )
 DATA: Final = (
     "project.create",
@@ -241,6 +249,19 @@ class Walk:
     def ask_list(self, who: str, path: str, name: str) -> Any:
         return self.server.ask(who, "GET", path)[name]
 
+    def integrations(self) -> None:
+        team = "teams/vision"
+        self.ask("ada", "PUT", f"{team}/secrets/TOKEN", value=PASSWORD)
+        webhook = self.ask("ada", "POST", f"{team}/webhooks", 201, name="ci", url="https://ci.example/h")
+        self.ask("ada", "PATCH", f"{team}/webhooks/{webhook['id']}", enabled=False)
+        self.server.ask("ada", "DELETE", f"{team}/webhooks/{webhook['id']}", 204)
+        self.server.ask("ada", "DELETE", f"{team}/secrets/TOKEN", 204)
+        url = f"https://hooks.slack.com/services/T1/B1/{PASSWORD.replace(' ', '_')}"
+        slack = f"{team}/slack-destinations"
+        destination = self.ask("ada", "POST", slack, 201, channel="#runs", webhook_url=url)
+        self.ask("ada", "PATCH", f"{slack}/{destination['id']}", channel="#training")
+        self.server.ask("ada", "DELETE", f"{slack}/{destination['id']}", 204)
+
     def data(self) -> None:
         key = self.ask("ada", "POST", "teams/vision/service-accounts/build/api-keys", 201, name="a")["key"]
         sent = {"run": "run-0", "writer": "curl", "project": "digits", "about": {"interval_s": 60}}
@@ -285,6 +306,7 @@ def test_every_action_is_written(walk: Walk) -> None:
     walk.account()
     walk.organisation()
     walk.team()
+    walk.integrations()
     walk.data()
     found = set(walk.server.actions())
     wanted = {*SIGN_IN, *ACCOUNT, *ORGANISATION, *TEAM, *DATA}
@@ -296,6 +318,7 @@ def test_every_action_is_written(walk: Walk) -> None:
         texts = str((event.before, event.after, event.target))
         assert PASSWORD not in texts
         assert "rvt-" not in texts
+        assert PASSWORD.replace(" ", "_") not in texts
     stopped = next(event for event in events if event.action == "run.stop")
     assert (stopped.entity, stopped.project, stopped.run) == ("vision", "digits", "run-0")
 

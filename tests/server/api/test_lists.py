@@ -10,6 +10,7 @@ import pytest
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.logins import ProviderIdentity
 from runvitals.store.metadata.accounts.sessions import SessionLife
+from runvitals.store.metadata.accounts.slack_destinations import SealedUrl
 from tests.server.access.declared_routes import declared_routes
 from tests.server.accounts_server import AccountsServer
 from tests.server.api.entities.conftest import add_run
@@ -70,6 +71,11 @@ def full(vision: AccountsServer) -> AccountsServer:
         accounts.keys.create(name, CLI, now_ms, service_account_id=account.id)
         of_all = accounts.service_accounts.by_name("digits", None)
         accounts.keys.create(name, CLI, now_ms, service_account_id=of_all.id)
+        team_id = accounts.teams.by_name("vision").id
+        accounts.team_secrets.put(team_id, name, b"sealed", CLI, now_ms)
+        webhook = {"name": name, "url": "https://ci.example", "enabled": True}
+        accounts.webhooks.create(team_id, webhook, CLI, now_ms)
+        accounts.slack_destinations.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
         accounts.invitations.create("vision", f"{name}@example.com", "member", CLI, now_ms)
         accounts.invitations.create(None, f"{name}@example.com", "member", CLI, now_ms)
         accounts.invitations.create(f"team-{name}", None, "member", CLI, now_ms, user_id=olga.id)

@@ -25,6 +25,24 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0022",
+        f"""INSERT INTO team_secret (team_id, name, sealed, created_ms, changed_ms)
+        VALUES (1, 'T', {_ANY}, 1, 1)""",
+        "1 secrets",
+    ),
+    (
+        "0022",
+        """INSERT INTO team_webhook (team_id, name, url, enabled, created_ms)
+        VALUES (1, 'ci', 'https://ci.example', true, 1)""",
+        "1 webhooks",
+    ),
+    (
+        "0022",
+        f"""INSERT INTO slack_destination (team_id, channel, sealed, shown, created_ms)
+        VALUES (1, '#runs', {_ANY}, '', 1)""",
+        "1 Slack destinations",
+    ),
+    (
         "0020",
         f"""INSERT INTO passkey (user_id, credential_id, public_key, sign_count, transports, backed_up, name,
             created_ms) VALUES (2, {_ANY}, {_ANY}, 0, '', false, 'phone', 1)""",
@@ -137,7 +155,7 @@ def shape(database: Database) -> dict[str, object]:
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_each_revision_back_and_forth(database: Database) -> None:
     shapes = {}
-    revisions = [f"{number:04}" for number in range(7, 22)]
+    revisions = [f"{number:04}" for number in range(7, 23)]
     for revision in revisions:
         migrate(database, revision)
         shapes[revision] = shape(database)

@@ -394,6 +394,38 @@ export interface ServiceAccount {
   last_used_ms?: number | null;
 }
 
+/** A secret of a team, without its value. */
+export interface TeamSecret {
+  name: string;
+  created_ms: number;
+  changed_ms: number;
+  /** Null: no user, or a deleted one. */
+  changed_by: string | null;
+  /** Those that use it. */
+  webhooks: string[];
+}
+
+export interface Webhook {
+  id: number;
+  name: string;
+  url: string;
+  /** Names of secrets. */
+  access_secret: string | null;
+  signing_secret: string | null;
+  /** JSON with `${name}` for values. */
+  payload: string | null;
+  enabled: boolean;
+  created_ms: number;
+}
+
+export interface SlackDestination {
+  id: number;
+  channel: string;
+  /** What of the URL may be read. */
+  shown: string;
+  created_ms: number;
+}
+
 export interface AuditEvent {
   id: number;
   time_ms: number;

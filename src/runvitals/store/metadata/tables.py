@@ -24,13 +24,20 @@ from sqlalchemy import (
     text,
 )
 
-from runvitals.store.metadata.accounts import content_tables, join_tables, project_tables, sign_on_tables
+from runvitals.store.metadata.accounts import (
+    content_tables,
+    integration_tables,
+    join_tables,
+    project_tables,
+    sign_on_tables,
+)
 from runvitals.store.metadata.accounts import tables as account_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
 __all__ = [
     "account_tables",
     "content_tables",
+    "integration_tables",
     "join_tables",
     "metadata",
     "project_tables",

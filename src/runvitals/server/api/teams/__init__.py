@@ -12,10 +12,13 @@ from runvitals.server.api.teams import (
     profile,
     projects,
     received_invitations,
+    secrets,
     service_accounts,
     settings,
+    slack_destinations,
     teams,
     usage,
+    webhooks,
 )
 
 router = APIRouter(prefix="/api/v1")
@@ -31,5 +34,8 @@ for resource in (
     joining,
     service_accounts,
     usage,
+    secrets,
+    webhooks,
+    slack_destinations,
 ):
     router.include_router(resource.router)

@@ -47,12 +47,14 @@ from runvitals.store.metadata.accounts.scim import ScimTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
 from runvitals.store.metadata.accounts.sessions import SessionTable
 from runvitals.store.metadata.accounts.settings import SettingTable
+from runvitals.store.metadata.accounts.slack_destinations import SlackDestinationTable
 from runvitals.store.metadata.accounts.storage_places import (
     FileStorage,
     StoragePlace,
     file_storage,
     storage_places,
 )
+from runvitals.store.metadata.accounts.team_secrets import TeamSecretTable
 from runvitals.store.metadata.accounts.teams import TeamTable
 from runvitals.store.metadata.accounts.user_runs import (
     AccountContents,
@@ -61,6 +63,7 @@ from runvitals.store.metadata.accounts.user_runs import (
     runs_of_user,
 )
 from runvitals.store.metadata.accounts.users import UserTable
+from runvitals.store.metadata.accounts.webhooks import WebhookTable
 from runvitals.store.metadata.database import Database
 
 T = TypeVar("T")
@@ -73,8 +76,8 @@ class AccountStore:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
             service_accounts, keys, invitations, join_requests, project_members, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
-            login_failures, group_memberships, jwt_issuers, idempotent_requests: the tables, by what they
-            hold.
+            login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets, webhooks,
+            slack_destinations: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -110,6 +113,9 @@ class AccountStore:
         self.group_memberships = GroupMembershipTable(database)
         self.jwt_issuers = JwtIssuerTable(database)
         self.idempotent_requests = IdempotentRequestTable(database)
+        self.team_secrets = TeamSecretTable(database)
+        self.webhooks = WebhookTable(database)
+        self.slack_destinations = SlackDestinationTable(database)
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """As `MetadataStore.in_one_transaction`."""

@@ -1,0 +1,85 @@
+"""The JSON that a webhook sends, with `${name}` where values belong."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator
+from typing import Any, Final
+
+MAX_BYTES: Final = 16 * 1024
+NAMES: Final = (
+    "event_type",
+    "event_author",
+    "entity_name",
+    "project_name",
+    "alias",
+    "artifact_version",
+    "artifact_version_string",
+    "artifact_collection_name",
+    "ACCESS_TOKEN",
+    "run_id",
+    "run_name",
+    "run_state",
+    "run_url",
+    "metric_name",
+    "metric_value",
+)
+"""What stands for values of the event; `ACCESS_TOKEN` for the access token of the webhook."""
+_PLACE: Final = re.compile(r"\$\{([^{}]*)\}")
+
+
+def check_payload(text: str, secrets: Collection[str] = ()) -> None:
+    """Check a template.
+
+    Args:
+        secrets: names of secrets that it may contain besides `NAMES`.
+
+    Raises:
+        ValueError: it is no JSON object, or names something unknown. The text repeats nothing of it but the
+            unknown name: users write tokens into templates.
+
+    Example:
+        >>> check_payload('{"text": "${run_name} ended"}')
+    """
+    try:
+        if len(text.encode()) > MAX_BYTES:
+            raise ValueError(f"the payload is too long; expected at most {MAX_BYTES // 1024} KiB")
+    except UnicodeEncodeError:
+        raise ValueError("the payload has a character that cannot be stored") from None
+    try:
+        payload = json.loads(text, parse_constant=_no_constant)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ValueError(f"the payload is no valid JSON: {error.msg} at {where}") from None
+    except RecursionError:
+        raise ValueError("the payload has too many levels") from None
+    if not isinstance(payload, dict):
+        raise ValueError("the payload is no JSON object; expected {…}")
+    known = {*NAMES, *secrets}
+    for is_key, part in _texts(payload):
+        if is_key and "${" in part:
+            raise ValueError("the payload has ${…} in a name; values belong into values only")
+        for name in _PLACE.findall(part):
+            if name not in known:
+                raise ValueError(
+                    f"the payload has an unknown ${{{name[:64]}}}; expected one of {', '.join(sorted(known))}"
+                )
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"the payload has {name}, which is no valid JSON")
+
+
+def _texts(value: Any) -> Iterator[tuple[bool, str]]:
+    """All texts of some JSON, each with whether it is the name of a member."""
+    waiting = [value]
+    while waiting:
+        part = waiting.pop()
+        if isinstance(part, dict):
+            yield from ((True, name) for name in part)
+            waiting += part.values()
+        elif isinstance(part, list):
+            waiting += part
+        elif isinstance(part, str):
+            yield False, part

@@ -1,0 +1,131 @@
+"""`/teams/{team}/slack-destinations`: channels that automations will post to. Nothing is posted yet.
+
+A destination is an incoming webhook of Slack. Who has its URL can post, so the URL is never shown again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, Final
+
+from fastapi import APIRouter, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.secret_box import SecretBox
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.field_checks import checking
+from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.api.teams.parameters import TheTeam
+from runvitals.server.errors import DetailedError, InvalidFields
+from runvitals.server.outside_services import TheOutsideServices
+from runvitals.store.errors import NameTaken
+from runvitals.store.metadata.accounts.slack_destinations import MAX_CHANNEL, SealedUrl, SlackDestinationRow
+
+DestinationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+MAX_URL: Final = 500
+_URL: Final = re.compile(
+    r"https://(hooks\.slack\.com|hooks\.slack-gov\.com)/(?:services|workflows|triggers)/[A-Za-z0-9_/-]{12,}",
+    re.ASCII,
+)
+
+router = APIRouter()
+
+
+class NewSlackDestination(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str = Field(
+        min_length=1, max_length=MAX_CHANNEL, description="What the team calls it, such as `#training`."
+    )
+    webhook_url: str = Field(
+        min_length=1, max_length=MAX_URL, description="`https://hooks.slack.com/services/…`"
+    )
+
+
+class SlackDestinationChanges(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    channel: str | None = Field(None, min_length=1, max_length=MAX_CHANNEL)
+    webhook_url: str | None = Field(None, min_length=1, max_length=MAX_URL)
+
+
+@router.get("/teams/{team}/slack-destinations", dependencies=[needs("slack:manage")])
+def slack_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The team's Slack destinations, in the order in which they were created."""
+    rows = access.accounts.slack_destinations.of_team(team.id)
+    return page_of("slack_destinations", rows, lambda row: row.id, page, destination_json)
+
+
+@router.post("/teams/{team}/slack-destinations", status_code=201, dependencies=[needs("slack:manage")])
+def create_slack_destination(
+    body: NewSlackDestination,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Add a Slack channel by the URL of its incoming webhook."""
+    url = _sealed(body.webhook_url, team.id, outside.box)
+    table, by, now_ms = access.accounts.slack_destinations, requester.actor, access.clock()
+    return _stored(lambda: table.create(team.id, body.channel, url, by, now_ms))
+
+
+@router.patch("/teams/{team}/slack-destinations/{destination}", dependencies=[needs("slack:manage")])
+def change_slack_destination(
+    destination: DestinationId,
+    body: SlackDestinationChanges,
+    team: TheTeam,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> dict[str, Any]:
+    """Rename a Slack destination, or replace its URL."""
+    url = None if body.webhook_url is None else _sealed(body.webhook_url, team.id, outside.box)
+    table, by, now_ms = access.accounts.slack_destinations, requester.actor, access.clock()
+    return _stored(lambda: table.update(team.id, destination, by, now_ms, channel=body.channel, url=url))
+
+
+@router.delete(
+    "/teams/{team}/slack-destinations/{destination}",
+    status_code=204,
+    dependencies=[needs("slack:manage")],
+)
+def delete_slack_destination(
+    destination: DestinationId, team: TheTeam, access: TheAccess, requester: TheRequester
+) -> None:
+    """Delete a Slack destination. Its webhook at Slack stays."""
+    access.accounts.slack_destinations.delete(team.id, destination, requester.actor, access.clock())
+
+
+def destination_purpose(team_id: int) -> str:
+    """What the URL is encrypted for."""
+    return f"slack destination:{team_id}"
+
+
+def destination_json(row: SlackDestinationRow) -> dict[str, Any]:
+    """A Slack destination in an answer. `shown`: what of the URL may be read."""
+    return {"id": row.id, "channel": row.channel, "shown": row.shown, "created_ms": row.created_ms}
+
+
+def _sealed(url: str, team_id: int, box: SecretBox) -> SealedUrl:
+    url = url.strip()
+    found = _URL.fullmatch(url)
+    if found is None:
+        raise InvalidFields(
+            {"webhook_url": "invalid URL; expected https://hooks.slack.com/services/… of an incoming webhook"}
+        )
+    return SealedUrl(box.seal(url.encode(), destination_purpose(team_id)), f"{found[1]}/…/{url[-4:]}")
+
+
+def _stored(store: Callable[[], SlackDestinationRow]) -> dict[str, Any]:
+    """What storing a destination answers; what is wrong is said beside its field."""
+    try:
+        with checking("channel"):
+            return destination_json(store())
+    except NameTaken as error:
+        raise DetailedError(409, str(error), {"fields": {"channel": str(error)}}) from None
