@@ -63,8 +63,9 @@ def test_who_manages_service_accounts(vision: AccountsServer) -> None:
     vision.ask("mallory", "GET", ACCOUNTS, 404)
     vision.ask("ada", "GET", "organisation/service-accounts", 403)
     vision.ask("olga", "POST", ACCOUNTS, 201, json={"name": "ci"})
-    for body in ({"name": "a/b"}, {"name": "x" * 65}, {"name": "ci", "kind": "external"}):
+    for body in ({"name": "a/b"}, {"name": "x" * 65}, {"name": "ci", "kind": "robot"}):
         vision.ask("ada", "POST", ACCOUNTS, 422, json=body)
+    vision.ask("ada", "POST", ACCOUNTS, 403, json={"name": "ci", "kind": "external"})
     missing = vision.ask("olga", "POST", "organisation/service-accounts", 422, json={"name": "ci"})
     assert list(missing["fields"]) == ["default_team"]
 
