@@ -14,6 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.accounts.sign_in import PASSKEY, required_party
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.passkeys import MAX_NAME, PasskeyRow
@@ -38,10 +39,10 @@ class PasskeyChanges(BaseModel):
 
 
 @router.get("/account/passkeys", dependencies=[needs("account:read")])
-def passkeys(access: TheAccess, owner: TheOwner) -> Any:
+def passkeys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The passkeys of the account, the oldest first."""
     rows = [_as_json(row) for row in access.accounts.passkeys.of_user(owner.id)]
-    return {"passkeys": rows, "total": len(rows), "next": None}
+    return page_in_order("passkeys", rows, page)
 
 
 @router.post("/account/passkeys/options", dependencies=[needs("account:security")])
