@@ -245,18 +245,21 @@ def test_what_may_not_be_known_takes_the_work_of_what_does_not_exist(
 ) -> None:
     """Times cannot be compared in a test; the number of statements, which makes the difference, can.
 
-    Rights are cached, so the second request counts.
+    The fewest of several requests count: rights are cached after the first, and background threads send
+    statements too.
     """
-    counts = []
+    fewest = []
     with httpx.Client(base_url=served.url, headers=served.headers("carol"), timeout=PATIENCE_S) as client:
         method = "PATCH" if path.startswith("/api/v1/projects/") else "GET"
         for name in names:
-            for _ in range(2):
+            counts = []
+            for _ in range(5):
                 with counted() as statements:
                     body = {"json": {"name": "x"}} if method == "PATCH" else {}
                     assert client.request(method, path.replace("NAME", name), **body).status_code == 404
-            counts.append(len([text for text in statements if not _periodic(text)]))
-    assert counts[0] == counts[1]
+                counts.append(len([text for text in statements if not _periodic(text)]))
+            fewest.append(min(counts))
+    assert fewest[0] == fewest[1]
 
 
 def _periodic(statement: str) -> bool:
