@@ -60,6 +60,8 @@ PEOPLE: Final = (
 )
 TEAMS: Final = {"vision": "Computer vision", "speech": "Speech"}
 SERVICE_ACCOUNT: Final = "ci"
+LIVE_HOURS: Final = "24"
+"""Simulated hours of the live runs: 48 minutes at the default speed."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +198,8 @@ class Demo:
             "RUNVITALS_USERNAME": run.author,
             "RUNVITALS_SAMPLING_INTERVAL": "1",
         }
-        speed = self._speed if run.live else "max"
-        return self._runvitals("simulate", [*run.options, "--speed", speed], environment, run.id)
+        pace = ("--speed", self._speed, "--hours", LIVE_HOURS) if run.live else ("--speed", "max")
+        return self._runvitals("simulate", [*run.options, *pace], environment, run.id)
 
     def _runvitals(
         self, command: str, options: Sequence[str], more: Mapping[str, str], log: str = "server"
