@@ -68,6 +68,8 @@ class OutsideImages:
         self._max_cache_bytes = max_cache_bytes
         self._places = threading.BoundedSemaphore(MAX_AT_A_TIME)
         self._fetches = itertools.count()
+        # A draft gets the time of our clock before its final name: until then it may look old.
+        self._changing = threading.Lock()
 
     def image(self, url: str) -> FetchedImage:
         """The image at a URL, which `ImageLinks.url` has found to be in a text.
@@ -81,7 +83,8 @@ class OutsideImages:
         kept = self._kept(path)
         if kept is None:
             kept = self._fetched(url)
-            self._keep(path, kept)
+            with self._changing:
+                self._keep(path, kept)
             if next(self._fetches) % _FETCHES_PER_TRIM == 0:
                 self.trim()
         if not kept.body:
@@ -90,9 +93,13 @@ class OutsideImages:
 
     def trim(self) -> int:
         """Remove old files, and the oldest beyond the size of the cache; returns how many."""
+        with self._changing:
+            return self._trim()
+
+    def _trim(self) -> int:
         files = []
         for entry in os.scandir(self._folder):
-            # Another thread may just have given this file its final name, or removed it.
+            # Another process may just have given this file its final name, or removed it.
             with contextlib.suppress(FileNotFoundError):
                 status = entry.stat()
                 files.append((status.st_mtime, status.st_size, entry.path))

@@ -102,6 +102,13 @@ class Model:
             if run in self.runs
         }
 
+    def sizes(self, runs: Sequence[int]) -> dict[int, int]:
+        return {
+            run: 16 * sum(len(series) for series in self.runs[run].values())
+            for run in runs
+            if run in self.runs
+        }
+
     def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
         results = []
         for run in runs:
