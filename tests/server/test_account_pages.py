@@ -361,7 +361,7 @@ def test_a_team_is_made_and_a_member_invited_promoted_and_removed(page: Browser,
     shown(page, "administrator", "main .notice.bad")
     assert page.evaluate("document.querySelector('[aria-label=\"Role of rita\"]').value") == "admin"
 
-    page.evaluate("document.querySelector('[aria-label=\"Remove bob\"]').click()")
+    click(page, '[aria-label="Remove bob"]')
     assert "runs stay in the team" in page.text("dialog")
     click(page, "dialog button", "Remove")
     shown(page, "bob is no longer a member.")

@@ -153,8 +153,7 @@ def test_a_link_to_a_run_is_made_on_its_page_and_revoked(page: Browser, lab: Lab
     row = lab.people.accounts.guest_links.check(secret, lab.people.now_ms)
     assert row is not None
     assert (row.project_id, row.expires_ms) == (None, None)
-    page.wait("!document.querySelector('dialog')")
-    page.evaluate(f"document.querySelector('[aria-label=\"Revoke link {row.id}\"]').click()")
+    click(page, f'[aria-label="Revoke link {row.id}"]')
     click(page, "dialog button", "Revoke")
     shown(page, "The link was revoked.")
     assert lab.people.accounts.guest_links.check(secret, lab.people.now_ms) is None
@@ -315,7 +314,7 @@ def test_members_of_a_project_get_roles_of_their_own(page: Browser, lab: Lab) ->
     assert [row.role for row in lab.people.accounts.owned_projects.members(lab.project.id)] == ["viewer"]
     click(page, "main .notice button", "Undo")
     page.wait("document.querySelector('[aria-label=\"Role of Bob\"]').value === 'admin'")
-    page.evaluate("document.querySelector('[aria-label=\"Remove Bob\"]').click()")
+    click(page, '[aria-label="Remove Bob"]')
     click(page, "dialog button", "Remove")
     shown(page, "Nobody has another role than in the team.")
     choose_field(page, "Owner", "rita")

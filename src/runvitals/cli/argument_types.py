@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 import re
 
+from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.limits import INT64
 from runvitals.model.numbers import parse_number
 
-_HOUR_MS = 3_600_000
-_TIMES_MS = {"h": _HOUR_MS, "d": 24 * _HOUR_MS, "w": 168 * _HOUR_MS, "y": 8766 * _HOUR_MS}
+_TIMES_MS = {"h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS, "y": 8766 * HOUR_MS}
 _SIZES = {f"{prefix}B": 1000**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
 _SIZES |= {f"{prefix}iB": 1024**power for power, prefix in enumerate(("K", "M", "G", "T", "P"), 1)}
 _MOST = 1e15

@@ -19,6 +19,7 @@ from runvitals.cli.account_store import (
     user_named,
 )
 from runvitals.cli.argument_types import time_ms
+from runvitals.model.durations import DAY_MS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -49,7 +50,7 @@ def add(subparsers: Any) -> None:
         "--overlap",
         metavar="AGE",
         type=time_ms,
-        default=86_400_000,
+        default=DAY_MS,
         help="until the old key ends; default: 1d",
     )
     revoke = actions.add_parser("revoke", help="revoke a key")

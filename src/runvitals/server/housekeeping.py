@@ -13,17 +13,16 @@ from types import TracebackType
 
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.mail.mailer import Mailer
+from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.server.account_trash import AccountTrash
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
-_MINUTE_MS = 60_000
-_INTERVAL_MS = 5 * _MINUTE_MS
-_AGE_CHECK_MS = 60 * _MINUTE_MS
-_DAY_MS = 24 * 60 * _MINUTE_MS
-_STATISTICS_MS = _DAY_MS
+_INTERVAL_MS = 5 * MINUTE_MS
+_AGE_CHECK_MS = HOUR_MS
+_STATISTICS_MS = DAY_MS
 _RUNS_PER_BATCH = 100
 
 log = logging.getLogger("runvitals.server")
@@ -156,7 +155,7 @@ class Housekeeping:
     def _empty_trash(self, now_ms: int) -> None:
         trash_ms = self._policy.trash_ms
         if trash_ms is None:
-            trash_ms = with_defaults(self._metadata_store.accounts.settings.all())["trash_days"] * _DAY_MS
+            trash_ms = with_defaults(self._metadata_store.accounts.settings.all())["trash_days"] * DAY_MS
         expired = self._metadata_store.runs.trashed_before(now_ms - trash_ms)
         self._remove_runs(expired)
         if expired:

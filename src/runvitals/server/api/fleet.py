@@ -8,6 +8,7 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.durations import HOUR_MS
 from runvitals.query.key_filter import KeyFilter
 from runvitals.server.access.permission import needs
 from runvitals.server.api import models
@@ -17,7 +18,6 @@ from runvitals.server.fleet import check_aggregate
 from runvitals.server.run_library import Grouping
 
 router = APIRouter(responses=INVALID_PARAMETER)
-_HOUR_MS = 3_600_000
 
 
 @router.get("/latest", response_model=list[models.LatestSchema], dependencies=[needs("filtered run:read")])
@@ -59,7 +59,7 @@ async def aggregate(
     `t0` is an hour ago by default, `t1` is now.
     """
     end = library.clock() if t1 is None else t1
-    start = end - _HOUR_MS if t0 is None else t0
+    start = end - HOUR_MS if t0 is None else t0
     try:
         check_aggregate(metric, start, end, bucket)
         groups = await library.aggregate(metric, run_filter, start, end, bucket, group_by)

@@ -7,6 +7,7 @@ from typing import Literal
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
+from runvitals.model.durations import HOUR_MS
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
 from runvitals.store.metadata.accounts.tables import one_time_token
@@ -14,9 +15,9 @@ from runvitals.store.metadata.database import Database
 
 Purpose = Literal["verify_email", "reset_password", "setup"]
 LIFE_MS: dict[Purpose, int] = {
-    "verify_email": 48 * 3_600_000,
-    "reset_password": 3_600_000,
-    "setup": 24 * 3_600_000,
+    "verify_email": 48 * HOUR_MS,
+    "reset_password": HOUR_MS,
+    "setup": 24 * HOUR_MS,
 }
 
 

@@ -6,12 +6,13 @@ from typing import Final
 
 from sqlalchemy import Connection, delete, insert, select
 
+from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.project_tables import project_redirect
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import project, run
 
-REDIRECT_MS: Final = 90 * 86_400_000
+REDIRECT_MS: Final = 90 * DAY_MS
 """How long an address leads to where the project is now."""
 
 
