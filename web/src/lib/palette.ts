@@ -35,6 +35,9 @@ export function lineColor(slot: number, dark: boolean, palette: PaletteName): st
   return colors[slot % colors.length]!;
 }
 
+/** How many colours a palette has. */
+export const paletteSize = (palette: PaletteName): number => COLORS[palette].light.length;
+
 export function translucent(color: string, alpha: number): string {
   return `${color}${Math.round(alpha * 255)
     .toString(16)
