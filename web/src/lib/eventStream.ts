@@ -1,6 +1,6 @@
-// A run's event stream: reconnects by itself, from the last event that it got.
+// An event stream of the server: reconnects by itself, from the last event that it got.
 
-import { address, runPath, type News, type RunKey } from './api';
+import { address } from './api';
 import { guest } from './guest.svelte';
 import { eventsOf } from './serverEvents';
 
@@ -13,7 +13,7 @@ const SILENT_MS = 50_000;
 export type Link = 'connecting' | 'open' | 'paused';
 
 /**
- * Follows a run until it is closed.
+ * Follows a stream until it is closed.
  *
  * It is read by `fetch`, because an EventSource cannot send the header of a guest link. A hidden tab closes its
  * connection: a browser has six to a server, for all its tabs together.
@@ -26,8 +26,9 @@ export class EventStream {
   #watch = (): void => (document.hidden ? this.#pause() : this.#connect());
 
   constructor(
-    private readonly run: RunKey,
-    private readonly on: { news: (news: News) => void; link: (link: Link) => void; refused: () => void },
+    /** Of the API. */
+    private readonly path: string,
+    private readonly on: { event: (name: string, data: string) => void; link: (link: Link) => void; refused: () => void },
   ) {
     document.addEventListener('visibilitychange', this.#watch);
     if (!document.hidden) this.#connect();
@@ -60,14 +61,14 @@ export class EventStream {
       const headers = { accept: 'text/event-stream', ...guest.headers(), ...(this.#last && { 'last-event-id': this.#last }) };
       const how = { headers, signal: connection.signal, cache: 'no-store' } as const;
       this.#expectSign(connection);
-      const response = await fetch(address(runPath(this.run, '/live')), how);
+      const response = await fetch(address(this.path), how);
       if (!response.ok || !response.body) return true;
       this.on.link('open');
       for await (const event of eventsOf(response.body, () => this.#expectSign(connection))) {
         if (connection.signal.aborted) return false;
         this.#last = event.id;
         if (event.name === 'unauthorised') return true;
-        if (event.name === 'news') this.on.news(JSON.parse(event.data) as News);
+        this.on.event(event.name, event.data);
       }
     } catch (problem) {
       // A lost connection is a TypeError, and an aborted one a DOMException: anything else is an error of this page.

@@ -5,7 +5,7 @@ import { lineColor, paletteSize, type PaletteName } from './palette';
 
 const KEPT = 'runvitals.runColours';
 const MOST_KEPT = 1000;
-/** How many runs can be told apart: by ten colours, and by the dashes of their lines. */
+/** Runs look different by ten colours, and by the dashes of their lines. */
 const COLOURS = 10;
 const ROUNDS = 4;
 /** Lines of the first round are solid. */

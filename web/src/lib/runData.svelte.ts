@@ -81,8 +81,8 @@ export class RunData {
     await this.refresh();
     if (this.#closed.signal.aborted || this.error) return;
     // The stream first: the responses that are requested once it is open contain everything before it, so nothing is missed.
-    this.#live = new EventStream(this.key, {
-      news: (news) => this.#take(news),
+    this.#live = new EventStream(runPath(this.key, '/live'), {
+      event: (name, data) => name === 'news' && this.#take(JSON.parse(data) as News),
       link: (link) => this.#linkChanged(link),
       refused: () => void this.refresh(),
     });

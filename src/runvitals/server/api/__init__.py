@@ -18,6 +18,7 @@ from runvitals.server.api import (
     live,
     media,
     metric_definitions,
+    overlay,
     projects,
     runs,
     series,
@@ -36,6 +37,7 @@ for resource in (
     differences,
     history,
     live,
+    overlay,
     fleet,
 ):
     router.include_router(resource.router)

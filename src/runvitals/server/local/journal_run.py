@@ -16,6 +16,7 @@ from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.model.run import Run
 from runvitals.model.state import TRAIN
 from runvitals.query.history import History
+from runvitals.query.rates import rate_of
 from runvitals.query.reader import RunReader
 from runvitals.query.series import Columns, Series
 from runvitals.server.run_library import (
@@ -106,10 +107,14 @@ class JournalView:
         cut = [within(item, t0, t1) for item in series]
         if all(len(item) <= max_points for item in cut):
             return ChartData([item for item in cut if len(item)])
-        buckets = [
-            BucketedSeries(item.key, item.host, item.role, reduce(on, item.t, item.values)) for item in series
-        ]
-        return ChartData([], [item for item in buckets if len(item.buckets.t)])
+        return ChartData([], _buckets(series, on))
+
+    def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+        return _buckets(self._columns(selection).series, on)
+
+    def sampled_keys(self) -> set[str]:
+        keys = {key for writer in self.reader.samples.writers.values() for key in writer.keys}
+        return keys | {rate.key for rate in map(rate_of, keys) if rate is not None}
 
     def logged(self, names: Iterable[str]) -> list[LoggedColumns]:
         wanted = set(names)
@@ -195,6 +200,13 @@ def summary(series: Series) -> SeriesSummary:
         return SeriesSummary(*labels, 0, 0, 0, None, None, None)
     extremes = float(values.min()), float(values.max()), float(values[-1])
     return SeriesSummary(*labels, len(values), int(t[0]), int(t[-1]), *extremes)
+
+
+def _buckets(series: Iterable[Series], on: Grid) -> list[BucketedSeries]:
+    found = [
+        BucketedSeries(item.key, item.host, item.role, reduce(on, item.t, item.values)) for item in series
+    ]
+    return [item for item in found if len(item.buckets.t)]
 
 
 def within(series: Series, t0: int, t1: int) -> Series:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
@@ -21,6 +21,7 @@ from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_series
 from runvitals.server.local.journal_run import JournalView
 from runvitals.server.local.run_filter import cursor, matching, ordered, runs_after
+from runvitals.server.named_runs import NamedRun
 from runvitals.server.run_library import (
     AggregatedSeries,
     Grouping,
@@ -129,6 +130,23 @@ class JournalLibrary:
         for run in matching(await self.runs(), run_filter):
             names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
         return sorted(names)
+
+    async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
+        """Those of these runs that match a filter, in the requested order."""
+        wanted = set(ids)
+        runs = matching([run for run in await self.runs() if run.id in wanted], place)
+        found = {
+            run.id: NamedRun(
+                run.id,
+                run.name,
+                run.state,
+                run.started_ms,
+                run.started_ms + run.duration_ms,
+                await self.open(run.id),
+            )
+            for run in runs
+        }
+        return [found[run_id] for run_id in dict.fromkeys(ids) if run_id in found]
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedJournal:
         """A run by its full id.

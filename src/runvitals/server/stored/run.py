@@ -21,6 +21,7 @@ from runvitals.server import cached_read
 from runvitals.server.local.journal_run import check_value_count, summary
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
+    BucketedSeries,
     ChartData,
     ConsolePiece,
     LoggedColumns,
@@ -219,6 +220,13 @@ class StoredRun:
         rates = self._series.buckets([item for item in wanted if item.rate is not None], on)
         by_place = {(item.key, item.host, item.role): item for item in (*buckets, *rates)}
         return ChartData([], [by_place[item.place] for item in wanted if item.place in by_place])
+
+    def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+        return self._series.buckets(self._limited(self._requested(selection)), on)
+
+    def sampled_keys(self) -> set[str]:
+        requested = requested_series(self._lanes, lambda lane, key: True)
+        return {item.place[0] for item in requested}
 
     # Logged values and console output
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
@@ -16,6 +16,7 @@ from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
+from runvitals.server.named_runs import NamedRun
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
     AggregatedSeries,
@@ -160,7 +161,29 @@ class StoredLibrary:
         Raises:
             UnknownRun: there is no such run, or it is in the trash.
         """
-        row = await self._quick.run(lambda: self._row(run_id, number))
+        return self._open(await self._quick.run(lambda: self._row(run_id, number)))
+
+    async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
+        """Those of these runs that match a filter, in the requested order.
+
+        Raises:
+            AmbiguousName: several teams have a run with one of these ids.
+        """
+        runs = self._metadata_store.runs
+        found = await self._quick.run(lambda: runs.named(ids, place, self.clock()))
+        return [
+            NamedRun(
+                row.uid,
+                row.name,
+                row.state,
+                row.started_ms,
+                row.started_ms + row.duration_ms,
+                self._open(row),
+            )
+            for row in found
+        ]
+
+    def _open(self, row: RunRow) -> OpenedStoredRun:
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
             make = partial(StoredRun, row.uid, row.id, self._store, self._metadata_store, self._files)

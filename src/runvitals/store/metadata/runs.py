@@ -14,7 +14,7 @@ from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
 from runvitals.store.metadata import run_listing, sections
 from runvitals.store.metadata.accounts.audit import SYSTEM, record
-from runvitals.store.metadata.database import Database, among
+from runvitals.store.metadata.database import Database, among, rows_named
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_listing import RunPage
 from runvitals.store.metadata.run_locks import lock_known_runs
@@ -57,6 +57,22 @@ class RunTable:
                 raise AmbiguousName(f"several teams or users have a run {uid!r}; name one of them")
             found = read_rows(connection, numbers, now_ms)
         return found[0] if found else None
+
+    def named(self, uids: Sequence[str], wanted: Filter, now_ms: int) -> list[RunRow]:
+        """Those of the runs with these run ids that match a filter, in the order of the ids.
+
+        Raises:
+            AmbiguousName: several teams or users have a run with one of the ids, and the filter names none.
+        """
+        with self._database.read() as connection:
+            numbers = [number for *_, number in rows_named(connection, run.c.uid, map(plain_text, uids))]
+            conditions = plan(connection, wanted, now_ms, needed=None).where
+            matching = select(run.c.id).where(among(connection, run.c.id, numbers), *conditions)
+            rows = read_rows(connection, list(connection.execute(matching).scalars()), now_ms)
+        found = {row.uid: row for row in rows}
+        if len(found) < len(rows):
+            raise AmbiguousName("several teams or users have a run with one of these ids; name one of them")
+        return [found[uid] for uid in dict.fromkeys(uids) if uid in found]
 
     def get(self, run_ids: Sequence[int], now_ms: int) -> dict[int, RunRow]:
         """Runs by integer id; unknown ids are left out."""
