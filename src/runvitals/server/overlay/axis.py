@@ -86,7 +86,7 @@ class Scale:
             assert self.places is not None
             found: Floats = self.places[indices]
             return found
-        return indices * float(self.width)
+        return indices.astype(np.float64) * self.width
 
 
 def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
