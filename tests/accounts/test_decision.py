@@ -226,6 +226,9 @@ def test_a_private_project_is_its_owners_and_a_restricted_one_can_be_joined() ->
     assert decide(admin, Action.PROJECT_JOIN, private) is Decision.HIDDEN
     owner = User(OTHER, teams={TEAM.id: Membership(Role.MEMBER)})
     assert decide(owner, Action.PROJECT_READ, private) is Decision.ALLOWED
+    nobodys = replace(private, owner_id=None)
+    assert decide(admin, Action.PROJECT_MANAGE_MEMBERS, nobodys) is Decision.ALLOWED
+    assert decide(owner, Action.PROJECT_READ, nobodys) is Decision.HIDDEN
     restricted = Project(PROJECT, TEAM, Visibility.RESTRICTED, OTHER)
     outsider = replace(admin, projects={})
     assert decide(outsider, Action.PROJECT_JOIN, restricted) is Decision.ALLOWED

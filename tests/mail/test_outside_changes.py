@@ -9,9 +9,11 @@ import pytest
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.outside_changes import LATEST_MS, OutsideChanges
 from runvitals.server.scim.users import SCIM
+from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI, Actor
+from runvitals.store.metadata.accounts.users import UserRow
 from tests.mail.conftest import T0, SetClock
 from tests.mail.receiver import Receiver
 
@@ -95,6 +97,45 @@ def test_the_organisation(accounts: AccountStore, sent: Send) -> None:
         "ada@example.org: The role of bob was changed",
         "bob@example.org: The role of bob was changed",
     ]
+
+
+def test_deleted_users(accounts: AccountStore, sent: Send, clock: SetClock) -> None:
+    for name, by in (("bob", CLI), ("eve", SCIM)):
+        accounts.users.delete(_user(accounts, name).id, by, LATER_MS)
+        # The address is not held: somebody else may have it now.
+        accounts.users.create(f"{name}-2", CLI, T0, address=f"{name}@example.org", verified=True)
+    assert sent() == [
+        "bob@example.org: Your account was deleted",
+        "eve@example.org: Your account was deleted",
+    ]
+    assert sent() == accounts.deletion_notices.all() == []
+    gone = _user(accounts, "max")
+    accounts.users.delete(gone.id, Actor("user", "ada", 1, via="session"), LATER_MS)  # the route tells it
+    accounts.users.delete(_user(accounts, "ida").id, CLI, LATER_MS)
+    clock.now_ms = LATER_MS + LATEST_MS + 1  # no server ran for a day
+    assert sent() == accounts.deletion_notices.all() == []
+
+
+def _user(accounts: AccountStore, name: str) -> UserRow:
+    try:
+        return accounts.users.by_name(name)
+    except UnknownAccount:
+        return accounts.users.create(name, CLI, T0, address=f"{name}@example.org", verified=True)
+
+
+def test_deleted_teams_and_visible_projects(accounts: AccountStore, sent: Send) -> None:
+    accounts.members.add("vision", "bob", "member", CLI, T0)
+    entity_id = accounts.teams.by_name("vision").id
+    bob = accounts.users.by_name("bob").id
+    project = accounts.owned_projects.create(entity_id, "digits", CLI, T0, owner_id=bob)
+    sent()
+    accounts.owned_projects.update(project.id, CLI, LATER_MS, visibility="public")
+    assert sent() == [
+        f"{name}@example.org: The visibility of the project vision/digits was changed"
+        for name in ("ada", "bob")
+    ]
+    accounts.teams.delete("vision", CLI, LATER_MS + 1)
+    assert sent() == [f"{name}@example.org: The team vision was deleted" for name in ("ada", "bob")]
 
 
 def test_what_is_not_told(accounts: AccountStore, sent: Send, clock: SetClock) -> None:

@@ -55,4 +55,5 @@ def _kind(principal: Principal, project: Project) -> Hashable:
     elif isinstance(principal, GuestLink):
         added = (principal.kind, principal.id) == ("project", project.id)
     owned = isinstance(principal, User) and project.owner_id == principal.id
-    return project.id if added else None, project.entity, project.visibility, owned, project.deleted
+    nobodys = project.owner_id is None
+    return project.id if added else None, project.entity, project.visibility, owned, nobodys, project.deleted

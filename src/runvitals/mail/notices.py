@@ -9,6 +9,7 @@ from runvitals.mail.mailer import Mailer
 from runvitals.mail.message import Message
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
+from runvitals.store.metadata.accounts.owned_projects import ProjectDetail
 
 SWITCHED_OFF: Final = "mail_switched_off"
 """The field of a profile with the topics of which its user wants no messages."""
@@ -28,9 +29,9 @@ class Notices:
         self._mailer = mailer
         self._now_ms = now_ms
 
-    def to_address(self, address: str, message: Message) -> bool:
-        """Send to an address; returns whether the server sends mail."""
-        return self._mailer.send(message, address, self._now_ms)
+    def to_address(self, address: str, message: Message, *, once_key: str | None = None) -> bool:
+        """Send to an address; returns whether the server sends mail. `once_key`: as of `Mailer.send`."""
+        return self._mailer.send(message, address, self._now_ms, once_key=once_key)
 
     def to_user(self, user_id: int, message: Message, *, once_key: str | None = None) -> bool:
         """Send to a user with a verified primary address; returns whether it was sent.
@@ -50,6 +51,30 @@ class Notices:
         for member in self._accounts.members.of_team(team):
             if member.role == "admin":
                 self.to_user(member.user_id, message, once_key=once_key)
+
+    def to_members(
+        self, team_id: int, message: Message, *, but: int | None = None, once_key: str | None = None
+    ) -> None:
+        """Send to all members of a team, which may be in the trash. `but`: the user who made the change."""
+        for member in self._accounts.members.of_teams([team_id]).get(team_id, ()):
+            if member.user_id != but:
+                self.to_user(member.user_id, message, once_key=once_key)
+
+    def to_project_administrators(
+        self, project: ProjectDetail, message: Message, *, but: int | None = None, once_key: str | None = None
+    ) -> None:
+        """Send to the owner of a project and the administrators of its team, or the user of its space.
+
+        Args:
+            but: the user who made the change.
+        """
+        space = self._accounts.entity(project.entity_id)
+        members = self._accounts.members.of_teams([project.entity_id]).get(project.entity_id, ())
+        told = {project.owner_id, None if space is None else space.owner_id}
+        told |= {member.user_id for member in members if member.role == "admin"}
+        for user_id in told:
+            if user_id is not None and user_id != but:
+                self.to_user(user_id, message, once_key=once_key)
 
     def to_organisation_administrators(self, message: Message, *, once_key: str | None = None) -> None:
         """Send to all active administrators of the organisation."""

@@ -9,22 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from runvitals.accounts.organisation_settings import SECURITY_SETTINGS
-from runvitals.mail import messages
+from runvitals.accounts.organisation_settings import SECURITY_SETTINGS, with_defaults
+from runvitals.mail import messages, team_messages
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.message import Message
 from runvitals.mail.notices import Notices
 from runvitals.model.durations import DAY_MS, MINUTE_MS
+from runvitals.model.errors import UnknownProject
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import AuditEvent
+from runvitals.store.metadata.accounts.user_deletion import TOLD_LATER
 from runvitals.store.metadata.accounts.users import UserRow
 
 LATEST_MS: Final = DAY_MS
 """Earlier changes, made while no server ran or mail was not set up, are not announced."""
 _OVERLAP_MS: Final = 15 * MINUTE_MS
 """A long transaction adds its event after later ones."""
-_VIA: Final = ("cli", "provider")
 
 
 class OutsideChanges:
@@ -41,8 +42,11 @@ class OutsideChanges:
         if not self._mailer.configured:
             return
         notices = Notices(self._accounts, self._mailer, now_ms)
+        self._announce_deletions(notices, now_ms)
         after_id, announced = 0, set()
-        while events := self._accounts.audit.made_via(_VIA, max(self._from_ms, now_ms - LATEST_MS), after_id):
+        while events := self._accounts.audit.made_via(
+            TOLD_LATER, max(self._from_ms, now_ms - LATEST_MS), after_id
+        ):
             for event in events:
                 # Not twice: a user who became an administrator since then would get a message about the past.
                 if event.id not in self._announced:
@@ -51,6 +55,18 @@ class OutsideChanges:
             after_id = events[-1].id
         self._from_ms, self._announced = now_ms - _OVERLAP_MS, announced
 
+    def _announce_deletions(self, notices: Notices, now_ms: int) -> None:
+        """Tell users who were deleted: of their account, only the address is left."""
+        table = self._accounts.deletion_notices
+        for notice in table.all():
+            if notice.deleted_ms >= now_ms - LATEST_MS:
+                notices.to_address(
+                    notice.address,
+                    messages.account_deleted(notice.name),
+                    once_key=f"deletion_notice:{notice.id}",
+                )
+            table.remove(notice.id)
+
     def _announce(self, notices: Notices, event: AuditEvent) -> None:
         once = f"event:{event.id}"
         if event.action == "org.settings":
@@ -58,7 +74,28 @@ class OutsideChanges:
             if names:
                 message = messages.settings_changed(_by(event), names)
                 notices.to_organisation_administrators(message, once_key=once)
-            return
+        elif event.action == "project.set_visibility":
+            self._announce_visibility(notices, event, once)
+        elif event.action == "team.delete":
+            days: int = with_defaults(self._accounts.settings.all())["trash_days"]
+            message = team_messages.team_deleted(
+                event.entity or "", _by(event), event.time_ms + days * DAY_MS
+            )
+            notices.to_members(event.entity_id or 0, message, once_key=once)
+        else:
+            self._announce_to_user(notices, event, once)
+
+    def _announce_visibility(self, notices: Notices, event: AuditEvent, once: str) -> None:
+        entity, name = event.entity or "", event.project or ""
+        try:
+            project = self._accounts.owned_projects.named(entity, name)
+        except UnknownProject:
+            return  # renamed or deleted since then
+        visibility = str((event.after or {}).get("visibility"))
+        message = team_messages.visibility_changed(entity, name, _by(event), visibility)
+        notices.to_project_administrators(project, message, once_key=once)
+
+    def _announce_to_user(self, notices: Notices, event: AuditEvent, once: str) -> None:
         build = _MESSAGES.get(event.action)
         user = None if build is None else self._user(event)
         if build is None or user is None or user.created_ms >= event.time_ms:
@@ -71,11 +108,9 @@ class OutsideChanges:
     def _user(self, event: AuditEvent) -> UserRow | None:
         """Whom an event concerns; None if that is no user, or one who was deleted meanwhile."""
         try:
-            if event.action in _OF_USER_ID:
-                return self._accounts.users.get(int(event.target or ""))
             name = event.entity if event.action.startswith("key.") else event.target
             return self._accounts.users.by_name(name or "")
-        except (UnknownAccount, ValueError):
+        except UnknownAccount:
             return None
 
 
@@ -97,7 +132,6 @@ def _organisation_role(event: AuditEvent, user: UserRow) -> Message:
     return messages.organisation_role_changed(user.name, shown, _by(event))
 
 
-_OF_USER_ID: Final = ("user.password_set", "user.second_factor_remove")
 _MESSAGES: Final[dict[str, Callable[[AuditEvent, UserRow], Message]]] = {
     "team.member_add": lambda event, user: messages.added_to_team(
         event.entity or "", _role(event), _by(event)

@@ -9,7 +9,7 @@ from runvitals.mail import messages
 from runvitals.mail.mailer import KEPT_MS as MAIL_KEPT_MS
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.notices import Notices
-from runvitals.mail.outside_changes import OutsideChanges
+from runvitals.mail.outside_changes import LATEST_MS, OutsideChanges
 from runvitals.mail.reminders import Reminders
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.store.errors import LastAdministrator, UnknownAccount
@@ -56,6 +56,7 @@ class AccountHousekeeping:
         accounts.one_time_tokens.purge(now_ms)
         accounts.idempotent_requests.purge(now_ms)
         accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
+        accounts.deletion_notices.purge(now_ms - LATEST_MS)
         audit_days = with_defaults(accounts.settings.all())["audit_days"]
         accounts.audit.purge(now_ms - audit_days * DAY_MS)
         self._reminders.send_due(now_ms)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Iterable
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 from runvitals.store import private_files
-from runvitals.store.metadata.accounts.audit import AuditEvent, AuditTable
+from runvitals.store.metadata.accounts.audit import AuditEvent, AuditTable, event_as_dict
 from runvitals.store.supervised_thread import SupervisedThread
 
 _POLL_S: Final = 1.0
@@ -54,7 +54,7 @@ class AuditFile:
     def _append(self, events: list[AuditEvent]) -> None:
         if not events:
             return
-        lines = "".join(f"{json.dumps(_as_json(event))}\n" for event in events)
+        lines = "".join(f"{json.dumps(event_as_dict(event))}\n" for event in events)
         with open(self._path, "ab+", opener=_private) as file:
             if file.tell() and not _ends_in_line_break(file):
                 file.write(b"\n")  # a crash or a full disk cut off the line before, which is written again
@@ -129,10 +129,6 @@ def _events_of(lines: Iterable[bytes]) -> dict[int, int]:
 def _ends_in_line_break(file: BinaryIO) -> bool:
     file.seek(-1, os.SEEK_END)
     return file.read(1) == b"\n"
-
-
-def _as_json(event: AuditEvent) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in AuditEvent.__dataclass_fields__}
 
 
 def _private(path: str, flags: int) -> int:

@@ -15,6 +15,7 @@ from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.outbound.policy import OutboundPolicy, outbound_policy
+from runvitals.server.audit_webhook import AuditWebhook
 from runvitals.server.workers import Workers
 from runvitals.single_sign_on.discovery import Discovery
 from runvitals.single_sign_on.service_tokens import ServiceTokens
@@ -29,7 +30,7 @@ _DEADLINE_S = 60.0
 
 
 class OutsideServices:
-    """Single sign-on and images from elsewhere.
+    """Single sign-on, images from elsewhere, and where the audit log is sent.
 
     Args:
         clock: the time now, ms UTC.
@@ -41,6 +42,7 @@ class OutsideServices:
         images: fetches and keeps images, until the server ends.
         sign_on: signs users in by providers.
         service_tokens: finds the service account of another service's token.
+        audit_webhook: sends the audit log; start its thread.
         workers: threads for what waits for other servers.
     """
 
@@ -67,6 +69,7 @@ class OutsideServices:
         discovery = Discovery(fetcher, monotonic)
         self.discovery = discovery
         self.service_tokens = ServiceTokens(metadata_store, discovery, clock)
+        self.audit_webhook = AuditWebhook(metadata_store.accounts.audit_webhook, box, fetcher, clock)
 
     def settings(self) -> dict[str, Any]:
         """The settings that differ from their defaults."""
@@ -93,7 +96,8 @@ class OutsideServices:
         return server_url(url)
 
     def close(self) -> None:
-        """Remove the images."""
+        """Remove the images, and stop sending the audit log."""
+        self.audit_webhook.thread.close()
         self._folder.cleanup()
 
 

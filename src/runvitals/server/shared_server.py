@@ -164,6 +164,8 @@ class SharedServer:
             metadata_store, box, clock, monotonic, services.sign_in.second_factors.are_asked, fetcher
         )
         self.api.state.outside_services = self._outside
+        self._outside.audit_webhook.thread.start()
+        self.threads.append(self._outside.audit_webhook.thread)
         self.access.directory.accept_tokens(self._outside.service_tokens.account)
         self._rights = access.thread
         self._rights.start()

@@ -54,6 +54,13 @@ def fast(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return bypassed
 
 
+def test_responses_of_the_fast_path_have_the_id_of_the_request(served: Served, fast: list[bool]) -> None:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
+        answers = [client.post("/api/v1/ingest", json=envelope(seq)) for seq in (1, 2, 3)]
+    assert fast[:3] == [False, True, True]
+    assert len({answer.headers["x-request-id"] for answer in answers}) == 3
+
+
 def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served, fast: list[bool]) -> None:
     with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
         answers = [client.post("/api/v1/ingest", json=envelope(seq)).json() for seq in (1, 2, 2, 3)]

@@ -25,6 +25,18 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0023",
+        f"""INSERT INTO audit_webhook (id, url, sealed, created_ms, sent_id, gaps)
+        VALUES (1, 'https://logs.example', {_ANY}, 1, 1, '{{}}')""",
+        "the audit log is sent",
+    ),
+    (
+        "0023",
+        """INSERT INTO jwt_issuer (name, url, audience, enabled, created_ms, pasted_keys)
+        VALUES ('ci', 'https://ci.example', 'us', true, 1, '{}')""",
+        "1 token issuers",
+    ),
+    (
         "0022",
         f"""INSERT INTO team_secret (team_id, name, sealed, created_ms, changed_ms)
         VALUES (1, 'T', {_ANY}, 1, 1)""",
@@ -155,7 +167,7 @@ def shape(database: Database) -> dict[str, object]:
 @pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_each_revision_back_and_forth(database: Database) -> None:
     shapes = {}
-    revisions = [f"{number:04}" for number in range(7, 23)]
+    revisions = [f"{number:04}" for number in range(7, 24)]
     for revision in revisions:
         migrate(database, revision)
         shapes[revision] = shape(database)

@@ -14,6 +14,10 @@ export interface SignInMethods {
   providers: { id: string; label: string }[];
   signup: 'closed' | 'invite' | 'domain' | 'open';
   support_contact?: string;
+  /** The name of the organisation; empty: it has none. */
+  organisation: string;
+  /** The digest of its picture. */
+  picture: string | null;
 }
 
 /** How a user wants the page to be. Empty: nothing was chosen. */

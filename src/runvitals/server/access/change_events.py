@@ -6,14 +6,15 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from runvitals.store.metadata.accounts.audit import Actor
+from runvitals.store.metadata.accounts.run_events import DELETED, RESTORED, change_of_run
 from runvitals.store.metadata.events import StoredEvent
 
 _EVENTS: Final = {
     "run.stop": ("stop_requested", "A stop was requested"),
     "run.update": ("edited", "Changed"),
     "run.set_author": ("edited", "Changed: author"),
-    "run.delete": ("deleted", "Moved to the trash"),
-    "run.restore": ("restored", "Restored from the trash"),
+    "run.delete": DELETED,
+    "run.restore": RESTORED,
 }
 """Name and text of the event, by action of the audit log."""
 
@@ -27,11 +28,4 @@ def change_event(
     name, text = _EVENTS[action]
     if action == "run.update":
         text = f"{text}: {', '.join(after.get('fields', ()))}"
-    return StoredEvent(
-        run_id,
-        now_ms,
-        name,
-        text=text,
-        user_id=by.user_id,
-        service_account_id=by.id if by.kind == "service_account" else None,
-    )
+    return change_of_run(run_id, by, now_ms, (name, text))

@@ -191,6 +191,17 @@ class AccessControl:
 
         return change
 
+    def trash_project(self, request: Request) -> int | None:
+        """Move the project that `check_route` found to the trash; returns how many runs it has. None: there
+        are no accounts, where projects have no trash."""
+        requester = requester_of(request)
+        if isinstance(requester.principal, Operator):
+            return None
+        project_id: int = request.state.project_number
+        runs = self.accounts.owned_projects.trash(project_id, requester.actor, self.clock())
+        self.rights_changed()
+        return runs
+
     def record(self, request: Request, action: str, after: Mapping[str, Any]) -> None:
         """Add what was done to the run or project that `check_route` found to the audit log, and to the
         events of the run."""

@@ -64,6 +64,10 @@ class RouteCheck(Protocol):
             ValueError: another requester got it.
         """
 
+    def trash_project(self, request: Request) -> int | None:
+        """Move the project of the path to the trash; returns how many runs it has. None: there are no
+        accounts, where projects have no trash."""
+
     def check_route(self, request: Request, permission: str, or_else: str | None = None) -> Awaitable[None]:
         """Raise HTTPException 401, 403, 404 or 428 if the requester may not do this action on the resource
         that the path names, nor the other one; 307 if the resource has moved."""

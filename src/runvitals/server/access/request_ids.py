@@ -1,16 +1,15 @@
-"""The id of a request: in the header `X-Request-Id` of the response, and in its events of the audit log."""
+"""Ids of requests: in the header `X-Request-Id` of the response, and in its events of the audit log."""
 
 from __future__ import annotations
 
-import secrets
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-HEADER: Final = "x-request-id"
+from runvitals.server.http.request_id import HEADER, new_request_id
+
 _KEY: Final = "runvitals.request_id"
-_BYTES: Final = 8
 
 
 class RequestIds:
@@ -24,7 +23,7 @@ class RequestIds:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = secrets.token_hex(_BYTES)
+        request_id = new_request_id()
         scope[_KEY] = request_id
 
         async def with_id(message: Message) -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import APIRouter, HTTPException, Path, Request
+from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.errors import UnknownProject
-from runvitals.server.access.permission import needs, recording
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.api import models
 from runvitals.server.api.parameters import ProjectNumber, TheEditableLibrary, TheLibrary, TheReadableRuns
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
+from runvitals.server.errors import InvalidFields
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -42,6 +45,9 @@ async def rename_project(
     number: ProjectNumber,
 ) -> Any:
     """Rename a project. Runs that arrive later under the old name are in a new project."""
+    if not can_be_addressed(changes.name):
+        expected = f"invalid project name {changes.name!r}; expected {PROJECT_NAME_ALLOWED}"
+        raise InvalidFields({"name": expected})
     try:
         recorded = recording(request, "project.update", fields=["name"])
         await library.rename_project(project, changes.name, number, recorded)
@@ -61,9 +67,18 @@ async def rename_project(
 async def delete_project(
     request: Request, project: ProjectName, library: TheEditableLibrary, number: ProjectNumber
 ) -> Any:
-    """Move all runs of a project to the trash, as `DELETE /runs/{run}` does with one."""
+    """Move all runs of a project to the trash, as `DELETE /runs/{run}` does with one.
+
+    On a server with accounts the project itself goes there too, as by
+    `DELETE /entities/{entity}/projects/{project}`.
+    """
+    access = route_check(request)
+    runs = None if access is None else await run_in_threadpool(access.trash_project, request)
     try:
-        runs = await library.delete_project(project, number, recording(request, "project.delete_runs"))
+        if runs is None:
+            runs = await library.delete_project(project, number)
+        else:
+            request.app.state.library.refresh()
     except UnknownProject as error:
         raise HTTPException(404, str(error)) from None
     return {"project": project, "done": "delete", "runs": runs}

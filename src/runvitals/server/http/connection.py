@@ -35,6 +35,9 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from runvitals.server.http.request_id import HEADER, new_request_id
+
+_REQUEST_ID = HEADER.encode("ascii")
 _KIB = 1 << 10
 _PIECE_BYTES = 16 * _KIB
 """Input is parsed in pieces of at most this size, and the limits are checked after each."""
@@ -313,8 +316,8 @@ class Connection(HttpToolsProtocol):
         cycle.response_complete = True
         end = b"\r\n\r\n" if cycle.keep_alive else b"\r\nconnection: close\r\n\r\n"
         self.transport.write(
-            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: %d%b%b"
-            % (len(answer), end, answer)
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n%b: %b\r\ncontent-length: %d%b%b"
+            % (_REQUEST_ID, new_request_id().encode("ascii"), len(answer), end, answer)
         )
         if not cycle.keep_alive:
             self.transport.close()

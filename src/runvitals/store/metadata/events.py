@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Connection, Row, Select, func, select
+from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, literal, select
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.names import shortened
@@ -14,7 +14,7 @@ from runvitals.store.metadata.accounts.tables import api_key
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.event_authors import EventAuthors, read_authors
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.tables import event, writer
+from runvitals.store.metadata.tables import event, run, writer
 from runvitals.store.metadata.text import MAX_NAME, check_integers
 
 
@@ -126,6 +126,14 @@ def _of_run(statement: Select[Any], run_id: int, name: str | None) -> Select[Any
 def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:
     lock_known_runs(connection, runs)
     add_rows(connection, event, rows)
+
+
+def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: StoredEvent) -> None:
+    """Add an event of the server to all runs that fit, in the transaction of what it reports."""
+    values = {name: value for name, value in _row(stored).items() if value is not None and name != "run_id"}
+    columns = [literal(value, event.c[name].type) for name, value in values.items()]
+    chosen = select(run.c.id, *columns).where(which)
+    connection.execute(insert(event).from_select(["run_id", *values], chosen))
 
 
 def _row(stored: StoredEvent) -> dict[str, Any]:

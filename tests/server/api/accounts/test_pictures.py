@@ -10,7 +10,7 @@ import httpx
 import pytest
 from PIL import Image
 
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.user_content.image_links import ImageLinks
 from tests.outbound.site import Site
 from tests.outbound.site import serving as serving_site
@@ -92,6 +92,28 @@ def test_pictures_need_a_session_and_a_team_its_administrator(people: People) ->
     assert [row["picture"] for row in ada.get("/teams/vision/members").json()["members"]] == [face]
     assert _delete(ada, "/teams/vision/picture").status_code == 204
     assert people.accounts.pictures.digests([team]) == {}
+
+
+def test_the_picture_of_the_organisation_is_shown_before_signing_in(people: People) -> None:
+    people.add("ada")
+    ada, rita, visitor = people.browser("ada"), people.browser("rita"), people.browser()
+    assert _put(ada, "/organisation/picture", _png()).status_code in (403, 404)
+    assert visitor.get("/auth/methods").json()["picture"] is None
+    people.set(name="The lab")
+    digest = _put(rita, "/organisation/picture", _png()).json()["picture"]
+    shown = visitor.get("/auth/methods").json()
+    assert (shown["organisation"], shown["picture"]) == ("The lab", digest)
+    assert rita.get("/organisation/settings").json()["picture"] == digest
+    assert visitor.get(f"{people.url}/-/picture/{digest}").status_code == 200
+    # A user with the same picture does not take it along.
+    assert _put(ada, "/account/picture", _png()).json()["picture"] == digest
+    assert _delete(ada, "/account/picture").status_code == 204
+    assert visitor.get(f"{people.url}/-/picture/{digest}").status_code == 200
+    assert _delete(rita, "/organisation/picture").status_code == 204
+    assert visitor.get("/auth/methods").json()["picture"] is None
+    assert visitor.get(f"{people.url}/-/picture/{digest}").status_code == 404
+    events = people.accounts.audit.page(AuditFilter(action="org.settings", actor="rita"))
+    assert [event.after for event in events] == [{"picture": None}, {"picture": digest}]
 
 
 def test_another_site_cannot_set_a_picture(people: People) -> None:

@@ -67,11 +67,22 @@ def test_an_administrator_of_the_organisation_opens_it_without_reading_it(digits
     digits.ask("eve", "GET", DIGITS)
 
 
-def test_a_private_project_whose_owner_left_is_opened(digits: AccountsServer) -> None:
+def test_administrators_act_as_the_owner_of_a_private_project_without_one(digits: AccountsServer) -> None:
     digits.ask("bob", "PATCH", DIGITS, json={"visibility": "private"})
-    digits.accounts.members.remove("vision", "bob", CLI, T0)
     digits.ask("ada", "GET", DIGITS, 404)
-    assert digits.ask("ada", "PATCH", DIGITS, json={"visibility": "team"})["runs"] == 2
+    digits.accounts.members.remove("vision", "bob", CLI, T0)
+    assert digits.ask("ada", "GET", DIGITS)["runs"] == 2
+    assert {run["id"] for run in digits.ask("ada", "GET", "runs")["runs"]} == {"run-ada", "run-bob"}
+    digits.ask("eve", "GET", DIGITS, 404)
+    assert digits.ask("eve", "GET", "runs")["runs"] == []
+    assert digits.ask("ada", "PATCH", DIGITS, json={"owner": "eve"}) == {
+        "name": "digits",
+        "entity": "vision",
+        "visibility": "private",
+        "owner": "eve",
+    }
+    assert digits.ask("eve", "GET", DIGITS)["runs"] == 2
+    digits.ask("ada", "GET", DIGITS, 404)
 
 
 def test_an_empty_project_is_created(digits: AccountsServer) -> None:

@@ -116,6 +116,65 @@ def test_transfer_needs_both_sides_and_the_password(digits: AccountsServer) -> N
     digits.ask("ada", "POST", "entities/ada/projects/digits/transfer", 404, json={"entity": "nobody"})
 
 
+def test_a_transfer_ends_guest_links(digits: AccountsServer) -> None:
+    digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("ada").id)
+    links = [digits.ask("ada", "POST", f"{place}/links", 201, json={}) for place in (DIGITS, "runs/run-bob")]
+    headers = [{"x-runvitals-link": link["url"].partition("#")[2]} for link in links]
+    for header in headers:
+        digits.ask(None, "GET", "runs/run-bob", headers=header)
+    digits.ask("ada", "POST", f"{DIGITS}/transfer", json={"entity": "speech"})
+    for header in headers:
+        assert "was revoked" in digits.ask(None, "GET", "shared", 401, headers=header)["error"]
+    # Those of one run end with its move to another team, not with a move within its team.
+    link = digits.ask("ada", "POST", "runs/run-bob/links", 201, json={})
+    only = {"x-runvitals-link": link["url"].partition("#")[2]}
+    digits.ask("ada", "PATCH", "runs/run-bob", json={"project": "letters"})
+    digits.ask(None, "GET", "runs/run-bob", headers=only)
+    add_run(digits, "other", "words", "ada")
+    digits.ask("ada", "POST", "runs/run-bob/move", json={"entity": "vision", "project": "words"})
+    digits.ask(None, "GET", "shared", 401, headers=only)
+    event = digits.ask("ada", "GET", "teams/speech/audit?action=link.create")["events"][0]
+    assert (event["project"], event["run"], event["after"]) == ("digits", "run-bob", None)
+
+
+def test_what_is_done_to_a_project_is_in_the_events_of_its_runs(digits: AccountsServer) -> None:
+    digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("ada").id)
+    add_run(digits, "gone", "digits", "ada")
+    digits.ask("ada", "DELETE", "runs/gone")
+    digits.clock.now_ms += 1000
+    digits.ask("ada", "DELETE", DIGITS, 202)
+    digits.ask("ada", "POST", f"{DIGITS}/restore")
+    digits.ask("ada", "POST", f"{DIGITS}/transfer", json={"entity": "speech"})
+    add_run(digits, "word", "words", "ada")
+    digits.ask("ada", "POST", "runs/run-bob/move", json={"entity": "vision", "project": "words"})
+
+    def events(run: str) -> list[tuple[str, str, str]]:
+        found = digits.ask("ada", "GET", f"runs/{run}/events")
+        return [(event["name"], event["text"], event["author"]["name"]) for event in found]
+
+    both = [
+        ("deleted", "Moved to the trash", "ada"),
+        ("restored", "Restored from the trash", "ada"),
+        ("moved", "Moved to speech/digits", "ada"),
+    ]
+    assert events("run-ada") == both
+    assert events("run-bob") == [*both, ("moved", "Moved to vision/words", "ada")]
+    digits.ask("ada", "POST", "runs/gone/restore")
+    assert [name for name, _, _ in events("gone")] == ["deleted", "restored"]
+
+
+def test_the_older_call_deletes_a_project_too(digits: AccountsServer) -> None:
+    answer = digits.ask("ada", "DELETE", "projects/digits")
+    assert answer == {"project": "digits", "done": "delete", "runs": 2}
+    assert digits.actions()[-1] == "project.delete"
+    assert digits.ask("ada", "GET", "runs")["runs"] == []
+    digits.ask("ada", "POST", f"{DIGITS}/restore")
+    assert [event["name"] for event in digits.ask("ada", "GET", "runs/run-bob/events")] == [
+        "deleted",
+        "restored",
+    ]
+
+
 def test_stars(digits: AccountsServer) -> None:
     digits.ask("eve", "PUT", f"{DIGITS}/star", 204)
     digits.ask("eve", "PUT", f"{DIGITS}/star", 204)

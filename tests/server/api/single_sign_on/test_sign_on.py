@@ -18,7 +18,14 @@ from runvitals.outbound.policy import Blocked
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.outbound.site import Site
 from tests.outbound.site import serving as serving_site
-from tests.server.api.accounts.people import COOKIE, PASSWORD, Browser, People, serving_people
+from tests.server.api.accounts.people import (
+    COOKIE,
+    OTHER_PASSWORD,
+    PASSWORD,
+    Browser,
+    People,
+    serving_people,
+)
 from tests.single_sign_on.provider import CLIENT, SECRET, Idp, sign
 
 LAB: dict[str, Any] = {
@@ -121,6 +128,25 @@ def test_the_password_confirms_that_an_account_is_the_same(people: People, idp: 
     assert (done.status_code, done.json()["account"]["name"]) == (200, "ada")
     assert browser.post("/auth/link", json={"secret": secret, "password": PASSWORD}).status_code == 410
     assert [login.user_id for login in people.accounts.logins.of_user(ada.id)] == [ada.id]
+
+
+def test_a_password_that_an_administrator_set_links_nothing(people: People, idp: Idp) -> None:
+    ada = people.add("ada")
+    _configure(people, auto_create=True)
+    hashed = people.passwords.hash(OTHER_PASSWORD)
+    people.accounts.credentials.set_password(ada.id, hashed, CLI, people.now_ms, must_change=True)
+    browser = people.browser()
+    begun = browser.get("/auth/lab/start")
+    secret = _return(browser, idp, begun.headers["location"]).headers["location"].partition("link=")[2]
+    refused = browser.post("/auth/link", json={"secret": secret, "password": OTHER_PASSWORD})
+    assert (refused.status_code, refused.json()["must_change_password"]) == (403, True)
+    assert browser.cookies.get(COOKIE) is None
+    assert people.accounts.logins.of_user(ada.id) == []
+    own = people.browser()
+    assert own.sign_in("ada", OTHER_PASSWORD).status_code == 200
+    changed = own.put("/account/password", json={"old": OTHER_PASSWORD, "new": PASSWORD})
+    assert changed.status_code == 204, changed.text
+    assert browser.post("/auth/link", json={"secret": secret, "password": PASSWORD}).status_code == 200
 
 
 def test_no_login_is_linked_to_a_suspended_user(people: People, idp: Idp) -> None:

@@ -51,6 +51,26 @@ def test_members_get_mail_about_what_others_change(mailing: AccountsServer) -> N
     ]
 
 
+def test_members_get_mail_when_their_team_is_deleted(mailing: AccountsServer) -> None:
+    mailing.ask("olga", "DELETE", "teams/vision", 202, json={"confirm": "vision"})
+    assert waiting(mailing) == [("team_deleted", f"{name}@example.org") for name in ("ada", "bob", "eve")]
+
+
+def test_administrators_get_mail_about_the_visibility_of_a_project(mailing: AccountsServer) -> None:
+    digits = "entities/vision/projects/digits"
+    mailing.ask("bob", "POST", "entities/vision/projects", 201, json={"name": "digits"})
+    mailing.ask("bob", "PATCH", digits, json={"description": "no news"})
+    mailing.ask("bob", "PATCH", digits, json={"visibility": "restricted"})
+    assert waiting(mailing) == [("visibility_changed", "ada@example.org")]
+    mailing.ask("ada", "POST", f"{digits}/join", 201)
+    mailing.ask("ada", "PATCH", digits, json={"visibility": "team"})
+    assert waiting(mailing) == [
+        ("administrator_joined_project", "bob@example.org"),
+        ("visibility_changed", "ada@example.org"),
+        ("visibility_changed", "bob@example.org"),
+    ]
+
+
 def test_mail_of_the_organisation(mailing: AccountsServer) -> None:
     members = "organisation/members"
     mailing.ask("olga", "PATCH", f"{members}/bob", json={"state": "suspended"})

@@ -90,3 +90,22 @@ def test_the_oldest_of_a_principal_are_forgotten(
         found = table.begin(b"%d" % number, "user:1", b"request", T0 + 10)
         assert isinstance(found, EarlierRequest)
     begun(table, b"1", T0 + 10)
+
+
+def test_the_oldest_responses_beyond_a_size_are_forgotten(
+    table: IdempotentRequestTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(idempotent_requests, "MAX_KEPT_BYTES", 100)
+    times = count(T0)
+    theirs = table.begin(b"theirs", "user:2", b"request", next(times))
+    assert isinstance(theirs, RequestLease)
+    table.finish(theirs, 201, b"x" * 90)
+    for number, size in enumerate((60, 30, 40, 20, 500)):
+        table.finish(begun(table, b"%d" % number, next(times)), 201, b"x" * size)
+        if number == 3:  # 30 + 40 + 20
+            for kept in (b"1", b"2", b"3"):
+                assert isinstance(table.begin(kept, "user:1", b"request", T0 + 10), EarlierRequest)
+            table.forget(begun(table, b"0", T0 + 10))
+    assert table.begin(b"4", "user:1", b"request", T0 + 10) == EarlierRequest(b"request", 201, b"x" * 500)
+    begun(table, b"3", T0 + 10)
+    assert isinstance(table.begin(b"theirs", "user:2", b"request", T0 + 10), EarlierRequest)

@@ -1,4 +1,4 @@
-"""Pictures of users and teams: uploaded as they are, shown as squares."""
+"""Pictures of users, teams and the organisation: uploaded as they are, shown as squares."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from fastapi import APIRouter, HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.errors import InvalidFields, too_many
 from runvitals.user_content.pictures import (
     MEDIA_TYPES,
+    Picture,
     PictureTooLarge,
     TooManyPictures,
     UnreadablePicture,
@@ -38,8 +39,13 @@ Crop = Annotated[
 @router.put("/account/picture", dependencies=[needs("account:update")])
 async def put_own_picture(request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None) -> Any:
     """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
-    users = access.accounts.users
-    return await _put(request, access, owner.requester, lambda: users.get(owner.id).entity_id, crop)
+    accounts = access.accounts
+
+    def store(made: Picture) -> str:
+        entity_id = accounts.users.get(owner.id).entity_id
+        return accounts.pictures.put(entity_id, made.large, made.small, owner.actor, access.clock())
+
+    return await _put(request, store, crop)
 
 
 @router.delete("/account/picture", status_code=204, dependencies=[needs("account:update")])
@@ -54,8 +60,13 @@ async def put_team_picture(
     team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
 ) -> Any:
     """Set the picture of a team; see the picture of an account."""
-    teams = access.accounts.teams
-    return await _put(request, access, requester, lambda: teams.by_name(team).id, crop)
+    accounts = access.accounts
+
+    def store(made: Picture) -> str:
+        team_id = accounts.teams.by_name(team).id
+        return accounts.pictures.put(team_id, made.large, made.small, requester.actor, access.clock())
+
+    return await _put(request, store, crop)
 
 
 @router.delete("/teams/{team}/picture", status_code=204, dependencies=[needs("team:update")])
@@ -63,6 +74,25 @@ def remove_team_picture(team: str, access: TheAccess, requester: TheRequester) -
     """Remove the picture of a team."""
     team_id = access.accounts.teams.by_name(team).id
     access.accounts.pictures.remove(team_id, requester.actor, access.clock())
+
+
+@router.put("/organisation/picture", dependencies=[needs("org:settings")])
+async def put_organisation_picture(
+    request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
+) -> Any:
+    """Set the picture of the organisation, which the sign-in page shows; see the picture of an account."""
+    pictures = access.accounts.pictures
+
+    def store(made: Picture) -> str:
+        return pictures.put_of_organisation(made.large, made.small, requester.actor, access.clock())
+
+    return await _put(request, store, crop)
+
+
+@router.delete("/organisation/picture", status_code=204, dependencies=[needs("org:settings")])
+def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> None:
+    """Remove the picture of the organisation."""
+    access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
 
 
 @shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC)])
@@ -74,27 +104,15 @@ def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> 
     return Response(body, media_type="image/webp", headers={"cache-control": _FOREVER})
 
 
-async def _put(
-    request: Request,
-    access: AccessControl,
-    requester: Requester,
-    entity_id: Callable[[], int],
-    crop: str | None,
-) -> dict[str, str]:
-    """Store the body. `entity_id` reads the database, so it is called in a thread."""
+async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> dict[str, str]:
+    """Store the body. `store` writes to the database, so it is called in a thread; it returns the digest."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in MEDIA_TYPES:
         raise HTTPException(415, f"expected one of {', '.join(sorted(MEDIA_TYPES))}, not {media_type[:60]!r}")
     upload, box = await request.body(), _box(crop)
 
-    def store() -> str:
-        made = square_picture(upload, box)
-        return access.accounts.pictures.put(
-            entity_id(), made.large, made.small, requester.actor, access.clock()
-        )
-
     try:
-        return {"picture": await run_in_threadpool(store)}
+        return {"picture": await run_in_threadpool(lambda: store(square_picture(upload, box)))}
     except PictureTooLarge as error:
         raise HTTPException(413, str(error)) from None
     except UnreadablePicture as error:

@@ -71,6 +71,8 @@ def methods(request: Request, services: TheServices, outside: TheOutsideServices
         "support_contact": services.support_contact(),
         "mail": services.mailer.configured,
         "setup": not services.accounts.users.any_administrator(),
+        "organisation": settings["name"],
+        "picture": services.accounts.pictures.of_organisation(),
     }
 
 

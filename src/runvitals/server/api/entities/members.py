@@ -9,9 +9,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import User
+from runvitals.mail import team_messages
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.entities.parameters import PATH, TheProject
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import InvalidFields
@@ -109,7 +111,9 @@ def remove_member(
 
 
 @router.post(f"{PATH}/join", status_code=201, dependencies=[needs("project:join")])
-def join_project(project: TheProject, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def join_project(
+    project: TheProject, access: TheAccess, requester: TheRequester, notices: TheNotices
+) -> dict[str, Any]:
     """Add oneself to a restricted project: for administrators of its team."""
     if not isinstance(requester.principal, User):
         raise HTTPException(403, "only a user can join a project")
@@ -117,6 +121,9 @@ def join_project(project: TheProject, access: TheAccess, requester: TheRequester
         project.id, requester.actor, access.clock(), user_id=requester.principal.id
     )
     access.rights_changed()
+    if project.owner_id is not None and project.owner_id != requester.user_id:
+        joined = team_messages.administrator_joined_project(project.entity, project.name, requester.name)
+        notices.to_user(project.owner_id, joined)
     return _member(access, project, requester.name, False)
 
 

@@ -12,9 +12,11 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import User
 from runvitals.accounts.resources import Project, Visibility
 from runvitals.accounts.visibility import visibility_problem
+from runvitals.mail import team_messages
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.entities.parameters import (
     PATH,
     EntityName,
@@ -133,6 +135,7 @@ def change_project(
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
+    notices: TheNotices,
     request: Request,
 ) -> dict[str, Any]:
     """Change a project. Each field needs a right of its own; all changes are made, or none.
@@ -153,9 +156,14 @@ def change_project(
     if "owner" in sent:
         wanted.pop("owner", None)
         wanted["owner_id"] = _owner_id(access, project, changes.owner)
-    access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **wanted)
+    changed = access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **wanted)
     access.rights_changed()
     refresh_runs(request)
+    if changed.visibility != project.visibility:
+        message = team_messages.visibility_changed(
+            changed.entity, changed.name, requester.name, changed.visibility
+        )
+        notices.to_project_administrators(changed, message, but=requester.user_id)
     return project_detail(access, requester, project.id, outside)
 
 

@@ -6,6 +6,7 @@ from fastapi import APIRouter
 
 from runvitals.server.api.organisation import (
     audit,
+    audit_webhook,
     invitations,
     keys,
     mail,
@@ -18,5 +19,17 @@ from runvitals.server.api.organisation import (
 )
 
 router = APIRouter(prefix="/api/v1")
-for resource in (settings, mail, members, invitations, teams, roles, keys, names, audit, scim_secret):
+for resource in (
+    settings,
+    mail,
+    members,
+    invitations,
+    teams,
+    roles,
+    keys,
+    names,
+    audit,
+    audit_webhook,
+    scim_secret,
+):
     router.include_router(resource.router)

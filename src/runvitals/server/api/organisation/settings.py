@@ -28,7 +28,7 @@ router = APIRouter()
 
 @router.get("/organisation/settings", dependencies=[needs("org:settings")])
 def settings(access: TheAccess, services: TheServices) -> dict[str, Any]:
-    """All settings, each with whether it can be changed and what is allowed."""
+    """All settings, each with whether it can be changed and what is allowed, and the picture."""
     return _settings(access, services.box)
 
 
@@ -82,7 +82,7 @@ def _settings(access: AccessControl, box: SecretBox) -> dict[str, Any]:
     }
     smtp_url = _shown_smtp_url(stored.get(SMTP_URL), box)
     shown[SMTP_URL] = {**_setting(access, SMTP_URL, smtp_url, masked_smtp_url), "default": None}
-    return {"settings": shown}
+    return {"settings": shown, "picture": access.accounts.pictures.of_organisation()}
 
 
 def _setting(access: AccessControl, name: str, value: Any, shown: Callable[[str], str]) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from runvitals.server.api.accounts.session_cookies import (
     start_session,
 )
 from runvitals.server.api.accounts.sign_in import Code, Passkey, factors_json, refusal, signed_in
+from runvitals.server.errors import DetailedError
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
 from runvitals.single_sign_on.outcomes import (
@@ -170,6 +171,9 @@ async def confirm_link(
                 requester.actor,
             )
         )
+        password = access.accounts.credentials.password(user.id)
+        if password is not None and password.must_change:
+            raise PasswordChangeFirst()
         linked = outside.sign_on.confirm(body.secret, ip=requester.ip, agent=requester.agent)
         start_session(request, response, access, requester, user, linked.login.provider)
         remember_browser(request, response, services.box, user.id)
@@ -226,6 +230,14 @@ def finish_with_second_factor(
     account = signed_in(request, response, tasks, requester, access, services, user, pending.provider)
     pending_sign_in.forget(request, response)
     return {"account": account, "next": pending.next_path}
+
+
+class PasswordChangeFirst(DetailedError):
+    """The password was set by an administrator, who may know it: 403. It links nothing."""
+
+    def __init__(self) -> None:
+        text = "an administrator set this password: sign in with it, change it, and then link the login"
+        super().__init__(403, text, {"must_change_password": True})
 
 
 async def begin(

@@ -10,10 +10,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.accounts.actions import Action
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.resources import Organisation, Visibility
+from runvitals.mail import team_messages
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam, team_json
@@ -138,7 +140,11 @@ def change_team(
 
 @router.delete("/teams/{team}", status_code=202, dependencies=[needs("team:delete")])
 def delete_team(
-    team: TheTeam, confirmation: TeamConfirmation, access: TheAccess, requester: TheRequester
+    team: TheTeam,
+    confirmation: TeamConfirmation,
+    access: TheAccess,
+    requester: TheRequester,
+    notices: TheNotices,
 ) -> dict[str, Any]:
     """Move a team to the trash with all it owns: nobody sees it, and its keys stop working.
 
@@ -150,7 +156,10 @@ def delete_team(
     access.accounts.teams.delete(team.name, requester.actor, now_ms)
     access.rights_changed()
     days = with_defaults(access.accounts.settings.all())["trash_days"]
-    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": now_ms + days * DAY_MS}
+    purged_ms = now_ms + days * DAY_MS
+    message = team_messages.team_deleted(team.name, requester.name, purged_ms)
+    notices.to_members(team.id, message, but=requester.user_id)
+    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": purged_ms}
 
 
 @router.post("/teams/{team}/restore", dependencies=[needs("team:delete")])

@@ -7,8 +7,10 @@ from typing import TypeVar
 
 from runvitals.store.metadata.accounts.adoption import adopt_earlier_projects
 from runvitals.store.metadata.accounts.audit import Actor, AuditTable
+from runvitals.store.metadata.accounts.audit_webhook import AuditWebhookTable
 from runvitals.store.metadata.accounts.credentials import CredentialTable
 from runvitals.store.metadata.accounts.cursor_key import cursor_key
+from runvitals.store.metadata.accounts.deletion_notices import DeletionNoticeTable
 from runvitals.store.metadata.accounts.device_logins import DeviceLoginTable
 from runvitals.store.metadata.accounts.emails import EmailTable
 from runvitals.store.metadata.accounts.ending_access import EndingAccess
@@ -77,7 +79,7 @@ class AccountStore:
             service_accounts, keys, invitations, join_requests, project_members, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets, webhooks,
-            slack_destinations: the tables, by what they hold.
+            slack_destinations, audit_webhook, deletion_notices: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -105,7 +107,9 @@ class AccountStore:
         self.ending_access = EndingAccess(database)
         self.scim = ScimTable(database)
         self.audit = AuditTable(database)
+        self.audit_webhook = AuditWebhookTable(database, self.audit)
         self.outgoing_mail = OutgoingMailTable(database)
+        self.deletion_notices = DeletionNoticeTable(database)
         self.pictures = PictureTable(database)
         self.logins = LoginTable(database)
         self.passkeys = PasskeyTable(database)

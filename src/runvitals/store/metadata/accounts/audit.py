@@ -7,7 +7,7 @@ secrets, hashes or what users wrote.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.accounts.tables import audit_event
-from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.database import Database, among
 from runvitals.store.metadata.text import LAST_CHARACTER
 
 MAX_ROWS = 1001
@@ -147,6 +147,11 @@ def record(
     connection.execute(insert(audit_event).values(row))
 
 
+def event_as_dict(event: AuditEvent) -> dict[str, Any]:
+    """An event as it is sent elsewhere, with internal ids: names may be given again."""
+    return {name: getattr(event, name) for name in AuditEvent.__dataclass_fields__}
+
+
 def anonymise_user(
     connection: Connection, user_id: int, owner: tuple[int, str], addresses: Sequence[str]
 ) -> None:
@@ -218,6 +223,21 @@ class AuditTable:
         statement = select(audit_event).where(*wanted).order_by(audit_event.c.id).limit(MAX_ROWS)
         with self._database.read() as connection:
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in connection.execute(statement)]
+
+    def with_ids(self, ids: Collection[int]) -> list[AuditEvent]:
+        """Those of the events with these ids that exist, in the order of ids."""
+        if not ids:
+            return []
+        with self._database.read() as connection:
+            chosen = select(audit_event).where(among(connection, audit_event.c.id, ids))
+            rows = connection.execute(chosen.order_by(audit_event.c.id))
+            return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
+
+    def count_since(self, after_id: int) -> int:
+        """How many events have higher ids."""
+        newer = select(func.count()).select_from(audit_event).where(audit_event.c.id > after_id)
+        with self._database.read() as connection:
+            return int(connection.execute(newer).scalar_one())
 
     def newest_id(self) -> int:
         """The id of the newest event; 0 if there is none."""

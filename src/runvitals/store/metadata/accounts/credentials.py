@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import whose
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.sign_in_tables import passkey_owner
 from runvitals.store.metadata.accounts.tables import password, recovery_code, second_factor, session
@@ -64,7 +65,7 @@ class CredentialTable:
         def work(connection: Connection) -> None:
             put_rows(connection, password, [row])
             connection.execute(update(session).where(*ended).values(revoked_ms=now_ms))
-            record(connection, now_ms, by, "user.password_set", target=str(user_id))
+            record(connection, now_ms, by, "user.password_set", **whose(connection, user_id))
             rights_changed(connection)
 
         self._database.write(work)
@@ -103,7 +104,7 @@ class CredentialTable:
             connection.execute(mine.values(confirmed_ms=now_ms, last_step=step))
             connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
             connection.execute(insert(recovery_code), rows)
-            record(connection, now_ms, by, "user.second_factor_set", target=str(user_id))
+            record(connection, now_ms, by, "user.second_factor_set", **whose(connection, user_id))
 
         self._database.write(work)
 
@@ -114,7 +115,7 @@ class CredentialTable:
         def work(connection: Connection) -> None:
             connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
             connection.execute(insert(recovery_code), rows)
-            record(connection, now_ms, by, "user.recovery_codes_set", target=str(user_id))
+            record(connection, now_ms, by, "user.recovery_codes_set", **whose(connection, user_id))
 
         self._database.write(work)
 
@@ -139,7 +140,7 @@ class CredentialTable:
             mine = (recovery_code.c.user_id == user_id, recovery_code.c.digest == digest)
             if not connection.execute(delete(recovery_code).where(*mine)).rowcount:
                 return False
-            record(connection, now_ms, by, "user.recovery_code_used", target=str(user_id))
+            record(connection, now_ms, by, "user.recovery_code_used", **whose(connection, user_id))
             return True
 
         return self._database.write(work)
@@ -160,6 +161,6 @@ class CredentialTable:
             if connection.execute(passkeys).first() is None:
                 connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
             connection.execute(delete(second_factor).where(second_factor.c.user_id == user_id))
-            record(connection, now_ms, by, "user.second_factor_remove", target=str(user_id))
+            record(connection, now_ms, by, "user.second_factor_remove", **whose(connection, user_id))
 
         self._database.write(work)

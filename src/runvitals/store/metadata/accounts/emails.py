@@ -10,6 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.account_names import address_key
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import whose
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.tables import email, user_account
 from runvitals.store.metadata.database import Database, among
@@ -82,7 +83,7 @@ class EmailTable:
 
         def work(connection: Connection) -> EmailRow:
             added = add_address(connection, user_id, address, now_ms, verified=False, primary=False)
-            record(connection, now_ms, by, "user.email_add", target=str(user_id))
+            record(connection, now_ms, by, "user.email_add", **whose(connection, user_id))
             return added
 
         return self._database.write(work)
@@ -105,7 +106,7 @@ class EmailTable:
             connection.execute(update(email).where(email.c.id == email_id).values(verified_ms=now_ms))
             waiting = (user_account.c.id == row.user_id, user_account.c.state == "unverified")
             connection.execute(update(user_account).where(*waiting).values(state="active"))
-            record(connection, now_ms, by, "user.email_verify", target=str(row.user_id))
+            record(connection, now_ms, by, "user.email_verify", **whose(connection, row.user_id))
             rights_changed(connection)
             return _email(connection, email_id)
 
@@ -123,7 +124,7 @@ class EmailTable:
                 raise ValueError("only a verified address can be the primary one")
             connection.execute(update(email).where(email.c.user_id == row.user_id).values(is_primary=False))
             connection.execute(update(email).where(email.c.id == email_id).values(is_primary=True))
-            record(connection, now_ms, by, "user.email_primary", target=str(row.user_id))
+            record(connection, now_ms, by, "user.email_primary", **whose(connection, row.user_id))
 
         self._database.write(work)
 
@@ -138,7 +139,7 @@ class EmailTable:
             if row.is_primary:
                 raise ValueError("the primary address cannot be deleted; make another address primary first")
             connection.execute(delete(email).where(email.c.id == email_id))
-            record(connection, now_ms, by, "user.email_delete", target=str(row.user_id))
+            record(connection, now_ms, by, "user.email_delete", **whose(connection, row.user_id))
 
         self._database.write(work)
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
 from runvitals.model.account_names import entity_name
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
-from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.accounts.tables import entity, user_account
 
 
 def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tuple[int, str]:
@@ -70,6 +71,13 @@ def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
     if name is None:
         raise UnknownAccount(f"there is no user or team with id {entity_id}")
     return entity_id, str(name)
+
+
+def whose(connection: Connection, user_id: int) -> dict[str, Any]:
+    """The arguments of `record` for an event about the account of a user."""
+    mine = select(entity.c.id, entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
+    row = connection.execute(mine.where(user_account.c.id == user_id)).one()
+    return {"entity": (row.id, row.name), "target": row.name}
 
 
 def names_of(connection: Connection, entity_ids: Iterable[int]) -> dict[int, str]:

@@ -69,8 +69,7 @@ class GuestLinkTable:
         def work(connection: Connection) -> GuestLinkRow:
             connection.execute(insert(guest_link).values(values))
             row = connection.execute(_LINKS.where(guest_link.c.digest == digest)).one()
-            about = {"project": project_id, "run": run_id}
-            record(connection, now_ms, by, "link.create", target=str(row.id), after=about)
+            _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "link.create")
             return GuestLinkRow(**row._asdict())
 
         return secret, self._database.write(work)
@@ -116,11 +115,12 @@ class GuestLinkTable:
 
         def work(connection: Connection) -> None:
             mine = guest_link.c.id == link_id
-            if connection.execute(select(guest_link.c.id).where(mine)).first() is None:
+            row = connection.execute(_LINKS.where(mine)).first()
+            if row is None:
                 raise UnknownAccount(f"there is no link with id {link_id}")
             living = update(guest_link).where(mine, guest_link.c.revoked_ms.is_(None))
             if connection.execute(living.values(revoked_ms=now_ms)).rowcount:
-                record(connection, now_ms, by, "link.revoke", target=str(link_id))
+                _record(connection, GuestLinkRow(**row._asdict()), by, now_ms, "link.revoke")
                 rights_changed(connection)
 
         self._database.write(work)
@@ -129,8 +129,8 @@ class GuestLinkTable:
         """Revoke the links to all projects and runs of a team or user; returns how many."""
 
         def work(connection: Connection) -> int:
-            of_entity = select(project.c.id).where(project.c.entity_id == entity_id)
-            return _revoke(connection, of_entity, by, now_ms, name_of(connection, entity_id))
+            theirs = to_projects(select(project.c.id).where(project.c.entity_id == entity_id))
+            return revoke_links(connection, theirs, by, now_ms, name_of(connection, entity_id))
 
         return self._database.write(work)
 
@@ -139,24 +139,46 @@ class GuestLinkTable:
         owned = select(project.c.id).join(entity, entity.c.id == project.c.entity_id)
         if of_teams:
             owned = owned.where(entity.c.kind == "team")
-        return self._database.write(lambda connection: _revoke(connection, owned, by, now_ms, None))
+        return self._database.write(
+            lambda connection: revoke_links(connection, to_projects(owned), by, now_ms)
+        )
 
 
-def _revoke(
+def to_projects(projects: Select[tuple[int]]) -> ColumnElement[bool]:
+    """The links to some projects and their runs."""
+    runs = select(run.c.id).where(run.c.project_id.in_(projects))
+    return or_(guest_link.c.project_id.in_(projects), guest_link.c.run_id.in_(runs))
+
+
+def revoke_links(
     connection: Connection,
-    projects: Select[tuple[int]],
+    which: ColumnElement[bool],
     by: Actor,
     now_ms: int,
-    owner: tuple[int, str] | None,
+    owner: tuple[int, str] | None = None,
 ) -> int:
-    runs = select(run.c.id).where(run.c.project_id.in_(projects))
-    theirs = or_(guest_link.c.project_id.in_(projects), guest_link.c.run_id.in_(runs))
-    living = update(guest_link).where(theirs, guest_link.c.revoked_ms.is_(None))
+    """Revoke the links that fit; returns how many. `owner`: of what all of them are to."""
+    living = update(guest_link).where(which, guest_link.c.revoked_ms.is_(None))
     revoked = connection.execute(living.values(revoked_ms=now_ms)).rowcount
     if revoked:
         record(connection, now_ms, by, "link.revoke", entity=owner, after={"links": revoked})
         rights_changed(connection)
     return revoked
+
+
+def _record(connection: Connection, link: GuestLinkRow, by: Actor, now_ms: int, action: str) -> None:
+    """Add what was done with a link to the audit log, with the names of what it is to."""
+    columns = (project.c.name, project.c.entity_id, entity.c.name.label("entity"))
+    places = select(*columns).outerjoin(entity, entity.c.id == project.c.entity_id)
+    uid = None
+    if link.run_id is None:
+        place = connection.execute(places.where(project.c.id == link.project_id)).one()
+    else:
+        of_run = places.add_columns(run.c.uid).join(run, run.c.project_id == project.c.id)
+        place = connection.execute(of_run.where(run.c.id == link.run_id)).one()
+        uid = place.uid
+    owner = None if place.entity_id is None else (place.entity_id, place.entity)
+    record(connection, now_ms, by, action, entity=owner, project=place.name, run=uid, target=str(link.id))
 
 
 def _valid(now_ms: int) -> tuple[ColumnElement[bool], ...]:

@@ -6,7 +6,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import ColumnElement, Connection, delete, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.model.durations import DAY_MS
 from runvitals.store.metadata.accounts.request_tables import idempotent_request
@@ -17,6 +17,8 @@ LEASE_MS: Final = 60_000
 """A request that is not finished after this time was lost with its process: the next one is carried out."""
 MAX_KEPT: Final = 1000
 """Of one principal; beyond that the oldest are forgotten."""
+MAX_KEPT_BYTES: Final = 8 * 1024 * 1024
+"""Of the responses of one principal; beyond that the oldest are forgotten."""
 _ATTEMPT_BYTES: Final = 16
 _TRIMMED_AT_ONCE: Final = 100
 
@@ -89,7 +91,12 @@ class IdempotentRequestTable:
     def finish(self, attempt: RequestLease, status: int, answer: bytes | None) -> None:
         """Keep the response, unless another process has taken the request over."""
         kept = update(idempotent_request).where(*_of(attempt)).values(status=status, answer=answer)
-        self._database.write(lambda connection: connection.execute(kept))
+
+        def work(connection: Connection) -> None:
+            if connection.execute(kept).rowcount and answer is not None:
+                _trim_answers(connection, attempt.digest)
+
+        self._database.write(work)
 
     def forget(self, attempt: RequestLease) -> None:
         """Let the next request with the key be carried out."""
@@ -118,3 +125,15 @@ def _trim(connection: Connection, principal: str) -> None:
         .offset(MAX_KEPT)
     )
     connection.execute(delete(idempotent_request).where(columns.digest.in_(oldest)))
+
+
+def _trim_answers(connection: Connection, digest: bytes) -> None:
+    """Remove the oldest requests of the principal of a request beyond `MAX_KEPT_BYTES`, but not itself."""
+    columns = idempotent_request.c
+    principal = select(columns.principal).where(columns.digest == digest).scalar_subquery()
+    newer = func.sum(func.coalesce(func.length(columns.answer), 0)).over(
+        order_by=(columns.started_ms.desc(), columns.digest)
+    )
+    sizes = select(columns.digest, newer.label("total")).where(columns.principal == principal).subquery()
+    beyond = select(sizes.c.digest).where(sizes.c.total > MAX_KEPT_BYTES)
+    connection.execute(delete(idempotent_request).where(columns.digest.in_(beyond), columns.digest != digest))

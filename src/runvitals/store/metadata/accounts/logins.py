@@ -8,6 +8,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import whose
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
 from runvitals.store.metadata.accounts.sign_in_tables import passkey
 from runvitals.store.metadata.accounts.sign_on_tables import login, login_offer, sign_in_attempt
@@ -113,7 +114,7 @@ class LoginTable:
                 raise ValueError("this is the last way to sign in; set a password or link another first")
             connection.execute(delete(login).where(*mine))
             about = {"provider": row.provider}
-            record(connection, now_ms, by, "user.login_unlink", target=str(user_id), before=about)
+            record(connection, now_ms, by, "user.login_unlink", **whose(connection, user_id), before=about)
 
         self._database.write(work)
 
@@ -234,5 +235,5 @@ def _link(
         raise NameTaken(f"this {identity.provider} login belongs to another user")
     if is_new:
         about = {"provider": identity.provider}
-        record(connection, now_ms, by, "user.login_link", target=str(user_id), after=about)
+        record(connection, now_ms, by, "user.login_link", **whose(connection, user_id), after=about)
     return row

@@ -14,8 +14,10 @@ from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.guest_links import revoke_links
 from runvitals.store.metadata.accounts.project_redirects import remember_address
-from runvitals.store.metadata.accounts.project_tables import project_star
+from runvitals.store.metadata.accounts.project_tables import guest_link, project_star
+from runvitals.store.metadata.accounts.run_events import DELETED, RESTORED, moved, tell_runs
 from runvitals.store.metadata.accounts.tables import (
     custom_role,
     entity,
@@ -189,8 +191,9 @@ class OwnedProjectTable:
             if row.deleted_ms is not None:
                 return 0
             connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=now_ms))
-            theirs = update(run).where(run.c.project_id == project_id, run.c.deleted_ms.is_(None))
-            runs = connection.execute(theirs.values(deleted_ms=now_ms)).rowcount
+            living = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
+            tell_runs(connection, living, by, now_ms, DELETED)
+            runs = connection.execute(update(run).where(living).values(deleted_ms=now_ms)).rowcount
             _record(connection, now_ms, by, "project.delete", row, after={"runs": runs})
             rights_changed(connection)
             return runs
@@ -205,8 +208,9 @@ class OwnedProjectTable:
             if row.deleted_ms is None:
                 return 0
             connection.execute(update(project).where(project.c.id == project_id).values(deleted_ms=None))
-            theirs = update(run).where(run.c.project_id == project_id, run.c.deleted_ms == row.deleted_ms)
-            runs = connection.execute(theirs.values(deleted_ms=None)).rowcount
+            with_it = (run.c.project_id == project_id) & (run.c.deleted_ms == row.deleted_ms)
+            tell_runs(connection, with_it, by, now_ms, RESTORED)
+            runs = connection.execute(update(run).where(with_it).values(deleted_ms=None)).rowcount
             _record(connection, now_ms, by, "project.restore", row, after={"runs": runs})
             rights_changed(connection)
             return runs
@@ -291,7 +295,7 @@ class OwnedProjectTable:
             return frozenset(connection.execute(mine).scalars())
 
     def move_run(self, run_id: int, project_id: int, by: Actor, now_ms: int) -> None:
-        """Move a run to a project of another team or user. Its author stays.
+        """Move a run to a project of another team or user. Its author stays, its guest links end.
 
         Raises:
             UnknownRun: there is no such run in a team.
@@ -301,13 +305,22 @@ class OwnedProjectTable:
         def work(connection: Connection) -> None:
             row = _run(connection, run_id)
             source, target = _detail(connection, row.project_id), _detail(connection, project_id)
+            mine = run.c.id == run_id
             try:
                 with connection.begin_nested():
-                    mine = run.c.id == run_id
                     connection.execute(update(run).where(mine).values(project_id=project_id))
                     copy_entities(connection, mine)
             except IntegrityError:
                 raise NameTaken(f"{target.entity} already has a run {row.uid!r}") from None
+            if source.entity_id != target.entity_id:
+                revoke_links(
+                    connection,
+                    guest_link.c.run_id == run_id,
+                    by,
+                    now_ms,
+                    name_of(connection, source.entity_id),
+                )
+            tell_runs(connection, mine, by, now_ms, moved(target.entity, target.name))
             old = {"entity": source.entity, "project": source.name}
             new = {"entity": target.entity, "project": target.name}
             for place in (source, target):

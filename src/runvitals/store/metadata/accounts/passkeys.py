@@ -10,6 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import whose
 from runvitals.store.metadata.accounts.sign_in_tables import passkey, passkey_owner, used_challenge
 from runvitals.store.metadata.accounts.sign_on_tables import login
 from runvitals.store.metadata.accounts.tables import password, recovery_code, second_factor
@@ -135,7 +136,9 @@ class PasskeyTable:
                 connection.execute(insert(passkey).values(values))
             except IntegrityError:
                 raise NameTaken("this passkey is registered already") from None
-            record(connection, now_ms, by, "user.passkey_add", target=str(user_id), after={"name": name})
+            record(
+                connection, now_ms, by, "user.passkey_add", **whose(connection, user_id), after={"name": name}
+            )
             return PasskeyRow(**connection.execute(_PASSKEYS.where(mine)).one()._asdict())
 
         return self._database.write(work)
@@ -179,7 +182,7 @@ class PasskeyTable:
                 now_ms,
                 by,
                 "user.passkey_rename",
-                target=str(user_id),
+                **whose(connection, user_id),
                 before={"name": before.name},
                 after={"name": name},
             )
@@ -207,7 +210,12 @@ class PasskeyTable:
             if is_last:
                 _set_after_password(connection, user_id, False)
             record(
-                connection, now_ms, by, "user.passkey_remove", target=str(user_id), before={"name": row.name}
+                connection,
+                now_ms,
+                by,
+                "user.passkey_remove",
+                **whose(connection, user_id),
+                before={"name": row.name},
             )
             return row
 
@@ -242,7 +250,7 @@ class PasskeyTable:
                 connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
                 connection.execute(insert(recovery_code), codes)
             action = "user.passkey_ask" if asked else "user.passkey_ask_no_more"
-            record(connection, now_ms, by, action, target=str(user_id))
+            record(connection, now_ms, by, action, **whose(connection, user_id))
 
         self._database.write(work)
 

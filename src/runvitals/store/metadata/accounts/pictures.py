@@ -1,17 +1,22 @@
-"""Pictures of users and teams. Equal ones are stored once, and removed with the last who has them."""
+"""Pictures of users, teams and the organisation. Equal ones are stored once, and removed with the last who
+has them."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable
-from typing import Literal
+from typing import Final, Literal
 
 from sqlalchemy import Connection, delete, exists, select
 
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.content_tables import entity_picture, picture
-from runvitals.store.metadata.accounts.tables import entity, user_account
+from runvitals.store.metadata.accounts.tables import entity, organisation_setting, user_account
 from runvitals.store.metadata.database import Database, add_rows, among, put_rows
+
+ORGANISATION_PICTURE: Final = "picture"
+"""The setting with the digest of the organisation's picture."""
 
 
 class PictureTable:
@@ -26,9 +31,7 @@ class PictureTable:
 
         def work(connection: Connection) -> None:
             before = _ids(connection, entity_id)
-            add_rows(connection, picture, [{"digest": digest, "large": large, "small": small}])
-            picked = select(picture.c.id).where(picture.c.digest == digest).with_for_update()
-            picture_id = connection.execute(picked).scalar_one()
+            picture_id = _add(connection, digest, large, small)
             put_rows(connection, entity_picture, [{"entity_id": entity_id, "picture_id": picture_id}])
             _collect(connection, before)
             _record(connection, entity_id, by, now_ms, digest)
@@ -46,6 +49,31 @@ class PictureTable:
             return removed
 
         return self._database.write(work)
+
+    def put_of_organisation(self, large: bytes, small: bytes, by: Actor, now_ms: int) -> str:
+        """Give the organisation a picture, as WebP of 512 and of 64 pixels; returns its digest."""
+        digest = hashlib.sha256(large + small).hexdigest()
+
+        def work(connection: Connection) -> None:
+            _add(connection, digest, large, small)
+            _change_of_organisation(connection, digest, by, now_ms)
+
+        self._database.write(work)
+        return digest
+
+    def remove_of_organisation(self, by: Actor, now_ms: int) -> None:
+        """Remove the picture of the organisation. It has no effect if there is none."""
+
+        def work(connection: Connection) -> None:
+            if _of_organisation(connection) is not None:
+                _change_of_organisation(connection, None, by, now_ms)
+
+        self._database.write(work)
+
+    def of_organisation(self) -> str | None:
+        """The digest of the organisation's picture; None if it has none."""
+        with self._database.read() as connection:
+            return _of_organisation(connection)
 
     def digests(self, entity_ids: Iterable[int]) -> dict[int, str]:
         """The digests of the pictures of those users and teams that have one."""
@@ -83,6 +111,31 @@ def remove_picture(connection: Connection, entity_id: int) -> bool:
     return bool(before)
 
 
+def _add(connection: Connection, digest: str, large: bytes, small: bytes) -> int:
+    """Store a picture that nobody has yet, and lock it; returns its id."""
+    add_rows(connection, picture, [{"digest": digest, "large": large, "small": small}])
+    picked = select(picture.c.id).where(picture.c.digest == digest).with_for_update()
+    return int(connection.execute(picked).scalar_one())
+
+
+def _of_organisation(connection: Connection) -> str | None:
+    mine = select(organisation_setting.c.value).where(organisation_setting.c.name == ORGANISATION_PICTURE)
+    stored = connection.execute(mine).scalar()
+    digest: str | None = None if stored is None else json.loads(stored)
+    return digest
+
+
+def _change_of_organisation(connection: Connection, digest: str | None, by: Actor, now_ms: int) -> None:
+    before = _of_organisation(connection)
+    row = {"name": ORGANISATION_PICTURE, "value": json.dumps(digest), "set_ms": now_ms}
+    put_rows(connection, organisation_setting, [row])
+    _collect(
+        connection, list(connection.execute(select(picture.c.id).where(picture.c.digest == before)).scalars())
+    )
+    old, new = {ORGANISATION_PICTURE: before}, {ORGANISATION_PICTURE: digest}
+    record(connection, now_ms, by, "org.settings", before=old, after=new)
+
+
 def _ids(connection: Connection, entity_id: int) -> list[int]:
     mine = select(entity_picture.c.picture_id).where(entity_picture.c.entity_id == entity_id)
     return list(connection.execute(mine).scalars())
@@ -94,7 +147,8 @@ def _collect(connection: Connection, picture_ids: list[int]) -> None:
     mine = picture.c.id.in_(picture_ids)
     connection.execute(select(picture.c.id).where(mine).order_by(picture.c.id).with_for_update()).all()
     used = exists().where(entity_picture.c.picture_id == picture.c.id)
-    connection.execute(delete(picture).where(mine, ~used))
+    of_organisation = picture.c.digest == (_of_organisation(connection) or "")
+    connection.execute(delete(picture).where(mine, ~used, ~of_organisation))
 
 
 def _record(connection: Connection, entity_id: int, by: Actor, now_ms: int, digest: str | None) -> None:

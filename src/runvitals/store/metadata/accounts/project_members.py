@@ -12,9 +12,11 @@ from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
+from runvitals.store.metadata.accounts.guest_links import revoke_links, to_projects
 from runvitals.store.metadata.accounts.members import resolve_role
 from runvitals.store.metadata.accounts.project_redirects import remember_address
 from runvitals.store.metadata.accounts.project_transfer import give_project
+from runvitals.store.metadata.accounts.run_events import moved, tell_runs
 from runvitals.store.metadata.accounts.tables import (
     entity,
     membership,
@@ -187,7 +189,8 @@ class ProjectMemberTable:
         self._database.write(work)
 
     def transfer(self, project_id: int, entity_id: int, by: Actor, now_ms: int) -> None:
-        """Give a project to another team or user. Members who are not in the new team are dropped.
+        """Give a project to another team or user. Members who are not in the new team are dropped, and guest
+        links are revoked: the new owner did not make them.
 
         Raises:
             NameTaken: the new owner has a project of the same name, or a run with the run id of one of its
@@ -197,6 +200,9 @@ class ProjectMemberTable:
         def work(connection: Connection) -> None:
             row = _project(connection, project_id)
             remember_address(connection, project_id, now_ms)
+            owner = None if row.entity_id is None else name_of(connection, row.entity_id)
+            mine = to_projects(select(project.c.id).where(project.c.id == project_id))
+            revoke_links(connection, mine, by, now_ms, owner)
             give_project(connection, project_id, entity_id)
             team = select(membership.c.user_id).where(membership.c.team_id == entity_id)
             strangers = (project_member.c.user_id.is_(None)) | (project_member.c.user_id.not_in(team))
@@ -204,11 +210,13 @@ class ProjectMemberTable:
                 delete(project_member).where(project_member.c.project_id == project_id, strangers)
             )
             stays = connection.execute(team.where(membership.c.user_id == row.owner_id)).first() is not None
-            owner = select(user_account.c.id).where(user_account.c.entity_id == entity_id)
-            new_owner = row.owner_id if stays else connection.execute(owner).scalar()
+            of_space = select(user_account.c.id).where(user_account.c.entity_id == entity_id)
+            new_owner = row.owner_id if stays else connection.execute(of_space).scalar()
             connection.execute(update(project).where(project.c.id == project_id).values(owner_id=new_owner))
             old = {"entity": name_of(connection, row.entity_id)[1]}
             new = {"entity": name_of(connection, entity_id)[1]}
+            theirs = (run.c.project_id == project_id) & run.c.deleted_ms.is_(None)
+            tell_runs(connection, theirs, by, now_ms, moved(new["entity"], row.name))
             for place in (row, _project(connection, project_id)):
                 _record(connection, now_ms, by, "project.transfer", place, before=old, after=new)
             rights_changed(connection)

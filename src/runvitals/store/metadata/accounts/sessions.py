@@ -9,6 +9,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, 
 from runvitals.model.durations import DAY_MS
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.entities import whose
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.random_secrets import digest_of, new_secret
 from runvitals.store.metadata.accounts.tables import password, session
@@ -167,7 +168,7 @@ class SessionTable:
         def work(connection: Connection) -> int:
             ended = connection.execute(update(session).where(*conditions).values(revoked_ms=now_ms)).rowcount
             if ended:
-                record(connection, now_ms, by, action, target=str(user_id), after={"ended": ended})
+                record(connection, now_ms, by, action, **whose(connection, user_id), after={"ended": ended})
                 rights_changed(connection)
             return ended
 

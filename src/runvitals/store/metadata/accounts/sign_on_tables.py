@@ -89,7 +89,8 @@ group_administrator = Table(
     Column("provider", Text, nullable=False),
 )
 
-# Whose tokens are accepted instead of keys: GitHub Actions, GitLab, Kubernetes.
+# Whose tokens are accepted instead of keys: GitHub Actions, GitLab, Kubernetes. `pasted_keys`: a JWKS
+# document, for an issuer that the server cannot reach; null: it asks the issuer.
 jwt_issuer = Table(
     "jwt_issuer",
     metadata,
@@ -99,6 +100,7 @@ jwt_issuer = Table(
     Column("audience", Text, nullable=False),
     Column("enabled", Boolean, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+    Column("pasted_keys", Text),
     sqlite_autoincrement=True,
 )
 

@@ -6,6 +6,7 @@ from sqlalchemy import Connection, delete, select, update
 
 from runvitals.store.metadata.accounts import join_tables, sign_in_tables, sign_on_tables, tables
 from runvitals.store.metadata.accounts.audit import Actor, anonymise_user, record
+from runvitals.store.metadata.accounts.deletion_notices import add_notice
 from runvitals.store.metadata.accounts.entities import name_of
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.pictures import remove_picture
@@ -14,6 +15,8 @@ from runvitals.store.metadata.accounts.team_administrators import lock_members
 from runvitals.store.metadata.tables import project
 
 DELETED_NAME = "deleted user"
+TOLD_LATER = ("cli", "provider")
+"""Ways to change an account on which no mail is sent: a server does it later."""
 _PERSONAL = (
     tables.session,
     tables.password,
@@ -52,6 +55,8 @@ def remove_user(
     """
     mine = select(tables.email.c.address).where(tables.email.c.user_id == user_id)
     addresses = connection.execute(mine).scalars().all()
+    if by.via in TOLD_LATER:
+        _announce(connection, user_id, owner[1], now_ms)
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
@@ -79,6 +84,15 @@ def remove_user(
     if anonymise:
         anonymise_user(connection, user_id, owner, addresses)
     rights_changed(connection)
+
+
+def _announce(connection: Connection, user_id: int, name: str, now_ms: int) -> None:
+    """Keep the primary address until the user is told about the deletion."""
+    column = tables.email.c
+    primary = (column.user_id == user_id, column.is_primary, column.verified_ms.is_not(None))
+    address = connection.execute(select(column.address).where(*primary)).scalar()
+    if address is not None:
+        add_notice(connection, name, address, now_ms)
 
 
 def team_ids(connection: Connection, user_id: int) -> list[int]:

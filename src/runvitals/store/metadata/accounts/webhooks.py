@@ -190,12 +190,17 @@ def _stored(connection: Connection, team_id: int, values: Mapping[str, Any]) -> 
     return row
 
 
+def host_of(url: str) -> str:
+    """The host of a URL, with its port: the rest may have a token in it."""
+    return _HOST.sub(r"\1", url)
+
+
 def _audited(row: WebhookRow) -> dict[str, Any]:
     """A webhook in the audit log: of the URL only the host, of the payload only whether there is one, since
     users write tokens into both."""
     return {
         "name": row.name,
-        "url": _HOST.sub(r"\1", row.url),
+        "url": host_of(row.url),
         "access_secret": row.access_secret,
         "signing_secret": row.signing_secret,
         "payload": row.payload is not None,
