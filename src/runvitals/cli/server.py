@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     import socket
 
     from runvitals.accounts.secret_box import SecretBox
+    from runvitals.server.received_files import ReceivedFiles
+    from runvitals.store.files.bucket_address import BucketAddress
+    from runvitals.store.files.interface import FileStore
     from runvitals.store.metadata import MetadataStore
     from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
@@ -141,6 +144,13 @@ def add_keeping(parser: argparse.ArgumentParser) -> None:
 
 def _add_files(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
+        "--files",
+        metavar="BUCKET",
+        type=bucket,
+        help="keep images, tables and files of runs in a bucket: s3://BUCKET/PREFIX, with the "
+        "credentials of the environment; needs runvitals[s3]; default: a folder in the store",
+    )
+    parser.add_argument(
         "--max-files",
         metavar="SIZE",
         type=size_bytes,
@@ -180,7 +190,6 @@ def run(arguments: argparse.Namespace) -> int:
             from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
             from runvitals.server.http import serve
             from runvitals.server.http.logs import configure
-            from runvitals.server.received_files import FileLimits, ReceivedFiles
             from runvitals.server.shared_server import SharedServer
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
@@ -200,8 +209,7 @@ def run(arguments: argparse.Namespace) -> int:
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
         _fix_settings(metadata_store, arguments.settings, box)
         configure(arguments.log_format)  # before the threads start, whose messages would be lost
-        file_limits = FileLimits(total_bytes=arguments.max_files)
-        files = ReceivedFiles(os.path.join(folder, FILES_FOLDER), metadata_store, clock, file_limits)
+        files = _received_files(arguments, folder, metadata_store, clock)
         with _without_garbage_collection():
             app = SharedServer(
                 store,
@@ -232,6 +240,28 @@ def run(arguments: argparse.Namespace) -> int:
         _print_links(url, welcome)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _received_files(
+    arguments: argparse.Namespace, folder: str, metadata_store: MetadataStore, clock: Callable[[], int]
+) -> ReceivedFiles:
+    """What keeps the files of runs.
+
+    Raises:
+        OSError: the bucket cannot be used.
+    """
+    from runvitals.server.received_files import FileLimits, ReceivedFiles
+
+    limits = FileLimits(total_bytes=arguments.max_files)
+    store: FileStore | None = None
+    if arguments.files is not None:
+        try:
+            from runvitals.store.files.bucket_store import BucketFileStore
+        except ModuleNotFoundError as error:
+            raise OSError(f"a bucket needs {error.name}: pip install 'runvitals[s3]'") from None
+        store = BucketFileStore(arguments.files)
+        store.check()
+    return ReceivedFiles(os.path.join(folder, FILES_FOLDER), metadata_store, clock, limits, store)
 
 
 def _fix_settings(metadata_store: MetadataStore, path: str | None, box: SecretBox) -> None:
@@ -311,6 +341,16 @@ def _url(listener: socket.socket) -> str:
     if ipaddress.ip_address(host.partition("%")[0]).is_unspecified:
         host = platform.node()
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
+
+
+def bucket(text: str) -> BucketAddress:
+    """The address of a bucket."""
+    from runvitals.store.files.bucket_address import BucketAddress
+
+    try:
+        return BucketAddress.read(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def team_name(text: str) -> str:

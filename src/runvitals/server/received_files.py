@@ -7,7 +7,9 @@ import os
 import shutil
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -69,7 +71,7 @@ class ReceivedFiles:
     Args:
         folder: for contents and unfinished uploads.
         clock: the time now, ms UTC.
-        store: where contents are kept; None: in the folder.
+        store: where contents are kept, such as a bucket; None: in the folder.
 
     Attributes:
         limits: of what may be uploaded.
@@ -90,8 +92,9 @@ class ReceivedFiles:
         self._uploads = Uploads(os.path.join(folder, "uploads"))
         self._store = store or FolderFileStore(os.path.join(folder, "contents"))
         self.limits = limits or FileLimits()
-        # Between a content and its row nothing may be removed.
+        # Nothing is removed between a content and its row.
         self._changing = threading.Lock()
+        self._being_kept: Counter[str] = Counter()
 
     # Uploads
 
@@ -122,7 +125,7 @@ class ReceivedFiles:
         def keep(path: str) -> None:
             with open(path, "rb") as file:
                 found = media_type(file.read(HEAD_BYTES))
-            with self._changing:
+            with self._keeping(sha256):
                 self._store.take(sha256, path)
                 self._files.add(run_id, StoredFile(sha256, size, found), self._clock())
 
@@ -134,6 +137,19 @@ class ReceivedFiles:
                 raise
             return UploadState(sha256, 0, True)
         return UploadState(sha256, offset + len(piece), complete)
+
+    @contextmanager
+    def _keeping(self, sha256: str) -> Iterator[None]:
+        """While a content is stored, which may take minutes in a bucket, housekeeping does not remove it."""
+        with self._changing:
+            self._being_kept[sha256] += 1
+        try:
+            yield
+        finally:
+            with self._changing:
+                self._being_kept[sha256] -= 1
+                if not self._being_kept[sha256]:
+                    del self._being_kept[sha256]
 
     def _check_limits(self, run_id: int, size: int, missing: int) -> None:
         """
@@ -180,8 +196,7 @@ class ReceivedFiles:
         while True:
             with self._changing:
                 unused = self._files.forget_unused(_UNUSED_PER_TURN)
-                for sha256 in unused:
-                    self._store.remove(sha256)
+                self._store.remove(set(unused) - self._being_kept.keys())
             removed += len(unused)
             if len(unused) < _UNUSED_PER_TURN:
                 break
@@ -195,8 +210,7 @@ class ReceivedFiles:
         for first in range(0, len(old), _CHECKED_PER_QUERY):
             part = old[first : first + _CHECKED_PER_QUERY]
             with self._changing:
-                orphans = set(part) - self._files.known(part)
-                for sha256 in orphans:
-                    self._store.remove(sha256)
+                orphans = set(part) - self._files.known(part) - self._being_kept.keys()
+                self._store.remove(orphans)
             removed += len(orphans)
         return removed

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from contextlib import suppress
 from typing import BinaryIO
 
 from runvitals.journal.paths import make_private, open_file, sync_folder
@@ -42,11 +43,10 @@ class FolderFileStore:
     def open(self, sha256: str) -> BinaryIO:
         return os.fdopen(open_file(self._path(sha256)), "rb")
 
-    def remove(self, sha256: str) -> None:
-        try:
-            os.unlink(self._path(sha256))
-        except FileNotFoundError:
-            return
+    def remove(self, digests: Collection[str]) -> None:
+        for sha256 in digests:
+            with suppress(FileNotFoundError):
+                os.unlink(self._path(sha256))
 
     def contents(self) -> Iterator[StoredContent]:
         for part in sorted(os.listdir(self.folder)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import BinaryIO, NamedTuple, Protocol
 
 
@@ -37,12 +37,16 @@ class FileStore(Protocol):
             OSError: it could not be read.
         """
 
-    def remove(self, sha256: str) -> None:
-        """Remove a content, if it is there.
+    def remove(self, digests: Collection[str]) -> None:
+        """Remove those of some contents that are there.
 
         Raises:
-            OSError: it could not be removed.
+            OSError: one of them could not be removed.
         """
 
     def contents(self) -> Iterator[StoredContent]:
-        """All contents, in any order."""
+        """All contents, in any order.
+
+        Raises:
+            OSError: they could not be listed.
+        """

@@ -9,17 +9,10 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
+from tests.moto import aws_environment, moto_server
 
-@pytest.fixture(scope="session")
-def moto_server() -> Iterator[str]:
-    """The URL of moto's server."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    yield f"http://{host}:{port}"
-    server.stop()
+__all__ = ["cloud", "moto_server"]
 
 
 class FakeCloud:
@@ -59,15 +52,7 @@ class FakeCloud:
 @pytest.fixture
 def cloud(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeCloud]:
     """An empty CloudWatch that boto3 is configured to use."""
-    for name, value in {
-        "AWS_ENDPOINT_URL": moto_server,
-        "AWS_ACCESS_KEY_ID": "testing",
-        "AWS_SECRET_ACCESS_KEY": "testing",
-        "AWS_DEFAULT_REGION": "us-west-2",
-        "AWS_EC2_METADATA_DISABLED": "true",
-        "AWS_CONFIG_FILE": "/nonexistent",
-        "AWS_SHARED_CREDENTIALS_FILE": "/nonexistent",
-    }.items():
+    for name, value in aws_environment(moto_server).items():
         monkeypatch.setenv(name, value)
     urllib.request.urlopen(f"{moto_server}/moto-api/reset", data=b"").close()
     found = FakeCloud(moto_server)
