@@ -76,6 +76,23 @@ class ApiConnection:
             return _unpacked(answer)
         raise _unknown(self._refusal("GET", path, answer))
 
+    def get_range_of_run(self, run_id: str, path: str, first: int, end: int) -> bytes:
+        """Some bytes of a file of a run: from `first` to before `end`.
+
+        Raises:
+            UnknownRun: no such run or file.
+            ServerError: the server rejected the request, is unreachable, or sent something else.
+        """
+        path = _of_run(run_id, path)
+        headers = {**self._headers, "Accept": "*/*", "Range": f"bytes={first}-{end - 1}"}
+        del headers["Accept-Encoding"]
+        answer = self._request("GET", path, None, headers)
+        if answer.status != 206:
+            raise _unknown(self._refusal("GET", path, answer))
+        if len(answer.body) != end - first:
+            raise ServerError(f"{self.url}{PREFIX}{path}: the connection was closed before the end")
+        return answer.body
+
     def post(self, path: str) -> Any:
         """The response to an idempotent POST without parameters."""
         return self._call("POST", path, b"{}")

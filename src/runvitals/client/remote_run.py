@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from runvitals.client import responses
 from runvitals.client.connection import ApiConnection
+from runvitals.client.remote_files import NamedContent, RemoteFiles
 from runvitals.model.event import Event
+from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Run, State
 from runvitals.query.run_handle import LoggedRow, Names, checked_names
 from runvitals.query.series import Columns
@@ -39,6 +42,7 @@ class RemoteRun:
         self._connection = connection
         self._row = row
         self._facts = facts
+        self._files = RemoteFiles(connection, self.id)
 
     def refresh(self) -> RemoteRun:
         """Fetch the run's current facts. Returns self."""
@@ -189,6 +193,58 @@ class RemoteRun:
     def events(self) -> list[Event]:
         """The events of the run: alerts, failures, gaps, lost records, ordered by time."""
         return responses.events(self._connection.get_of_run(self.id, "/events"))
+
+    def media_keys(self) -> list[MediaKey]:
+        """The names under which images, tables, histograms and so on were logged, in order of first use."""
+        return self._files.media_keys()
+
+    def media(
+        self, key: str, first_step: float | None = None, last_step: float | None = None
+    ) -> Iterator[LoggedMedia]:
+        """Iterate over what was logged under a name, by step, from all processes. Fetches pages as needed.
+
+        Args:
+            key: the name.
+            first_step, last_step: both included; default: no limit.
+
+        Example:
+            >>> for each in run.media("samples"):
+            ...     for number, item in enumerate(each.items):
+            ...         run.download(item, f"{each.step}-{number}.png")
+        """
+        return self._files.media(key, first_step, last_step)
+
+    def files(self) -> list[SavedFile]:
+        """The files that were saved with `save`, by name, each as it was last saved."""
+        return self._files.saved()
+
+    def content(self, file: NamedContent) -> bytes:
+        """The content of a saved file or of an item of `media`, in memory.
+
+        Raises:
+            ValueError: the item has no file.
+            UnknownRun: the server does not have the run or the file, perhaps because it has not arrived.
+            ServerError: it could not be fetched, or is not what the record names.
+
+        Example:
+            >>> (table,) = next(run.media("worst")).items
+            >>> json.loads(run.content(table))["columns"]
+            ['image', 'label', 'score']
+        """
+        return b"".join(self._files.parts(file))
+
+    def download(self, file: NamedContent, path: str | os.PathLike[str]) -> None:
+        """Download a saved file, or the file of an item of `media`. The file has its name only when it is
+        complete.
+
+        Args:
+            path: of the file to write; one that exists is replaced.
+
+        Raises:
+            ValueError, UnknownRun, ServerError: see `content`.
+            OSError: it could not be written.
+        """
+        self._files.download(file, os.fspath(path))
 
     def stop(self) -> None:
         """Ask the run to stop: its training gets a KeyboardInterrupt, as with Ctrl-C.

@@ -58,13 +58,13 @@ def run(answer: Mapping[str, Any]) -> Run:
     spread = {
         **answer,
         "ending": _ending(answer),
-        "hosts": [_known(Host, {**host, "ending": _ending(host)}) for host in answer["hosts"]],
-        "ranks": [_known(Rank, rank) for rank in answer["ranks"]],
+        "hosts": [known(Host, {**host, "ending": _ending(host)}) for host in answer["hosts"]],
+        "ranks": [known(Rank, rank) for rank in answer["ranks"]],
         "events": events(answer["events"]),
         "author": _optional(RunAuthor, answer.get("author")),
         "service_account": _optional(RunServiceAccount, answer.get("service_account")),
     }
-    return _known(Run, spread)
+    return known(Run, spread)
 
 
 def _ending(answer: Mapping[str, Any]) -> Ending:
@@ -74,7 +74,7 @@ def _ending(answer: Mapping[str, Any]) -> Ending:
 def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
     """The response of `/runs/{run}/events`."""
     return [
-        _known(
+        known(
             Event,
             {
                 **event,
@@ -88,12 +88,12 @@ def events(answer: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 def statistics(answer: Iterable[Mapping[str, Any]]) -> list[Statistics]:
     """The response of `/runs/{run}/statistics`."""
-    return [_known(Statistics, entry) for entry in answer]
+    return [known(Statistics, entry) for entry in answer]
 
 
 def latest(answer: Iterable[Mapping[str, Any]]) -> list[Latest]:
     """The response of `/latest`."""
-    return [_known(Latest, entry) for entry in answer]
+    return [known(Latest, entry) for entry in answer]
 
 
 def columns(answer: Mapping[str, Any]) -> Columns:
@@ -144,14 +144,14 @@ def calls(answer: Mapping[str, Any]) -> list[LoggedRow]:
     return sorted(found.values(), key=lambda call: call.time_ms)
 
 
-def _known(kind: type[T], answer: Mapping[str, Any]) -> T:
+def known(kind: type[T], answer: Mapping[str, Any]) -> T:
     """A dataclass from the fields it knows; a newer server may send more."""
     names = (field.name for field in fields(kind))  # type: ignore[arg-type]  # all of them are dataclasses
     return kind(**{name: answer[name] for name in names if name in answer})
 
 
 def _optional(kind: type[T], answer: Mapping[str, Any] | None) -> T | None:
-    return None if answer is None else _known(kind, answer)
+    return None if answer is None else known(kind, answer)
 
 
 def _whole(values: list[int]) -> Column:
