@@ -22,6 +22,8 @@ from runvitals.model.records import EVENT, INFO, decoded
 from runvitals.query.run_handle import open_run
 from runvitals.sdk.arrays import BINS, LISTED, SAMPLED
 from runvitals.sdk.logged_values import Values
+from runvitals.sdk.media.base import Media
+from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.recorded_dict import RecordedDict
 from tests.sdk.runs import Journals, Start, finished
 
@@ -306,6 +308,30 @@ def test_arrays() -> None:
     assert found["mean"] == 499.5
     assert len(found["values"]) == BINS == len(found["bins"]) - 1
     assert sum(found["values"]) == 1000
+
+
+def test_the_histogram_of_an_array_is_media_too() -> None:
+    media: list[tuple[str, object]] = []
+    array = numpy.array([*range(999), numpy.nan])
+    data = {"layer": {"w": array}, "short": numpy.arange(3), "names": numpy.array(["a"] * 99), "loss": 0.5}
+    kept = values()[0].row(data, media)
+    assert set(kept) == {"layer.w", "short", "names", "loss"}
+    ((name, found),) = media
+    assert isinstance(found, Media)
+    value = found.item(RunFiles("/nonexistent"))["value"]
+    assert (name, found.kind, value["count"], value["not_finite"]) == ("layer.w", "histogram", 1000, 1)
+    assert (sum(value["counts"]), len(value["edges"])) == (999, len(value["counts"]) + 1)
+    assert (value["min"], value["max"], value["mean"]) == (0, 998, 499)
+    assert value["counts"] == kept["layer.w"]["values"]
+
+
+def test_the_histogram_of_an_array_without_a_finite_value() -> None:
+    media: list[tuple[str, object]] = []
+    values()[0].row({"w": numpy.full(40, numpy.inf)}, media)
+    ((_, found),) = media
+    assert isinstance(found, Media)
+    value = {"count": 40, "not_finite": 40, "counts": [], "edges": []}
+    assert found.item(RunFiles("/nonexistent")) == {"value": value}
 
 
 def test_other_objects_become_strings() -> None:

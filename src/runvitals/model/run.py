@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from runvitals.model.ending import Ending
@@ -42,6 +42,7 @@ class Run:
         entity: name of the team or user that has the project; None without accounts.
         author: the user whose run it is; None without accounts, and if nobody is known.
         service_account: the service account that sent it; None if a user's own key did.
+        defined_metrics: what `define_metric` chose, by name or pattern.
 
     A list of runs (`RunList`) reads only the start and end of the files, so its runs have only the `events`
     and `problems` found there.
@@ -74,6 +75,7 @@ class Run:
     entity: str | None = None
     author: RunAuthor | None = None
     service_account: RunServiceAccount | None = None
+    defined_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def state(self) -> State:

@@ -10,6 +10,7 @@ from runvitals.journal import frames
 from runvitals.journal.clock import RunClock, boot_id, writer_clock
 from runvitals.journal.paths import role_and_host
 from runvitals.journal.records import Record
+from runvitals.model.defined_metrics import defined_metrics
 from runvitals.model.ending import Ending
 from runvitals.model.event import Event
 from runvitals.model.host import Host, hosts_of
@@ -250,6 +251,7 @@ class RunBuilder:
             lost_records=self.lost_records,
             problems=list(self.problems),
             last={host: dict(zip(last.keys, last.values, strict=True)) for host, last in self.last.items()},
+            defined_metrics=defined_metrics(self._section("metrics")),
         )
 
 

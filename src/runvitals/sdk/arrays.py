@@ -15,6 +15,8 @@ SAMPLED = 10_000
 EXACT = 1 << 24
 """Up to this size, minimum and maximum are taken over all elements."""
 BINS = 64
+HISTOGRAM = "histogram"
+"""Its `_type`, as W&B has it."""
 _PLAIN = (str, int, float, list, type(None))
 
 
@@ -69,7 +71,7 @@ def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
     if not numbers:
         return f"({type(array).__name__} of {size} elements)"
     finite = [number for number in numbers if isfinite(number)]
-    found: dict[str, object] = {"_type": "histogram", "count": size}
+    found: dict[str, object] = {"_type": HISTOGRAM, "count": size}
     if len(numbers) < size:
         found["sampled"] = len(numbers)
     if len(finite) < len(numbers):
@@ -79,6 +81,11 @@ def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
         found.update(min=low, max=high, mean=sum(finite) / len(finite))
         found["values"], found["bins"] = counts(finite)
     return found
+
+
+def is_histogram(plain: object) -> bool:
+    """Whether a value was returned by `histogram`."""
+    return type(plain) is dict and plain.get("_type") == HISTOGRAM and isinstance(plain.get("count"), int)
 
 
 def _shape(value: object) -> tuple[int, ...]:

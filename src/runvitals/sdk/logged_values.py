@@ -14,8 +14,8 @@ from typing import Any
 from runvitals.model.limits import DEPTH, INT64, RECORD_VALUES, ROW_NAMES
 from runvitals.model.names import name_fault
 from runvitals.model.values import Sanitizer
-from runvitals.sdk.arrays import as_plain, is_masked
-from runvitals.sdk.media.base import is_media
+from runvitals.sdk.arrays import as_plain, is_histogram, is_masked
+from runvitals.sdk.media.base import ArrayHistogram, is_media
 
 _SHORT_TEXT = 1000
 _SIMPLE_NAMES = 1000  # a row of this many names cannot exceed a record's size
@@ -54,7 +54,8 @@ class Values:
         """Convert a row of `log()`; nested mappings become dotted names. 1 µs for a dozen numbers.
 
         Args:
-            media: collects images, tables and so on, which are not part of the row.
+            media: collects images, tables and so on, which are not part of the row, and the histograms of
+                long arrays, which are.
 
         Raises:
             TypeError: `data` is not a mapping.
@@ -71,7 +72,9 @@ class Values:
             if media is not None and is_media(value):
                 media.append((name, value))
             else:
-                flat[name] = _value(value, sanitizer)
+                flat[name] = kept = _value(value, sanitizer)
+                if media is not None and is_histogram(kept):
+                    media.append((name, ArrayHistogram(kept)))
         names = Sanitizer()
         row = names.row(flat)
         self._note({**sanitizer.faults, **names.faults})

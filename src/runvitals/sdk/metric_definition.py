@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from runvitals.model.defined_metrics import GOALS
 from runvitals.model.names import name_fault
 from runvitals.model.summary import KINDS
 
-GOALS = ("minimize", "maximize")
-
 
 def metric_definition(
-    name: str, summary: str, x: str | None, hidden: bool, goal: str | None
+    name: str, summary: str, x: str | None, hidden: bool | None, goal: str | None
 ) -> dict[str, dict[str, Any]]:
     """The `metrics` of an INFO record; see `Run.define_metric`.
 
@@ -20,7 +19,7 @@ def metric_definition(
         ValueError: an invalid name, or an unknown summary or goal.
 
     Example:
-        >>> metric_definition("val/*", "min", "epoch", False, None)
+        >>> metric_definition("val/*", "min", "epoch", None, None)
         {'val/*': {'summary': 'min', 'x': 'epoch'}}
     """
     for what, text in (("name", name), ("x", x)):
@@ -38,5 +37,5 @@ def metric_definition(
         raise ValueError(
             f"define_metric({name!r}): unknown goal {goal!r}; expected one of {', '.join(GOALS)}"
         )
-    given = {"summary": summary, "x": x, "hidden": bool(hidden) or None, "goal": goal}
+    given = {"summary": summary, "x": x, "hidden": None if hidden is None else bool(hidden), "goal": goal}
     return {name: {field: value for field, value in given.items() if value is not None}}

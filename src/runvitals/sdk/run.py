@@ -154,18 +154,21 @@ class Run:
         summary: str = "last",
         *,
         x: str | None = None,
-        hidden: bool = False,
+        hidden: bool | None = None,
         goal: str | None = None,
     ) -> None:
         """Choose how a metric is aggregated and shown. Applies to values logged from now on, and replaces an
         earlier choice for the same name.
+
+        A metric is shown as its own definition says, and in what that leaves out as the longest pattern that
+        matches.
 
         Args:
             name: a metric name, or a pattern in which `*` matches any characters. An exact name takes
                 precedence over patterns, and a longer pattern over a shorter one.
             summary: `last`, `min`, `max`, `mean`, or `none`.
             x: the logged metric that its charts have as their x-axis, instead of the step.
-            hidden: whether it has no chart unless somebody asks for it.
+            hidden: whether it has no chart unless somebody asks for it. Default: as a pattern says.
             goal: `minimize` or `maximize`: which values are better, where runs are compared.
 
         Raises:

@@ -104,13 +104,17 @@ class ChartData:
     buckets: list[BucketedSeries] | None = None
 
 
+LoggedColumn = tuple[Floats, Floats, Floats]
+"""Steps, times in ms UTC and values, in the order of the calls of `log()`."""
+
+
 @dataclass(frozen=True, slots=True)
 class LoggedColumns:
-    """The rows of one process, by name: steps, times in ms UTC and values, in the order of the calls."""
+    """The rows of one process, by name."""
 
     host: str
     rank: int | None
-    columns: dict[str, tuple[Floats, Floats, Floats]]
+    columns: dict[str, LoggedColumn]
 
 
 class ConsolePiece(NamedTuple):

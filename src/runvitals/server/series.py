@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +16,7 @@ from runvitals.query.key_filter import find, unit
 from runvitals.query.series import Series
 from runvitals.server.run_library import (
     BucketedSeries,
+    LoggedColumn,
     LoggedColumns,
     Position,
     RunView,
@@ -173,9 +176,40 @@ class LoggedSeries(NamedTuple):
     columns: dict[str, Floats | Integers]
 
 
-def logged(
-    view: RunView, names: list[str], max_points: int | None, rank: int | None = None
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class LoggedSelection:
+    """Which logged values are requested.
+
+    Args:
+        names: () means all.
+        rank: None means all.
+        first_step, last_step: both included; None: no limit.
+    """
+
+    names: tuple[str, ...] = ()
+    rank: int | None = None
+    first_step: float | None = None
+    last_step: float | None = None
+
+    def columns(self, view: RunView) -> list[LoggedColumns]:
+        """The selected values, of each process."""
+        found = [columns for columns in view.logged(self.names) if self.rank in (None, columns.rank)]
+        if self.first_step is None and self.last_step is None:
+            return found
+        return [replace(process, columns=self._in_range(process.columns)) for process in found]
+
+    def _in_range(self, columns: Mapping[str, LoggedColumn]) -> dict[str, LoggedColumn]:
+        low = -math.inf if self.first_step is None else self.first_step
+        high = math.inf if self.last_step is None else self.last_step
+        found = {}
+        for key, (steps, times, values) in columns.items():
+            wanted = (steps >= low) & (steps <= high)
+            if wanted.any():
+                found[key] = (steps[wanted], times[wanted], values[wanted])
+        return found
+
+
+def logged(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
     """The fields of `models.Logged`.
 
     Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
@@ -187,21 +221,21 @@ def logged(
     problems = view.note_problems()
     position = view.position()
     groups: list[dict[str, Any]] = []
-    for process in _logged_columns(view, names, max_points, rank):
+    for process in _logged_columns(view, selection, max_points):
         labels = {"host": process.host, "rank": process.rank}
         groups += [{**labels, **group} for group in _logged_groups(process, max_points)]
     return {"run": view.run_id, "cursor": cursor(position), "groups": groups, "problems": list(problems)}
 
 
 def logged_series(
-    view: RunView, names: list[str], max_points: int | None, rank: int | None = None
+    view: RunView, selection: LoggedSelection, max_points: int | None
 ) -> Iterator[LoggedSeries]:
     """The same by name, for tables.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.
     """
-    for process in _logged_columns(view, names, max_points, rank):
+    for process in _logged_columns(view, selection, max_points):
         for key, (steps, times, values) in process.columns.items():
             if max_points is None or len(steps) <= max_points:
                 yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
@@ -212,10 +246,8 @@ def logged_series(
             yield LoggedSeries(key, process.host, process.rank, buckets.t.astype(np.float64), newest, columns)
 
 
-def _logged_columns(
-    view: RunView, names: list[str], max_points: int | None, rank: int | None
-) -> list[LoggedColumns]:
-    processes = [columns for columns in view.logged(names) if rank in (None, columns.rank)]
+def _logged_columns(view: RunView, selection: LoggedSelection, max_points: int | None) -> list[LoggedColumns]:
+    processes = selection.columns(view)
     if max_points is None:
         _check_logged(processes)
     return processes

@@ -70,3 +70,18 @@ def test_names_are_listed_and_searched(
     assert client.ask("runs/abc/history/names") == ["loss", "rank0/Loss"]
     assert client.ask("runs/abc/history/names", skip=2) == ["rank1/Loss"]
     assert client.get("/api/v1/runs/none/history/names").status_code == 404
+
+
+def test_a_range_of_steps(tmp_path: Path, client: Client) -> None:
+    first, second = Trainer(tmp_path, rank=0), Trainer(tmp_path, pid=4712, rank=1)
+    for step in range(1000):
+        first.log(T0 + step, step, loss=float(step))
+    second.log(T0, 5000, loss=1.0)
+    found = client.ask("runs/abc/history", first_step=100, last_step=105.5, max_points=10)["groups"]
+    assert [(group["step"], group["n"]) for group in found] == [([100.0, 101, 102, 103, 104, 105], None)]
+    (group,) = client.ask("runs/abc/history", first_step=900, max_points=10, rank=0)["groups"]
+    assert (group["step"][0], group["n"]) == (900.0, [10] * 10)
+    assert client.ask("runs/abc/history", first_step=6000)["groups"] == []
+    csv = client.get("/api/v1/runs/abc/history?format=csv&first_step=998&last_step=998").text
+    assert csv.splitlines()[1:] == [f"998.0,{T0 + 998},node1,0,998.0"]
+    assert client.get("/api/v1/runs/abc/history?first_step=nan").status_code == 422

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
+
+from runvitals.model import media
 
 if TYPE_CHECKING:
     from runvitals.sdk.media.run_files import RunFiles
@@ -29,6 +32,26 @@ class Media(ABC):
         Raises:
             Exception: it cannot be encoded or stored.
         """
+
+
+class ArrayHistogram(Media):
+    """The histogram of a long array.
+
+    Args:
+        found: as `arrays.histogram` returns it.
+    """
+
+    kind = media.HISTOGRAM
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self._found = found
+
+    def item(self, files: RunFiles) -> Item:
+        about = {
+            name: value for name, value in self._found.items() if name not in ("_type", "values", "bins")
+        }
+        counts, edges = self._found.get("values", []), self._found.get("bins", [])
+        return {"value": {**about, "counts": counts, "edges": edges}}
 
 
 def is_media(value: object) -> bool:

@@ -11,6 +11,7 @@ from fastapi import APIRouter
 from runvitals.server.api import (
     about,
     console,
+    defined_metrics,
     differences,
     events,
     fleet,
@@ -33,6 +34,7 @@ for resource in (
     console,
     media,
     metric_definitions,
+    defined_metrics,
     series,
     differences,
     history,

@@ -11,7 +11,7 @@ from runvitals.query.key_filter import KeyFilter
 from runvitals.server import series
 from runvitals.server.access.permission import needs
 from runvitals.server.api import models
-from runvitals.server.api.parameters import MaxPoints, TheRun
+from runvitals.server.api.parameters import MaxPoints, StepLimit, TheRun
 from runvitals.server.api.responses import (
     RUN_ERRORS,
     json_bytes,
@@ -41,17 +41,21 @@ async def run_history(
     resolution: Annotated[
         Literal["auto", "raw"], Query(description="`raw` = every call, regardless of `max_points`.")
     ] = "auto",
+    first_step: StepLimit = None,
+    last_step: StepLimit = None,
 ) -> Response:
-    """The numbers that `log()` wrote, by step, for each process that logged.
+    """The numbers that `log()` wrote, by step, for each process that logged; from `first_step` to
+    `last_step`, both included.
 
     As a table (`format`), a row has `step`, `t`, `host`, `rank` and a column for each name.
     """
     points = None if resolution == "raw" else max_points
+    selection = series.LoggedSelection(tuple(keys), rank, first_step, last_step)
     if format != "json":
-        return await send_table(request, history_table(run, keys, points, rank, format))
+        return await send_table(request, history_table(run, selection, points, format))
 
     def read(view: RunView) -> bytes:
-        return json_bytes(series.logged(view, keys, points, rank))
+        return json_bytes(series.logged(view, selection, points))
 
     return await json_response(request, await read_or_422(run, read))
 

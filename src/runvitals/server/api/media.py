@@ -13,13 +13,12 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api import media_models
 from runvitals.server.api.content_response import content_response, page_response
 from runvitals.server.api.listing import MAX_LIMIT, ThePage, numbered_page
-from runvitals.server.api.parameters import TheRun
+from runvitals.server.api.parameters import StepLimit, TheRun
 from runvitals.server.api.responses import RUN_ERRORS, ErrorResponses, json_bytes, json_response
 from runvitals.server.run_library import MediaSelection, OpenedContent, RunView
 
 router = APIRouter(responses=RUN_ERRORS)
 Key = Annotated[str, Query(description="The name that it was logged under.", max_length=512)]
-Step = Annotated[float | None, Query(ge=-(2.0**53), le=2.0**53)]
 Sha256 = Annotated[str, Path(description="The SHA-256 of the file.", pattern="^[0-9a-f]{64}$")]
 _FILE: ErrorResponses = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}
 
@@ -58,8 +57,8 @@ async def media_records(
     request: Request,
     run: TheRun,
     key: Key,
-    first_step: Step = None,
-    last_step: Step = None,
+    first_step: StepLimit = None,
+    last_step: StepLimit = None,
     limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
     after: Annotated[
         str | None, Query(description="`next` of the previous page.", pattern="^[0-9]{1,9}$")

@@ -167,6 +167,15 @@ class EventSchema(BaseModel):
     )
 
 
+class DefinedMetric(BaseModel):
+    """How a metric is shown, as `define_metric` chose it. None: not chosen."""
+
+    summary: Literal["last", "min", "max", "mean", "none"] | None = None
+    x: str | None = Field(None, description="The logged metric that is the x-axis of its charts.")
+    hidden: bool | None = Field(None, description="Whether it has no chart unless somebody asks for it.")
+    goal: Literal["minimize", "maximize"] | None = Field(None, description="Which values are better.")
+
+
 class RunDetail(RunRowSchema):
     """Everything known about a run except its series."""
 
@@ -184,6 +193,9 @@ class RunDetail(RunRowSchema):
         description="Records that could not be written, for example because a disk was full."
     )
     problems: list[str] = Field(description="Parts of the run's files that could not be read.")
+    defined_metrics: dict[str, DefinedMetric] = Field(
+        description="By name or pattern. What a name leaves out, the longest matching pattern says."
+    )
 
 
 class MlflowName(BaseModel):

@@ -36,6 +36,7 @@ Keys = Annotated[
     ),
 ]
 Millis = Annotated[int | None, Query(ge=-(2**53), le=2**53, description="ms UTC")]
+StepLimit = Annotated[float | None, Query(ge=-(2.0**53), le=2.0**53)]
 MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; more are put into buckets.")]
 
 

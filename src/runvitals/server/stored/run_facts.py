@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
+from runvitals.model.defined_metrics import defined_metrics
 from runvitals.model.event import Event
 from runvitals.model.records import LOST, event_name, lost_records
 from runvitals.model.run import Rank, Run
@@ -18,7 +19,7 @@ from runvitals.store.samples.interface import SampleStore
 
 _MAX_EVENTS = 10_000
 _MAX_LOST_EVENTS = 100_000
-_SHOWN_IN_LISTS = ("run", "summary", LOGGED)
+_SHOWN_IN_LISTS = ("run", "summary", "metrics", LOGGED)
 LastValues = dict[str, dict[str, tuple[int, float]]]
 """Host → key → (time, value)."""
 
@@ -127,6 +128,7 @@ def _run(
         entity=row.entity,
         author=row.author,
         service_account=row.service_account,
+        defined_metrics=defined_metrics(sections.shared.get("metrics", {})),
     )
 
 

@@ -114,7 +114,7 @@ async def metrics_table(
 
 
 async def history_table(
-    run: OpenedRun, keys: list[str], max_points: int | None, rank: int | None, format: Format
+    run: OpenedRun, selection: series.LoggedSelection, max_points: int | None, format: Format
 ) -> TableResponse:
     """The values of `series.logged` as a table.
 
@@ -126,7 +126,7 @@ async def history_table(
 
     def read(view: RunView) -> tuple[str, list[series.LoggedSeries]]:
         noted = view.note_problems()
-        logged = list(series.logged_series(view, keys, max_points, rank))
+        logged = list(series.logged_series(view, selection, max_points))
         problems.update(noted)
         return view.run_id, logged
 

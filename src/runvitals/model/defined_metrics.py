@@ -1,0 +1,46 @@
+"""How metrics are shown, as a run chose it with `define_metric`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from runvitals.model.names import name_fault
+from runvitals.model.summary import KINDS
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from typing import Any
+
+GOALS = ("minimize", "maximize")
+MAX_DEFINITIONS = 1000
+"""Readers show no more of a run."""
+
+
+def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The valid definitions in the section `metrics` of a run, by name or pattern.
+
+    Unknown fields, of newer versions, are left out.
+
+    Example:
+        >>> defined_metrics({"val/*": {"x": "epoch", "goal": "lowest"}, "": {"hidden": True}})
+        {'val/*': {'x': 'epoch'}}
+    """
+    found = {}
+    for name, definition in section.items():
+        if len(found) >= MAX_DEFINITIONS:
+            break
+        if isinstance(definition, dict) and not name_fault(name):
+            fields = {field: value for field, value in definition.items() if _is_valid(field, value)}
+            if fields:
+                found[name] = fields
+    return found
+
+
+def _is_valid(field: str, value: object) -> bool:
+    if field == "summary":
+        return value in KINDS
+    if field == "goal":
+        return value in GOALS
+    if field == "hidden":
+        return isinstance(value, bool)
+    return field == "x" and isinstance(value, str) and not name_fault(value)
