@@ -1,5 +1,6 @@
 // Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
 
+import type { DefinedMetrics } from './definedMetrics';
 import { guest } from './guest.svelte';
 
 export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
@@ -96,6 +97,8 @@ export interface RunDetail extends RunRow {
   events: RunEvent[];
   lost_records: number;
   problems: string[];
+  /** A server of an earlier version sends none. */
+  defined_metrics?: DefinedMetrics;
 }
 
 export interface RunPage {

@@ -2,8 +2,8 @@
 
 import { isEntityName } from './names';
 
-export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files';
-const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files'] satisfies Tab[];
+export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files' | 'alerts';
+const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files', 'alerts'] satisfies Tab[];
 /** What tabs were called before: links to them still work. */
 const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 

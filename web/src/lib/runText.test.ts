@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { authorText, commandText, gitText, isStopping, known, machineRows, missing, pinsOf, rows, why } from './runText';
+import { alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, pinsOf, rows, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -95,4 +95,18 @@ it('alerts and what went wrong are pinned to charts, with their titles', () => {
     { x: 5, level: 'info', text: 'loss fell: at step 3' },
     { x: 5, level: 'warning', text: 'gap' },
   ]);
+});
+
+describe('alerts', () => {
+  const event = { name: 'alert', level: 'info', text: 'at step 7', data: { title: 'loss diverged' } };
+
+  it('have a title and a text', () => {
+    expect([alertTitle(event), alertText(event)]).toEqual(['loss diverged', 'at step 7']);
+    expect([alertTitle({ ...event, data: {} }), alertText({ ...event, data: {} })]).toEqual(['at step 7', '']);
+    expect(alertTitle({ name: 'gap', text: '', data: { title: 5 } })).toBe('gap');
+  });
+
+  it('are those of the program, and what went wrong', () => {
+    expect([event, { name: 'marker', level: 'info' }, { name: 'gap', level: 'warning' }].map(isAlert)).toEqual([true, false, true]);
+  });
 });

@@ -51,10 +51,23 @@ export function authorText(run: Pick<RunRow, 'author' | 'service_account'>): str
   return [run.author?.display_name, run.service_account?.name].filter(Boolean).join(' via ');
 }
 
-/** The events to show on charts: all alerts, and what went wrong. */
+/** Whether users should notice an event: it is an alert of the program, or something went wrong. */
+export const isAlert = ({ level, name }: Pick<RunEvent, 'level' | 'name'>): boolean => level !== 'info' || name === 'alert';
+
+type Told = Pick<RunEvent, 'name' | 'text' | 'data'>;
+
+const titleOf = ({ data }: Told): string => (typeof data.title === 'string' ? data.title : '');
+
+/** What an event is called: the title of an alert, the text of others, else its name. */
+export const alertTitle = (event: Told): string => titleOf(event) || event.text || event.name;
+
+/** What an event says besides its title. */
+export const alertText = (event: Told): string => (titleOf(event) ? event.text : '');
+
+/** The events to show on charts. */
 export const pinsOf = (events: readonly RunEvent[]): Pin[] =>
   events
-    .filter(({ level, name }) => level !== 'info' || name === 'alert')
+    .filter(isAlert)
     .map(({ time_ms, level, name, text, data }) => ({ x: time_ms, level, text: [data.title, text].filter((part) => typeof part === 'string' && part).join(': ') || name }));
 
 export interface Missing {

@@ -6,6 +6,8 @@ import type { Range } from '../runData.svelte';
 import {
   chartOptionChanges,
   chartState,
+  metricZoomChanges,
+  metricZoomOf,
   optionChanges,
   pageOptions,
   seriesChanges,
@@ -52,6 +54,15 @@ class ChartView {
 
   setZoom(zoom: Range | null): void {
     here.push(zoomChanges(zoom));
+  }
+
+  /** The zoom of the charts whose x axis is this metric, while those of the page have another one. */
+  metricZoom(metric: string): Range | null {
+    return metricZoomOf(here.query, metric);
+  }
+
+  setMetricZoom(metric: string, zoom: Range | null): void {
+    here.push(metricZoomChanges(metric, zoom));
   }
 
   enlarge(chart: string | null): void {

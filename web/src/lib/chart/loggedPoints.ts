@@ -70,12 +70,12 @@ export function appendRow(points: LoggedPoints, row: LoggedRow, value: Value): v
 export const byTime = (points: LoggedPoints): Points => over(points, points.t);
 
 /** The same points over the values of another metric that the same process logged at the same steps. */
-export function byMetric(points: LoggedPoints, other: LoggedPoints | undefined): Points {
+export const byMetric = (points: LoggedPoints, other: LoggedPoints | undefined): Points => over(points, valuesAt(points, other));
+
+/** The values of another metric at the steps of some points; null where it has none. */
+export function valuesAt(points: LoggedPoints, other: LoggedPoints | undefined): Value[] {
   const values = new Map(other?.x.map((step, i) => [step, other.y[i] ?? null]));
-  return over(
-    points,
-    points.x.map((step) => values.get(step) ?? null),
-  );
+  return points.x.map((step) => values.get(step) ?? null);
 }
 
 /** Points in ascending order of another x, without those that have none. */

@@ -110,6 +110,18 @@ export function zoomOf(query: URLSearchParams): Range | null {
   return range.max > range.min && range.min >= -FARTHEST && range.max <= FARTHEST ? range : null;
 }
 
+const metricZoomName = (metric: string): string => `zoom.${metric}`;
+
+/** The zoom of the charts that have a metric of their own as x axis. */
+export function metricZoomOf(query: URLSearchParams, metric: string): Range | null {
+  const [from = '', to = ''] = (query.get(metricZoomName(metric)) ?? '').split('~');
+  return zoomOf(new URLSearchParams({ from, to }));
+}
+
+export const metricZoomChanges = (metric: string, zoom: Range | null): Changes => ({
+  [metricZoomName(metric)]: zoom && `${shortNumber(zoom.min)}~${shortNumber(zoom.max)}`,
+});
+
 export const zoomChanges = (zoom: Range | null): Changes =>
   zoom ? { from: shortNumber(zoom.min), to: shortNumber(zoom.max) } : { from: null, to: null };
 

@@ -163,6 +163,13 @@ export function compareCells(a: Cell, b: Cell): number {
   return cellText(a).localeCompare(cellText(b), undefined, { numeric: true });
 }
 
+/** A number with three digits. */
+export const shortNumber = (value: number): string => String(Number(value.toPrecision(3)));
+
+/** The histogram of some records; null if none has one. */
+export const histogramOf = (records: readonly MediaRecord[]): HistogramValue | null =>
+  records.flatMap(({ items }) => items).find(({ value }) => value !== undefined)?.value ?? null;
+
 /** The index of the step that is nearest to one. */
 export function nearest(steps: readonly number[], step: number): number {
   let best = 0;
