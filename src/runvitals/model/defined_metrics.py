@@ -25,7 +25,7 @@ def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
         >>> defined_metrics({"val/*": {"x": "epoch", "goal": "lowest"}, "": {"hidden": True}})
         {'val/*': {'x': 'epoch'}}
     """
-    found = {}
+    found: dict[str, dict[str, Any]] = {}
     for name, definition in section.items():
         if len(found) >= MAX_DEFINITIONS:
             break
