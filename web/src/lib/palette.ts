@@ -38,6 +38,12 @@ export function lineColor(slot: number, dark: boolean, palette: PaletteName): st
 /** How many colours a palette has. */
 export const paletteSize = (palette: PaletteName): number => COLORS[palette].light.length;
 
+/** How the second, third and fourth line of the same colour are dashed. */
+const DASHES: readonly number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
+
+/** How the line of a slot is dashed where colours repeat; empty: it is solid. */
+export const dashOf = (slot: number, palette: PaletteName): number[] => DASHES[Math.floor(slot / paletteSize(palette)) % DASHES.length]!;
+
 export function translucent(color: string, alpha: number): string {
   return `${color}${Math.round(alpha * 255)
     .toString(16)

@@ -62,6 +62,7 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, hooks 
           label: line.label,
           stroke: line.faded ? translucent(line.color, FADED) : line.color,
           width: line.width,
+          ...(line.dash.length > 0 && { dash: line.dash }),
           points: { show: (plot, i) => alone(plot, i), size: 5, fill: line.color },
         }),
       ),

@@ -18,6 +18,8 @@ export interface Line {
   label: string;
   /** Which colour of the palette it has, whatever else is drawn. */
   slot: number;
+  /** Lines of the same colour are dashed differently. */
+  dashed?: boolean;
   points: Points;
 }
 

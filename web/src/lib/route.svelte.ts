@@ -17,7 +17,7 @@ export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'integrations', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 
-export const PROJECT_TABS = ['overview', 'runs', 'settings'] as const;
+export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'settings'] as const;
 export type ProjectTab = (typeof PROJECT_TABS)[number];
 
 /** Pages of a server with accounts. */

@@ -15,6 +15,7 @@ describe('the view of an address', () => {
     ['/-/shared/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: null, project: null, shared: true }],
     ['/-/shared', { page: 'shared' }],
     ['/vision/digits', { page: 'project', entity: 'vision', project: 'digits', tab: 'overview' }],
+    ['/vision/digits/workspace', { page: 'project', entity: 'vision', project: 'digits', tab: 'workspace' }],
     ['/vision/digits/runs', { page: 'project', entity: 'vision', project: 'digits', tab: 'runs' }],
     ['/vision/digits/settings/', { page: 'project', entity: 'vision', project: 'digits', tab: 'settings' }],
     ['/-/login', { page: 'entry', entry: 'login' }],

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { dashOf } from './palette';
 
 type Module = typeof import('./runColour');
 const storage = new Map<string, string>();
@@ -50,8 +51,7 @@ describe('the colour of a run', () => {
     expect(storage.get('runvitals.runColours')).toBe('[]');
   });
 
-  it('has dashes where colours repeat', async () => {
-    const { dashOf } = await loaded();
+  it('has dashes where colours repeat', () => {
     expect(dashOf(9, 'standard')).toEqual([]);
     expect(dashOf(10, 'standard')).not.toEqual([]);
     expect(dashOf(7, 'tol-bright')).not.toEqual([]);

@@ -1,15 +1,13 @@
 // The colour of a run where several are shown together: in a table, on charts, in a comparison.
 
 import { SvelteMap } from 'svelte/reactivity';
-import { lineColor, paletteSize, type PaletteName } from './palette';
+import { dashOf, lineColor, type PaletteName } from './palette';
 
 const KEPT = 'runvitals.runColours';
 const MOST_KEPT = 1000;
 /** Runs look different by ten colours, and by the dashes of their lines. */
 const COLOURS = 10;
 const ROUNDS = 4;
-/** Lines of the first round are solid. */
-const DASHES: readonly number[][] = [[], [7, 4], [2, 3], [9, 3, 2, 3]];
 
 /** What users chose; newest last. */
 const chosen = new SvelteMap<string, number>(kept());
@@ -26,8 +24,6 @@ export const runColour = (id: string, dark: boolean, palette: PaletteName): stri
 
 /** How the line of a run is dashed; empty: it is solid. */
 export const runDash = (id: string, palette: PaletteName): number[] => dashOf(runSlot(id), palette);
-
-export const dashOf = (slot: number, palette: PaletteName): number[] => DASHES[Math.floor(slot / paletteSize(palette)) % DASHES.length]!;
 
 /**
  * Make runs that are shown together look different.

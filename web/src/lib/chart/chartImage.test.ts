@@ -8,7 +8,7 @@ const HOSTILE = '</text><script>alert(1)</script>&"\'\u0000\ud800';
 
 function line(more: Partial<Drawn> = {}): Drawn {
   const points = { x: [0, 1, 2, 3], y: [0, 5, null, 10], low: null, high: null, n: null };
-  return { id: 'a', label: 'a', color: '#2f6fd0', points, band: false, raw: null, width: 1.4, faded: false, ...more };
+  return { id: 'a', label: 'a', color: '#2f6fd0', dash: [], points, band: false, raw: null, width: 1.4, faded: false, ...more };
 }
 
 function chart(more: Partial<ChartSnapshot> = {}): ChartSnapshot {

@@ -137,7 +137,7 @@ function pinLines({ pins, range, axis }: ChartSnapshot, place: Place, colors: Co
     .join('');
 }
 
-function linePath({ points, raw, band, color, width }: Drawn, place: Place, isKnown: (value: number | null | undefined) => value is number): string {
+function linePath({ points, raw, band, color, dash, width }: Drawn, place: Place, isKnown: (value: number | null | undefined) => value is number): string {
   const longest = longestStep(points.x);
   const path = (values: readonly (number | null | undefined)[]): string => {
     let connected = false;
@@ -163,7 +163,8 @@ function linePath({ points, raw, band, color, width }: Drawn, place: Place, isKn
     }
   }
   if (raw) parts.push(`<path d="${path(raw)}" stroke="${color}" stroke-opacity="0.45"/>`);
-  parts.push(`<path d="${path(points.y)}" stroke="${color}" stroke-width="${width}"/>`);
+  const dashes = dash.length > 0 ? ` stroke-dasharray="${dash.join(' ')}"` : '';
+  parts.push(`<path d="${path(points.y)}" stroke="${color}" stroke-width="${width}"${dashes}/>`);
   return parts.join('');
 }
 

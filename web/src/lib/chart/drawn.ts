@@ -1,6 +1,6 @@
 // What a chart draws: which of its lines, in which colours, smoothed or as one band.
 
-import { lineColor, type PaletteName } from '../palette';
+import { dashOf, lineColor, type PaletteName } from '../palette';
 import { align, spread, type Aligned, type Line, type Points } from '../points';
 import type { Value } from '../api';
 import { smoothed, type Smoothing } from './smoothing';
@@ -22,6 +22,8 @@ export interface Drawn {
   id: string | null;
   label: string;
   color: string;
+  /** Lengths of its dashes; empty: it is solid. */
+  dash: number[];
   points: Points;
   band: boolean;
   /** The values before smoothing, drawn behind the line. */
@@ -41,7 +43,8 @@ export interface Drawing {
 }
 
 /** How a chart with so many lines is drawn unless the user chose. */
-export function usualMode(lines: number, ofDevices: boolean): Mode {
+export function usualMode(lines: number, ofDevices: boolean, ofRuns = false): Mode {
+  if (ofRuns) return 'lines';
   if (ofDevices && lines > MOST_DEVICES) return 'heatmap';
   return lines > MOST_LINES ? 'band' : 'lines';
 }
@@ -66,9 +69,10 @@ function besideBand(lines: readonly Line[], pinned: ReadonlySet<string>): Line[]
   return [...lines.filter(({ id }) => pinned.has(id)), ...far.slice(0, MOST_BESIDE).map((i) => lines[i]!)];
 }
 
-function ownLine({ id, label, slot, points }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
+function ownLine({ id, label, slot, dashed, points }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
   const isPinned = how.pinned.has(id);
-  const plain = { id, label, color: lineColor(slot, how.dark, how.palette), width: isPinned ? 2.6 : 1.4 };
+  const dash = dashed ? dashOf(slot, how.palette) : [];
+  const plain = { id, label, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
   const faded = othersPinned && !isPinned;
   if (!how.smoothing) return { ...plain, points, band: banded && points.low !== null, raw: null, faded };
   const y = smoothed(points.x, points.y, how.smoothing);
@@ -102,4 +106,4 @@ const withoutNegatives = (column: Aligned['columns'][number]): Aligned['columns'
 
 /** What makes two drawings the same plot with other data; anything else needs a new plot. */
 export const shape = (lines: readonly Drawn[]): string =>
-  lines.map(({ label, color, band, raw, width, faded }) => [label, color, band, raw !== null, width, faded].join('\t')).join('\n');
+  lines.map(({ label, color, dash, band, raw, width, faded }) => [label, color, dash, band, raw !== null, width, faded].join('\t')).join('\n');
