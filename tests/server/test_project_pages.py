@@ -213,8 +213,8 @@ def test_addresses_of_runs_have_their_team_and_project(page: Browser, lab: Lab) 
         "run otter-1",
     ]
     page.open("/projects/digits")
-    is_at(page, "/vision/digits/runs")
-    click(page, "tbody a", "run otter-1")
+    is_at(page, "/vision/digits/workspace")
+    click(page, "aside a", "run otter-1")
     is_at(page, "/vision/digits/runs/otter-1")
 
     lab.send("otter-1", entity="speech")
