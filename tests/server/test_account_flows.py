@@ -100,7 +100,7 @@ def test_from_an_invitation_by_mail_to_the_first_run_and_out_of_the_team(
     shown(page, "it is not shown again")
     key = page.evaluate("document.querySelector('[aria-label=\"The new key\"]').innerText")
     assert logged(mailing, key, "first-run") == 200
-    page.open("/")
+    page.open("/runs")
     shown(page, "first-run", "tbody")
     shown(page, "bob", "tbody")
 

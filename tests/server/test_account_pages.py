@@ -130,7 +130,7 @@ def test_the_first_administrator_sets_up_the_server(
         fill(browser, "Password", PASSWORD)
         fill(browser, "Team for the runs that are already here", "vision")
         click(browser, "main button", "Set up")
-        shown(browser, "Runs", "h1")
+        shown(browser, "Send your first run", "h1")
         browser.wait("document.querySelector('.account .picture')")
         assert accounts.users.by_name("lovelace").org_role == "admin"
         assert [team.name for team in accounts.teams.all()] == ["vision"]

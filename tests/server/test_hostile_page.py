@@ -99,7 +99,9 @@ def keep_picture(page: Browser, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "shown"),
     [
-        ("/", "document.querySelectorAll('tbody tr').length === 3"),
+        ("/", "document.querySelectorAll('main li').length >= 2"),
+        ("/runs", "document.querySelectorAll('tbody tr').length === 3"),
+        ("/hosts", "document.querySelector('tbody tr')"),
         ("/runs/hostile", "document.querySelectorAll('figure canvas').length >= 2"),
         ("/runs/hostile/overview", "document.querySelectorAll('dl').length >= 3"),
         ("/runs/hostile/logs", "document.querySelector('.empty')"),

@@ -108,7 +108,7 @@ def test_the_runs_list_is_live(page: Browser, tmp_path: Path) -> None:
     training = Training(tmp_path, "old", name="the old one", tags=("baseline",))
     training.advance(5)
     training.end("crashed", signal=9, out_of_memory=True)
-    page.open("/")
+    page.open("/runs")
     assert "crashed" in page.text("tbody tr")
     assert "the old one" in page.text("tbody tr")
 
@@ -277,14 +277,25 @@ def test_users_text_is_not_interpreted_as_html(page: Browser, tmp_path: Path, vi
     assert EVIL in page.text("h1")
     page.wait("document.querySelector('main').innerText.split('onerror').length > 3")
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
-    page.open("/")
+    page.open("/runs")
     assert EVIL in page.text("tbody tr")
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
 
 
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize(
-    "view", ["/", "/runs/abc", "/runs/abc/charts", "/runs/abc/overview", "/runs/abc/logs"]
+    "view",
+    [
+        "/",
+        "/runs",
+        "/hosts",
+        "/hosts/node1",
+        "/compare?runs=abc",
+        "/runs/abc",
+        "/runs/abc/charts",
+        "/runs/abc/overview",
+        "/runs/abc/logs",
+    ],
 )
 def test_nothing_is_wider_than_a_phone(page: Browser, tmp_path: Path, view: str, dark: bool) -> None:
     training = live_run(tmp_path, 30, gpus=2, name="a-name-without-any-place-to-break-it-" * 3)

@@ -114,7 +114,7 @@ def test_the_address_has_the_whole_view_and_back_undoes_it(page: Browser, tmp_pa
     page.wait("document.querySelectorAll('figure').length === 1")
     address = page.evaluate("location.pathname + location.search")
 
-    page.open("/")
+    page.open("/runs")
     page.wait("document.querySelector('tbody')")
     page.open(address)
     page.wait("document.querySelectorAll('figure canvas').length === 1")

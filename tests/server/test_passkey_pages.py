@@ -186,7 +186,7 @@ def test_a_password_of_an_administrator_is_changed_before_anything_else(
     fill(page, "Current password", GIVEN)
     fill(page, "New password", OTHER_PASSWORD)
     click(page, "main button", "Change password")
-    shown(page, "Runs", "h1")
+    shown(page, "Send your first run", "h1")
     page.open("/-/settings/profile")
     shown(page, "Display name", "main label")
     assert people.browser().sign_in("ada", PASSWORD).status_code == 401

@@ -306,7 +306,7 @@ def test_preferences_are_followed_everywhere(page: Browser, people: People) -> N
     shown(page, "Vision", "h1")
     page.wait("location.pathname === '/vision' && document.documentElement.dataset.theme === 'dark'")
     click(page, ".home")
-    shown(page, "Runs", "h1")
+    shown(page, "Send your first run", "h1")
     page.open("/")
     page.wait("location.pathname === '/vision'")
     click(page, "header button[aria-label^='Colours']")

@@ -141,7 +141,7 @@ def test_ten_thousand_runs_are_searched_sorted_and_paged_by_the_server(
 ) -> None:
     many_runs(server, 250)
     page = serve()
-    page.open("/")
+    page.open("/runs")
     shown(page, "1–100 of 250")
     assert rows(page)[0].startswith("name 249")
     click(page, "nav a.button", "Next")
@@ -191,7 +191,7 @@ def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer,
     page.wait("!document.querySelector('dialog')")
     assert "Stop …" not in page.text(".head")
     page.wait("fetch('/api/v1/runs/abc').then(a => a.json()).then(run => run.stop_requested_ms !== null)")
-    page.open("/")
+    page.open("/runs")
     shown(page, "stop requested", "tbody")
 
     page.open("/runs/abc")

@@ -80,6 +80,7 @@ def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Respon
         "entity": TEAM,
         "user": "bob",
         "member": "bob",
+        "host": f"{MARK}-host",
     }
     with httpx.Client(base_url=served.url, headers=served.headers(who), timeout=PATIENCE_S) as client:
         for route in declared_routes(served.served.app.api.routes):
@@ -96,7 +97,13 @@ def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Respon
     return found
 
 
-GIVEN = (f"{MARK}-run", f"{MARK}-project", f"{MARK}.key", *(query[1:] for query in QUERIES if query))
+GIVEN = (
+    f"{MARK}-run",
+    f"{MARK}-project",
+    f"{MARK}-host",
+    f"{MARK}.key",
+    *(query[1:] for query in QUERIES if query),
+)
 """What the requests name, and errors may repeat."""
 
 
@@ -119,7 +126,13 @@ def test_the_crawl_finds_it_for_the_team_itself(marked: ServedOrganisation) -> N
         if answer.status_code == 200 and not is_stream(answer)
     }
     found = {path for path, text in answers.items() if MARK in text}
-    for path in ("/api/v1/projects", "/api/v1/runs", "/api/v1/fields", "/api/v1/latest?keys=*"):
+    for path in (
+        "/api/v1/projects",
+        "/api/v1/runs",
+        "/api/v1/fields",
+        "/api/v1/latest?keys=*",
+        "/api/v1/hosts",
+    ):
         assert path in found
     assert OTHER_TEAM not in answers["/api/v1/projects"]
 

@@ -37,6 +37,8 @@ LISTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("aggregate", {"metric": "cpu", "group_by": "author"}),
     ("aggregate", {"metric": "cpu", "group_by": "entity"}),
     ("aggregate", {"metric": "cpu", "group_by": "host"}),
+    ("hosts", {}),
+    ("hosts", {"text": MARK}),
 )
 
 
@@ -110,6 +112,39 @@ def test_lists_count_what_one_may_read(marked: ServedOrganisation) -> None:
     visible = {project["name"] for project in listed(marked, "otto", "projects", {}).json()}
     assert visible == {"plain-project", "voice", "organisation", "public", "open"}
     assert f"config.{MARK}_key" in listed(marked, "vera", "fields", {}).json()
+
+
+def test_a_host_without_a_run_that_one_may_read_does_not_exist(marked: ServedOrganisation) -> None:
+    def names(who: str) -> set[str]:
+        return {host["name"] for host in listed(marked, who, "hosts", {}).json()["hosts"]}
+
+    assert f"{MARK}host" in names("bob")
+    assert {"plainhost"} == {name for name in names("otto") if name.endswith("host")}
+    for rest in ("", "/metrics"):
+        assert marked.ask("bob", "GET", f"/api/v1/hosts/{MARK}host{rest}").status_code == 200
+        hidden = marked.ask("otto", "GET", f"/api/v1/hosts/{MARK}host{rest}")
+        missing = marked.ask("otto", "GET", f"/api/v1/hosts/no-such-host{rest}")
+        assert hidden.status_code == missing.status_code == 404
+        assert hidden.text.replace(f"{MARK}host", "") == missing.text.replace("no-such-host", "")
+
+
+def test_a_host_of_two_teams_shows_to_each_its_own_runs(marked: ServedOrganisation) -> None:
+    for who, run, entity in (("bob", f"{MARK}-shared", "vision"), ("otto", "plain-shared", "speech")):
+        value = envelope(run, MARK if who == "bob" else "plain")
+        value["about"] = {**value["about"], "role": "monitor", "host": "both"}
+        sent(
+            marked,
+            who,
+            {**value, "writer": f"monitor.both.{run}", "entity": entity, "v": [[float(len(run))]]},
+        )
+    for who, run in (("bob", f"{MARK}-shared"), ("otto", "plain-shared")):
+        page = listed(marked, who, "hosts", {"text": "both"}).json()
+        [host] = [host for host in page["hosts"] if host["name"] == "both"]
+        assert [one["id"] for one in host["runs"]] == [run]
+        assert host["cpu"] == float(len(run))
+        detail = listed(marked, who, "hosts/both", {}).json()
+        assert [one["id"] for one in detail["runs"]] == [run]
+    assert MARK not in listed(marked, "otto", "hosts/both/metrics", {"keys": "cpu"}).text
 
 
 def test_pages_of_one_run_each_add_up(marked: ServedOrganisation) -> None:

@@ -40,7 +40,11 @@ export interface RunRoute {
 }
 
 export type Route =
+  | { page: 'home' }
   | { page: 'runs'; project: string | null }
+  | { page: 'compare' }
+  | { page: 'hosts' }
+  | { page: 'host'; name: string }
   | RunRoute
   | { page: 'shared' }
   | AccountRoute
@@ -48,7 +52,10 @@ export type Route =
 
 export function parse(path: string): Route {
   const parts = path.split('/').filter(Boolean).map(decode);
-  if (parts.length === 0) return { page: 'runs', project: null };
+  if (parts.length === 0) return { page: 'home' };
+  if (parts[0] === 'runs' && parts.length === 1) return { page: 'runs', project: null };
+  if (parts[0] === 'compare' && parts.length === 1) return { page: 'compare' };
+  if (parts[0] === 'hosts' && parts.length <= 2) return parts[1] === undefined ? { page: 'hosts' } : { page: 'host', name: parts[1] };
   if (parts[0] === 'projects' && parts.length === 2) return { page: 'runs', project: parts[1]! };
   if (parts.length === 2 && parts[0] === '-' && parts[1] === 'shared') return { page: 'shared' };
   return runRoute(parts) ?? accountRoute(parts) ?? { page: 'unknown', path };
@@ -108,6 +115,16 @@ export function projectHref(name: string, entity: string | null = null, tab: Pro
 export function runHref(run: { id: string; entity: string | null; project: string }, tab: Tab = 'system'): string {
   const before = here.guest ? SHARED : run.entity === null ? '' : projectHref(run.project, run.entity);
   return `${before}/runs/${encodeURIComponent(run.id)}${tab === 'system' ? '' : `/${tab}`}`;
+}
+
+export const hostHref = (name: string): string => `/hosts/${encodeURIComponent(name)}`;
+
+/** Ids are unique in a team only: if all runs are of the same one, the address names it. */
+export function compareHref(runs: readonly { id: string; entity: string | null }[]): string {
+  const query = new URLSearchParams(runs.map(({ id }) => ['runs', id]));
+  const entity = runs[0]?.entity ?? null;
+  if (entity !== null && runs.every((run) => run.entity === entity)) query.set('entity', entity);
+  return `/compare?${query}`;
 }
 
 const ENTRY_TITLES: Record<Entry, string> = {

@@ -5,7 +5,11 @@ const { here, parse, projectHref, runHref } = await import('./route.svelte');
 
 describe('the view of an address', () => {
   it.each([
-    ['/', { page: 'runs', project: null }],
+    ['/', { page: 'home' }],
+    ['/runs', { page: 'runs', project: null }],
+    ['/compare', { page: 'compare' }],
+    ['/hosts/', { page: 'hosts' }],
+    ['/hosts/node%2F1', { page: 'host', name: 'node/1' }],
     ['/projects/a%2Fb', { page: 'runs', project: 'a/b' }],
     ['/runs/abc/charts', { page: 'run', id: 'abc', tab: 'charts', entity: null, project: null, shared: false }],
     ['/runs/abc/toString', { page: 'unknown', path: '/runs/abc/toString' }],

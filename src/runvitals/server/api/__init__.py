@@ -10,12 +10,14 @@ from fastapi import APIRouter
 
 from runvitals.server.api import (
     about,
+    compare,
     console,
     defined_metrics,
     differences,
     events,
     fleet,
     history,
+    hosts,
     live,
     media,
     metric_definitions,
@@ -41,5 +43,7 @@ for resource in (
     live,
     overlay,
     fleet,
+    hosts,
+    compare,
 ):
     router.include_router(resource.router)

@@ -19,6 +19,8 @@ from runvitals.query.runs import RunList
 from runvitals.query.series import Series
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_series
+from runvitals.server.hosts import FleetHost, HostReading, HostRun, fleet
+from runvitals.server.local.hosts import host_runs, newest_runs, readings, recent_of
 from runvitals.server.local.journal_run import JournalView
 from runvitals.server.local.run_filter import cursor, matching, ordered, runs_after
 from runvitals.server.named_runs import NamedRun
@@ -189,6 +191,31 @@ class JournalLibrary:
                 t = dict.fromkeys(shown, times.get(host, run.started_ms))
                 found.append(LatestValues(run.id, run.project, host, t, shown))
         return found
+
+    async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
+        """The hosts with a record of the last 7 days."""
+        runs, now_ms = await self.runs(), self.clock()
+        found = [await self._with_recent(reading, now_ms) for reading in readings(runs)]
+        return fleet(found, newest_runs(runs, now_ms))
+
+    async def _with_recent(self, reading: HostReading, now_ms: int) -> HostReading:
+        """The same with the series of the last minutes that it asks for."""
+        windows = reading.windows(now_ms)
+        if not windows:
+            return reading
+        opened = await self.open(reading.run.id)
+        wanted, since_ms = SeriesSelection(tuple(windows), host=reading.host), now_ms - max(windows.values())
+        series = await opened.use(lambda view: view.samples(wanted, since_ms, now_ms))
+        return replace(reading, recent=recent_of(series, windows, now_ms))
+
+    async def host_runs(
+        self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
+    ) -> list[HostRun] | None:
+        """The newest runs on a host that overlap a time range; None: there is no such host."""
+        found = [run for _, part, run in host_runs(await self.runs()) if part.name == host]
+        if not found:
+            return None
+        return [run for run in found if run.last_ms >= t0 and run.started_ms <= t1][:limit]
 
     async def aggregate(
         self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None

@@ -16,6 +16,7 @@ from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
+from runvitals.server.hosts import FleetHost, HostRun
 from runvitals.server.named_runs import NamedRun
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
@@ -28,6 +29,7 @@ from runvitals.server.run_library import (
     RunVersion,
     RunView,
 )
+from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
@@ -117,6 +119,7 @@ class StoredLibrary:
         self._store = store
         self._metadata_store = metadata_store
         self._selection = MetricSelection(metadata_store)
+        self._hosts = StoredHosts(store, metadata_store, clock)
         self._opened: dict[str, OpenedStoredRun] = {}
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
@@ -228,6 +231,16 @@ class StoredLibrary:
             for run_id, row in rows.items()
             for host, values in last.get(run_id, {}).items()
         ]
+
+    async def hosts(self, readable: ReadableRuns | None = None) -> list[FleetHost]:
+        """The hosts with a record of the last 7 days."""
+        return await self._thorough.run(lambda: self._hosts.listed(readable))
+
+    async def host_runs(
+        self, host: str, t0: int, t1: int, limit: int, readable: ReadableRuns | None = None
+    ) -> list[HostRun] | None:
+        """The newest runs on a host that overlap a time range; None: there is no such host."""
+        return await self._quick.run(lambda: self._hosts.runs_on(host, t0, t1, limit, readable))
 
     async def aggregate(
         self, metric: str, wanted: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, case, func, select
+from sqlalchemy import Connection, Row, case, func, select
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.device import RunDevice
-from runvitals.store.metadata.database import Database, ids_of, insert
+from runvitals.store.metadata.database import Database, among, ids_of, insert
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import device, run_device
 from runvitals.store.metadata.text import check_integers, checked_name
@@ -36,35 +36,42 @@ class DeviceTable:
 
     def of_run(self, run_id: int) -> list[RunDevice]:
         """The devices that a run saw, by host and position."""
-        statement = (
-            select(device, run_device.c.host.label("seen_on"), run_device.c.position, run_device.c.used)
-            .join(run_device, run_device.c.device_id == device.c.id)
-            .where(run_device.c.run_id == run_id)
-        )
+        return self.of_runs([run_id])[run_id]
+
+    def of_runs(self, run_ids: Iterable[int]) -> dict[int, list[RunDevice]]:
+        """The devices that runs saw, by host and position."""
+        by_run: dict[int, list[RunDevice]] = {run_id: [] for run_id in run_ids}
+        statement = select(
+            device,
+            run_device.c.run_id,
+            run_device.c.host.label("seen_on"),
+            run_device.c.position,
+            run_device.c.used,
+        ).join(run_device, run_device.c.device_id == device.c.id)
         with self._database.read() as connection:
-            found = [
-                RunDevice(
-                    host=row.seen_on,
-                    uuid=row.uuid,
-                    pci_address=row.pci_address,
-                    position=row.position,
-                    used=row.used,
-                    vendor=row.vendor,
-                    model=row.model,
-                    memory_bytes=row.memory_bytes,
-                    facts=loads(row.body),
-                )
-                for row in connection.execute(statement)
-            ]
-        return sorted(
-            found,
-            key=lambda reported: (
-                reported.host,
-                reported.position is None,
-                reported.position or 0,
-                reported.identity,
-            ),
-        )
+            for row in connection.execute(statement.where(among(connection, run_device.c.run_id, by_run))):
+                by_run[row.run_id].append(_device(row))
+        for devices in by_run.values():
+            devices.sort(key=_by_place)
+        return by_run
+
+
+def _device(row: Row[Any]) -> RunDevice:
+    return RunDevice(
+        host=row.seen_on,
+        uuid=row.uuid,
+        pci_address=row.pci_address,
+        position=row.position,
+        used=row.used,
+        vendor=row.vendor,
+        model=row.model,
+        memory_bytes=row.memory_bytes,
+        facts=loads(row.body),
+    )
+
+
+def _by_place(device: RunDevice) -> tuple[str, bool, int, str]:
+    return device.host, device.position is None, device.position or 0, device.identity
 
 
 def _row(reported: RunDevice, time_ms: int) -> dict[str, Any]:

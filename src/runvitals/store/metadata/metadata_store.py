@@ -13,6 +13,7 @@ from runvitals.store.metadata.console import ConsoleTable
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.devices import DeviceTable
 from runvitals.store.metadata.events import EventTable
+from runvitals.store.metadata.host_runs import HostRuns
 from runvitals.store.metadata.issued_ids import IssuedIds
 from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
@@ -37,6 +38,7 @@ class MetadataStore:
     Attributes:
         projects, runs, writers, metrics, sections, events, console, media, stored_files, devices, tokens: the
             tables.
+        host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
 
@@ -52,6 +54,7 @@ class MetadataStore:
         self.media = MediaTable(database)
         self.stored_files = StoredFileTable(database)
         self.devices = DeviceTable(database)
+        self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)
         self.issued_ids = IssuedIds(database)
 

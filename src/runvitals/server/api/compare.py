@@ -1,0 +1,55 @@
+"""`/compare`: some runs side by side."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model.run import Run
+from runvitals.model.run_json import run_as_dict
+from runvitals.server.access.permission import needs
+from runvitals.server.api import compare_models, models
+from runvitals.server.api.overlay import TheRuns
+from runvitals.server.api.parameters import TheLibrary
+from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
+from runvitals.server.comparison import compared_facts, statistics
+from runvitals.server.named_runs import NamedRun
+from runvitals.server.run_library import RunView
+
+_ROW_FIELDS = tuple(name for name in models.RunRowSchema.model_fields if name != "may")
+
+router = APIRouter()
+
+
+@router.get(
+    "/compare",
+    response_model=compare_models.Comparison,
+    responses=INVALID_PARAMETER,
+    dependencies=[needs("filtered run:read")],
+)
+async def compare(request: Request, library: TheLibrary, requested: TheRuns) -> Response:
+    """In which facts some runs differ (configuration, hardware, packages, git), and their statistics."""
+    now_ms = library.clock()
+
+    def read(_: NamedRun, view: RunView) -> Run:
+        return view.run(now_ms)
+
+    runs = list((await requested.read(read, quick=True)).values())
+
+    def encode() -> bytes:
+        facts, left_out = compared_facts(runs)
+        rows = [run_as_dict(run) for run in runs]
+        return json_bytes(
+            {
+                "runs": [{name: row[name] for name in _ROW_FIELDS} for row in rows],
+                "missing": requested.as_json()["missing"],
+                "facts": [asdict(fact) for fact in facts],
+                "left_out": left_out,
+                "statistics": [asdict(row) for row in statistics(runs)],
+            }
+        )
+
+    return await json_response(request, await run_in_threadpool(encode))

@@ -1,0 +1,237 @@
+"""Compares runs: in which facts they differ, and which has the best value of each statistic."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Final, Literal, NamedTuple
+
+from runvitals.model.run import Run
+from runvitals.model.summary import matches
+
+Section = Literal["run", "config", "git", "packages", "hardware", "environment"]
+Goal = Literal["minimize", "maximize"]
+MAX_NAMES: Final = 2000
+"""Names of one section, of all runs together."""
+MAX_TEXT: Final = 2000
+"""Characters of one value."""
+_MAX_DEPTH: Final = 8
+_MAX_LEAVES: Final = 2000
+_HARDWARE: Final = frozenset(
+    (
+        "accelerators",
+        "cpu",
+        "disks",
+        "infiniband",
+        "memory",
+        "model",
+        "network",
+        "numa",
+        "visible_devices",
+    )
+)
+_OF_ONE_START: Final = frozenset(("boot_id", "file_systems", "unreadable", "uptime_s"))
+"""Facts that differ between any two runs and explain nothing."""
+_OF_ONE_DEVICE: Final = frozenset(("address", "bus", "bdf", "index", "mac", "pci", "serial", "used", "uuid"))
+"""Fields that identify one of several equal devices."""
+
+
+class Fact(NamedTuple):
+    """A fact of one run."""
+
+    section: Section
+    name: str
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class FactRow:
+    """A fact of all runs.
+
+    Args:
+        values: by run; one value if all have the same.
+        absent: the places of the runs that do not have it.
+    """
+
+    section: Section
+    name: str
+    differs: bool
+    values: list[Any]
+    absent: list[int]
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticRow:
+    """A number of each run.
+
+    Args:
+        goal: which is better, if the runs that declare it agree.
+        best: the places of the best runs; empty without a goal, or if all are equally good.
+    """
+
+    name: str
+    goal: Goal | None
+    values: list[float | None]
+    best: list[int]
+
+
+def facts_of(run: Run) -> Iterator[Fact]:
+    """The facts of a run that are compared."""
+    about = {
+        "project": run.project if run.entity is None else f"{run.entity}/{run.project}",
+        "group": run.group,
+        "job_type": run.job_type,
+        "tags": ", ".join(sorted(run.tags)) or None,
+        "author": None if run.author is None else run.author.name or run.author.display_name,
+        "command": " ".join(run.command) or None,
+        "hosts": len(run.hosts),
+        "processes": len(run.ranks) or None,
+    }
+    for name, value in about.items():
+        if value is not None:
+            yield Fact("run", name, value)
+    for name, value in leaves(run.config):
+        yield Fact("config", name, value)
+    for (section, name), values in _of_machines(run.machines.values()).items():
+        equal = len({_text(value) for value in values}) == 1
+        yield Fact(section, name, values[0] if equal else _counted(values))
+
+
+def _of_machines(machines: Iterable[Mapping[str, Any]]) -> dict[tuple[Section, str], list[Any]]:
+    """The values of each fact, one by host that has it."""
+    found: dict[tuple[Section, str], list[Any]] = {}
+    for machine in machines:
+        for name, value in machine.items():
+            if name in _OF_ONE_START or name == "command":
+                continue
+            section = _section_of(name)
+            inner = {name: value} if section in ("hardware", "environment") else value
+            for leaf, text in leaves(inner if isinstance(inner, dict) else {name: inner}):
+                found.setdefault((section, leaf), []).append(text)
+    return found
+
+
+def _section_of(name: str) -> Section:
+    if name == "git":
+        return "git"
+    if name == "packages":
+        return "packages"
+    return "hardware" if name in _HARDWARE or name.startswith("gpu_") else "environment"
+
+
+def leaves(value: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The leaves of a JSON object by dotted name. Of a list of objects, such as devices, each field is one
+    leaf with all its values.
+
+    Example:
+        >>> dict(leaves({"lr": 0.1, "gpus": [{"name": "H100", "uuid": "a"}, {"name": "H100", "uuid": "b"}]}))
+        {'lr': 0.1, 'gpus.name': '2 × H100'}
+    """
+    for count, leaf in enumerate(_walk("", value, 0)):
+        if count == _MAX_LEAVES:
+            return
+        yield leaf
+
+
+def _walk(name: str, value: Any, depth: int) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict) and depth <= _MAX_DEPTH:
+        for key, item in value.items():
+            yield from _walk(f"{name}.{key}" if name else str(key), item, depth + 1)
+    elif isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
+        fields = dict.fromkeys(key for item in value for key in item if key not in _OF_ONE_DEVICE)
+        for key in fields:
+            yield f"{name}.{key}", _counted([item[key] for item in value if key in item])
+    else:
+        yield name, _shortened(value)
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, (dict, list)):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return value[:MAX_TEXT] if isinstance(value, str) else value
+
+
+def _counted(values: Sequence[Any]) -> Any:
+    """A single value as it is; otherwise a text with how many there are of each: `7 × H100, A100`."""
+    if len(values) == 1:
+        return _shortened(values[0])
+    counts = Counter(_text(value) for value in values)
+    return ", ".join(text if number == 1 else f"{number} × {text}" for text, number in counts.most_common())[
+        :MAX_TEXT
+    ]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+
+
+def compared_facts(runs: Sequence[Run]) -> tuple[list[FactRow], int]:
+    """The facts of all runs in a row each, and how many names were left out."""
+    by_name: dict[tuple[Section, str], dict[int, Any]] = {}
+    names_of: Counter[Section] = Counter()
+    left_out: set[tuple[Section, str]] = set()
+    for place, run in enumerate(runs):
+        for section, name, value in facts_of(run):
+            if (section, name) not in by_name:
+                if names_of[section] == MAX_NAMES:
+                    left_out.add((section, name))
+                    continue
+                names_of[section] += 1
+            by_name.setdefault((section, name), {})[place] = value
+    rows = [_fact_row(section, name, values, len(runs)) for (section, name), values in by_name.items()]
+    return rows, len(left_out)
+
+
+def _fact_row(section: Section, name: str, values: Mapping[int, Any], runs: int) -> FactRow:
+    absent = [place for place in range(runs) if place not in values]
+    different = {_text(value) if value is not None else "null" for value in values.values()}
+    differs = len(different) > 1 or bool(absent)
+    shown = [values.get(place) for place in range(runs)] if differs else [next(iter(values.values()))]
+    return FactRow(section, name, differs, shown, absent)
+
+
+def statistics(runs: Sequence[Run], system: Mapping[str, Sequence[float | None]] = {}) -> list[StatisticRow]:
+    """The numbers in the summaries of runs, and statistics of the system, with the best marked.
+
+    Args:
+        system: by name: a value of each run.
+    """
+    by_name: dict[str, list[float | None]] = {}
+    for place, run in enumerate(runs):
+        for name, value in leaves(run.summary):
+            is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+            if is_number and (name in by_name or len(by_name) < MAX_NAMES):
+                by_name.setdefault(name, [None] * len(runs))[place] = float(value)
+    rows = [_statistic(f"summary.{name}", goal_of(name, runs), by_name[name]) for name in sorted(by_name)]
+    rows.append(_statistic("duration", None, [run.duration_ms / 1000 for run in runs]))
+    return rows + [_statistic(name, None, list(values)) for name, values in system.items()]
+
+
+def _statistic(name: str, goal: Goal | None, values: list[float | None]) -> StatisticRow:
+    known = [value for value in values if value is not None and isfinite(value)]
+    best: list[int] = []
+    if goal is not None and len(set(known)) > 1:
+        wanted = min(known) if goal == "minimize" else max(known)
+        best = [place for place, value in enumerate(values) if value == wanted]
+    return StatisticRow(name, goal, values, best)
+
+
+def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
+    """Which values of a metric are better, as `define_metric` declares; None if nobody does, or not all the
+    same."""
+    goals = {_declared(name, run.defined_metrics) for run in runs} - {None}
+    return goals.pop() if len(goals) == 1 else None
+
+
+def _declared(name: str, defined: Mapping[str, Mapping[str, Any]]) -> Goal | None:
+    """By the name itself, else by the longest pattern that matches and has a goal."""
+    fitting = [
+        pattern
+        for pattern, definition in defined.items()
+        if "goal" in definition and (pattern == name or matches(pattern, name))
+    ]
+    pattern = name if name in fitting else max(fitting, key=lambda text: (len(text), text), default=None)
+    return None if pattern is None else defined[pattern]["goal"]
