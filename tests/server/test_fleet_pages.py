@@ -209,8 +209,6 @@ def test_runs_are_compared(page: Browser) -> None:
     )
     assert {"lr", "optimizer", "commit"} <= set(names)
     assert not {"seed", "branch", "os"} & set(names)
-    best = page.text("[aria-label=Statistics] tbody tr .best")
-    assert best.startswith("0.3")
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
     looked_at(page, "compare")
 

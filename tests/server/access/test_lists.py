@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.server.stored import hosts as stored_hosts
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.patience import PATIENCE_S, eventually
 from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
@@ -128,7 +129,10 @@ def test_a_host_without_a_run_that_one_may_read_does_not_exist(marked: ServedOrg
         assert hidden.text.replace(f"{MARK}host", "") == missing.text.replace("no-such-host", "")
 
 
-def test_a_host_of_two_teams_shows_to_each_its_own_runs(marked: ServedOrganisation) -> None:
+def test_a_host_of_two_teams_shows_to_each_its_own_runs(
+    marked: ServedOrganisation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stored_hosts, "_FRESH_MS", 0)
     for who, run, entity in (("bob", f"{MARK}-shared", "vision"), ("otto", "plain-shared", "speech")):
         value = envelope(run, MARK if who == "bob" else "plain")
         value["about"] = {**value["about"], "role": "monitor", "host": "both"}

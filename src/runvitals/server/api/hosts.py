@@ -16,7 +16,7 @@ from runvitals.server.api import host_models, models
 from runvitals.server.api.parameters import Keys, MaxPoints, Millis, TheReadableRuns, the_library
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.host_charts import MAX_RUNS, host_series
-from runvitals.server.hosts import FLAGS, Flag, FleetHost, HostRun, HostState
+from runvitals.server.hosts import FLAGS, Flag, FleetHost, HostLibrary, HostRun, HostState
 from runvitals.server.run_library import Library, SeriesSelection
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
