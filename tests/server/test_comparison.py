@@ -7,7 +7,7 @@ from typing import Any
 from runvitals.model.ending import Ending
 from runvitals.model.host import Host
 from runvitals.model.run import Run
-from runvitals.server.comparison import MAX_NAMES, compared_facts, leaves
+from runvitals.server.comparison import MAX_NAMES, compared_facts, goal_of, leaves, statistics
 
 T0 = 1_800_000_000_000
 
@@ -124,3 +124,38 @@ def test_a_hostile_configuration_is_read_to_its_limits() -> None:
     found = dict(leaves({"deep": deep, "wide": {str(number): number for number in range(5000)}}))
     assert len(found) == 2000
     assert max(name.count(".") for name in found) == 8
+
+
+def test_the_best_by_the_declared_goal() -> None:
+    down = {"val/*": {"goal": "minimize"}, "val/acc": {"goal": "maximize"}}
+    runs = [
+        run(
+            "a",
+            summary={"val/loss": 0.3, "val/acc": 0.9, "x": 1, "note": "text", "flag": True},
+            defined_metrics=down,
+        ),
+        run("b", summary={"val/loss": 0.2, "val/acc": 0.8, "x": 2}, defined_metrics=down),
+        run("c", summary={"val/loss": float("nan")}),
+    ]
+    rows = {row.name: row for row in statistics(runs)}
+    assert sorted(rows) == ["duration", "summary.val/acc", "summary.val/loss", "summary.x"]
+    assert (rows["summary.val/loss"].goal, rows["summary.val/loss"].best) == ("minimize", [1])
+    assert (rows["summary.val/acc"].goal, rows["summary.val/acc"].best) == ("maximize", [0])
+    assert (rows["summary.x"].goal, rows["summary.x"].values, rows["summary.x"].best) == (
+        None,
+        [1, 2, None],
+        [],
+    )
+    assert rows["duration"].values == [2.0, 2.0, 2.0]
+
+
+def test_runs_that_disagree_declare_no_goal() -> None:
+    runs = [run(defined_metrics={"x": {"goal": goal}}) for goal in ("minimize", "maximize")]
+    assert goal_of("x", runs) is None
+    assert goal_of("x", runs[:1]) == "minimize"
+    assert goal_of("y", runs) is None
+
+
+def test_equal_runs_have_no_best() -> None:
+    runs = [run(summary={"x": 1}, defined_metrics={"x": {"goal": "minimize"}}) for _ in range(2)]
+    assert statistics(runs)[0].best == []

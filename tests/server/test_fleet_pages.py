@@ -209,6 +209,7 @@ def test_runs_are_compared(page: Browser) -> None:
     )
     assert {"lr", "optimizer", "commit"} <= set(names)
     assert not {"seed", "branch", "os"} & set(names)
+    assert page.text("[aria-label=Statistics] tbody tr .best").startswith("0.3")
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
     looked_at(page, "compare")
 

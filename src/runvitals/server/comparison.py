@@ -222,7 +222,7 @@ def _statistic(name: str, goal: Goal | None, values: list[float | None]) -> Stat
 def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
     """Which values of a metric are better, as `define_metric` declares; None if nobody does, or not all the
     same."""
-    goals = {_declared(name, getattr(run, "defined_metrics", {})) for run in runs} - {None}
+    goals = {_declared(name, run.defined_metrics) for run in runs} - {None}
     return goals.pop() if len(goals) == 1 else None
 
 

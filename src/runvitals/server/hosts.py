@@ -62,7 +62,8 @@ SHOWN = KeyFilter(
 _PARTS = re.compile("[0-9]+|[^0-9]+")
 
 
-class DeviceKey(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class DeviceKey:
     """What a key says about a device: its kind (`gpu`), its index, and which of its fields this is."""
 
     kind: str
