@@ -8,6 +8,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy
@@ -107,6 +108,27 @@ def test_images_of_pil_keep_their_pixels(files: RunFiles, tmp_path: Path) -> Non
         PilImages.open(io.BytesIO(content(tmp_path, item))).load()
 
 
+@pytest.mark.parametrize(
+    ("mode", "color", "expected"),
+    [
+        ("LAB", (255, 128, 128), ("RGB", (254, 255, 254))),
+        ("CMYK", (0, 0, 0, 0), ("RGB", (255, 255, 255))),
+        ("RGBa", (255, 0, 0, 255), ("RGBA", (255, 0, 0, 255))),
+        ("La", (9, 255), ("LA", (9, 255))),
+        ("I;16", 40_000, ("I;16", 40_000)),
+        ("F", 1.0, ("L", 255)),
+        ("F", 0.5, ("L", 128)),
+        ("F", 200.0, ("L", 200)),
+    ],
+)
+def test_images_of_pil_that_png_does_not_have(
+    files: RunFiles, tmp_path: Path, mode: str, color: Any, expected: Any
+) -> None:
+    item = recognised(PilImages.new(mode, (4, 3), color)).item(files)
+    found = PilImages.open(io.BytesIO(content(tmp_path, item)))
+    assert (found.mode, found.getpixel((1, 1))) == expected
+
+
 def test_files_of_images_are_kept_as_they_are(files: RunFiles, tmp_path: Path) -> None:
     bomb = b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + b"\xff" * 8 + b"\x08\x02\0\0\0" + bytes(100)
     path = tmp_path / "not-a-name.txt"
@@ -121,6 +143,8 @@ def test_files_of_images_are_kept_as_they_are(files: RunFiles, tmp_path: Path) -
     [
         lambda: runvitals.Image(numpy.zeros((2, 2, 2, 2, 2))),
         lambda: runvitals.Image(numpy.zeros((0, 4))),
+        lambda: runvitals.Image(numpy.zeros((0, 4), "uint8")),
+        lambda: runvitals.Image(numpy.zeros((4, 0, 3), "uint8")),
         lambda: runvitals.Image(numpy.zeros((1 << 14, 1 << 14), bool)),
         lambda: runvitals.Image(numpy.array([["a"]])),
         lambda: runvitals.Image(b"PK\x03\x04" + bytes(100)),
@@ -138,6 +162,10 @@ def test_files_of_images_are_kept_as_they_are(files: RunFiles, tmp_path: Path) -
         lambda: runvitals.Histogram(["a"]),
         lambda: runvitals.Histogram([1], bins=10**9),
         lambda: runvitals.Histogram(counts=[1, 2], edges=[1, 2]),
+        lambda: runvitals.Histogram(counts=[1, float("nan")], edges=[1, 2, 3]),
+        lambda: runvitals.Histogram(counts=[1, -1], edges=[1, 2, 3]),
+        lambda: runvitals.Histogram(counts=[1, 1], edges=[1, 3, 2]),
+        lambda: runvitals.Histogram(counts=[1], edges=[0, float("inf")]),
         lambda: runvitals.Table(columns=[str(i) for i in range(2000)]),
     ],
 )
@@ -218,6 +246,10 @@ def test_figures_are_recognised_without_their_libraries(files: RunFiles, tmp_pat
     Figure.__module__, Chart.__module__ = "matplotlib.figure", "plotly.graph_objs._figure"
     drawn = recognised(Figure()).item(files)
     assert (drawn["type"], drawn["width"]) == ("image/png", 6)
+    pyplot = ModuleType("matplotlib.pyplot")
+    pyplot.savefig = Figure().savefig  # type: ignore[attr-defined]  # of its current figure
+    assert recognised(pyplot).item(files) == drawn
+    assert not is_media(ModuleType("matplotlib.pyplots"))
     page = recognised(Chart()).item(files)
     assert (page["type"], content(tmp_path, page)) == ("text/html", b"<html>TrueTrue</html>")
 

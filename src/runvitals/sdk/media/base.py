@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from runvitals.model import media
@@ -82,5 +83,8 @@ def figure_method(value: object) -> str | None:
 
 
 def _is_of(value: object, package: str) -> bool:
-    """Whether a value's type, or one that it inherits from, is of a package."""
+    """Whether a value's type, or one that it inherits from, is of a package; or it is matplotlib's `pyplot`,
+    which has the methods of its current figure."""
+    if isinstance(value, ModuleType):
+        return package == "matplotlib." and value.__name__ == "matplotlib.pyplot"
     return any(str(base.__module__).startswith(package) for base in type(value).__mro__[:-1])

@@ -56,7 +56,7 @@ def channels_last(array: Any, dimensions: int) -> Any:
         ValueError: another number of dimensions or channels.
     """
     shape = tuple(array.shape)
-    if len(shape) == dimensions - 1:
+    if len(shape) == dimensions - 1 and all(shape):
         return array.reshape((*shape, 1))
     if len(shape) != dimensions or not all(shape):
         raise ValueError(f"an array of the shape {shape}; expected height, width and 1 to 4 channels")

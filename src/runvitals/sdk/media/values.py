@@ -6,6 +6,7 @@ import io
 import os
 from array import array
 from collections.abc import Sequence
+from itertools import pairwise
 from math import isfinite
 from typing import Any
 
@@ -13,14 +14,15 @@ from runvitals.model import media
 from runvitals.model.media_types import PLAIN_TEXT
 from runvitals.sdk import arrays
 from runvitals.sdk.media.base import Item, Media, figure_method, is_pil_image
-from runvitals.sdk.media.pixels import animated_png, image_pixels, png, png_size, video_frames
+from runvitals.sdk.media.pixels import animated_png, array_of, image_pixels, png, png_size, video_frames
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.wav import wav
 
 _CAPTION_CHARACTERS = 10_000
 _MOST_BINS = 512
-_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA")
-"""The modes of PIL's images that PNG has; others are converted."""
+_PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
+"""The modes of PIL's images that PNG has; others are converted: to RGB, or to these."""
+_CONVERTED = {"La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
 _DPI = 120
 
 
@@ -55,6 +57,10 @@ class Histogram(Media):
                     f"{len(counts)} counts and {len(edges)} edges; expected up to {_MOST_BINS} counts, and "
                     "one edge more"
                 )
+            if not all(isfinite(count) and count >= 0 for count in counts):
+                raise ValueError("a count that is negative or not finite")
+            if not all(map(isfinite, edges)) or any(low > high for low, high in pairwise(edges)):
+                raise ValueError("edges that are not finite, or not in ascending order")
             return {"value": {"counts": counts, "edges": edges, "count": sum(counts)}}
         numbers = _numbers(self._values)
         finite = [number for number in numbers if isfinite(number)]
@@ -241,11 +247,19 @@ def _image_item(files: RunFiles, content: bytes) -> Item:
 
 
 def _pil_png(image: Any) -> bytes:
-    if image.mode not in _PNG_MODES:
-        image = image.convert("RGBA" if "a" in image.mode.lower() else "RGB")
+    if image.mode == "F":
+        image = _as_grey(image)
+    elif image.mode not in _PNG_MODES:
+        image = image.convert(_CONVERTED.get(image.mode, "RGB"))
     body = io.BytesIO()
     image.save(body, "PNG")
     return body.getvalue()
+
+
+def _as_grey(image: Any) -> Any:
+    """An image of floats, which are 0 to 1, or 0 to 255, as in arrays."""
+    scale = 255.0 if image.getextrema()[1] <= 1 else 1.0
+    return image.point(lambda value: value * scale + 0.5).convert("L")
 
 
 def _saved_figure(figure: Any) -> bytes:
@@ -256,10 +270,8 @@ def _saved_figure(figure: Any) -> bytes:
 
 def _numbers(values: Any) -> Sequence[float]:
     """Numbers of an array, tensor or sequence of any shape."""
-    if callable(getattr(values, "detach", None)):
-        values = values.detach().cpu()
-    if callable(getattr(values, "numpy", None)):
-        values = values.numpy()
+    if callable(getattr(values, "detach", None)) or callable(getattr(values, "numpy", None)):
+        values = array_of(values)
     if hasattr(values, "astype") and hasattr(values, "tobytes"):
         return array("d", values.astype("float64").tobytes()).tolist()
     return [float(value) for value in values]
