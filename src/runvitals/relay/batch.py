@@ -10,6 +10,7 @@ from heapq import merge
 from typing import Any, NamedTuple
 
 from runvitals.journal.clock import RunClock
+from runvitals.query.history import leaves
 
 EVENT, LIFECYCLE, INFO, CONSOLE, MEDIA = "event", "lifecycle", "info", "console", "media"
 
@@ -181,10 +182,19 @@ class LogRow:
         self.data = data
 
     def numbers(self) -> dict[str, float]:
-        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1."""
+        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1. Nested ones, such
+        as the minimum of an array, have dotted names.
+
+        Example:
+            >>> LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"}).numbers()
+            {'loss': 0.5, 'train.acc': 1.0}
+        """
+        data = self.data
+        if any(isinstance(value, dict) for value in data.values()):
+            data = dict(leaves(data))
         return {
             key: float(value)
-            for key, value in self.data.items()
+            for key, value in data.items()
             if isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
         }
 

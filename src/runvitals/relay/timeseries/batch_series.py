@@ -11,7 +11,7 @@ from math import isnan
 from typing import Any, NamedTuple
 
 from runvitals.relay.batch import Batch, Samples
-from runvitals.relay.timeseries.naming import LabeledSeries, Namer, logged_numbers
+from runvitals.relay.timeseries.naming import LabeledSeries, Namer
 
 Values = list[float | None]
 _MAX_KEYS = 10_000  # remembered per writer, to end their series
@@ -90,7 +90,7 @@ class BatchSeries:
     def _logged(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
         found: dict[LabeledSeries, tuple[list[int], Values]] = {}
         for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
-            numbers = [(namer.logged(name), value) for name, value in logged_numbers(row)]
+            numbers = [(namer.logged(name), value) for name, value in row.numbers().items()]
             if row.step is not None:
                 numbers.append((namer.step, float(row.step)))
             for series, value in numbers:

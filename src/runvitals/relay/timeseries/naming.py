@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
 from runvitals.metrics import DEFINITIONS, Match
 from runvitals.metrics.metric import placeholders
 from runvitals.metrics.unit import UNITS
-from runvitals.query.history import leaves
-from runvitals.relay.batch import Batch, LogRow
+from runvitals.relay.batch import Batch
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -204,14 +203,3 @@ class Namer:
         return LabeledSeries(
             family, tuple(sorted((name, text) for name, text in all_labels.items() if text)), factor
         )
-
-
-def logged_numbers(row: LogRow) -> Iterator[tuple[str, float]]:
-    """The numbers of a `log()` call; nested ones have dotted names.
-
-    Example:
-        >>> dict(logged_numbers(LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"})))
-        {'loss': 0.5, 'train.acc': 1.0}
-    """
-    flat = LogRow(row.seq, row.time_ms, row.step, dict(leaves(row.data)))
-    yield from flat.numbers().items()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from runvitals.model.state import silence_ms
 from runvitals.relay.batch import Batch, WriterFacts
 from runvitals.relay.destinations.prometheus.exposition import Sample
-from runvitals.relay.timeseries.naming import LabeledSeries, Labels, MetricFamily, Namer, logged_numbers
+from runvitals.relay.timeseries.naming import LabeledSeries, Labels, MetricFamily, Namer
 
 RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "The name, group and job type of a run.")
 RUN_STATE = MetricFamily(
@@ -89,7 +89,7 @@ class LatestRunValues:
     def _add_logs(self, batch: Batch, namer: Namer) -> None:
         logged = self._logged.setdefault(batch.writer.name, {})
         for row in batch.logs:
-            for name, value in logged_numbers(row):
+            for name, value in row.numbers().items():
                 logged[namer.logged(name)] = value
             if row.step is not None:
                 logged[namer.step] = float(row.step)
