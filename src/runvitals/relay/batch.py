@@ -182,8 +182,8 @@ class LogRow:
         self.data = data
 
     def numbers(self) -> dict[str, float]:
-        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1. Nested ones, such
-        as the minimum of an array, have dotted names.
+        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1. Nested ones,
+        such as the minimum of an array, have dotted names.
 
         Example:
             >>> LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"}).numbers()
