@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import signal
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 
 from runvitals.cli import main
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.store import pairing
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
@@ -271,10 +273,18 @@ def test_a_backup_of_a_server_that_runs_is_a_server_of_its_own(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder, copy = str(tmp_path / "store"), str(tmp_path / "copy")
+    content = b"a file"
+    sha256 = hashlib.sha256(content).hexdigest()
     with serving(tmp_path / "store") as (_, client):
         assert client.post("/api/v1/ingest", json=envelope(0)).status_code == 200
+        sent = client.put(
+            f"/api/v1/runs/curl-1/files/{sha256}?offset=0&size=6",
+            content=content,
+            headers={"content-type": "application/octet-stream"},
+        )
+        assert sent.json()["complete"], sent.text
         assert main(["store", "backup", copy, "--store", folder]) == 0
-        assert capsys.readouterr().out == f"{copy}: 2 files copied from {folder}\n"
+        assert capsys.readouterr().out == f"{copy}: 3 files copied from {folder}\n"
         assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
         assert main(["store", "backup", copy, "--store", folder]) == 1
         assert "is not empty" in capsys.readouterr().err
@@ -290,6 +300,11 @@ def test_a_backup_of_a_server_that_runs_is_a_server_of_its_own(
             {series.metric: "cpu"},
         )
         assert series.values.tolist() == [0.0, 1.0, 2.0]
+        restored = ReceivedFiles(f"{copy}/files", metadata_store, lambda: 0).open(run.id, sha256)
+        assert restored is not None
+        with restored.file as file:
+            assert file.read() == content
+    assert all(not path.stat().st_mode & 0o077 for path in Path(copy, "files").rglob("*"))
 
 
 def test_a_store_is_not_backed_up_with_the_metadata_of_another(

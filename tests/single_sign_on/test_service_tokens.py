@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -10,7 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.single_sign_on.discovery import Discovery
-from runvitals.single_sign_on.service_tokens import CACHED_MS, ServiceTokens, looks_like_token
+from runvitals.single_sign_on.service_tokens import (
+    CACHED_MS,
+    ServiceTokens,
+    checked_keys,
+    looks_like_token,
+)
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -18,7 +24,7 @@ from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.jwt_issuers import ExternalIdentity
 from tests.outbound.site import Site
 from tests.single_sign_on.conftest import T0, Clocks
-from tests.single_sign_on.provider import Idp, sign
+from tests.single_sign_on.provider import RSA, Idp, sign
 
 ISSUER = "https://idp.example"
 SUBJECT = "repo:lab/vision:ref:refs/heads/main"
@@ -52,6 +58,31 @@ def test_a_token_is_a_service_account(tokens: ServiceTokens, robot: int) -> None
     assert tokens.account(_token()) == robot
     assert tokens.account(_token(aud=["other", "runs"])) == robot
     assert tokens.account(_token(header={"alg": "ES256", "kid": "ec"})) == robot
+
+
+def test_an_issuer_that_cannot_be_reached_has_pasted_keys(
+    tokens: ServiceTokens, robot: int, accounts: AccountStore, site: Site
+) -> None:
+    [issuer] = accounts.jwt_issuers.all()
+    site.names.clear()
+    assert tokens.account(_token()) is None
+    private = {"keys": [RSA.as_dict(private=True), {"kty": "oct", "k": "c2VjcmV0"}]}
+    keys = checked_keys(json.dumps(private))
+    assert [sorted(key) for key in json.loads(keys)["keys"]] == [["e", "kid", "kty", "n"]]
+    accounts.jwt_issuers.update(issuer.id, CLI, T0, pasted_keys=keys)
+    assert tokens.account(_token()) == robot
+    assert tokens.account(_token(header={"alg": "ES256", "kid": "ec"})) is None
+    assert site.requests == []
+    event = accounts.audit.page(AuditFilter(action="issuer.update"))[0]
+    assert (event.before, len(event.after["pasted_keys"])) == ({"pasted_keys": None}, 64)
+    accounts.jwt_issuers.update(issuer.id, CLI, T0, pasted_keys="")
+    assert accounts.jwt_issuers.all()[0].pasted_keys is None
+
+
+@pytest.mark.parametrize("text", ["", "x", "[]", '{"keys": []}', '{"keys": [{"kty": "oct", "k": "AA"}]}'])
+def test_what_is_no_document_of_public_keys(text: str) -> None:
+    with pytest.raises(ValueError, match=r"JWKS|sign tokens"):
+        checked_keys(text)
 
 
 @pytest.mark.parametrize("kind", ["sqlite"])

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
     from runvitals.store.metadata.accounts.audit import Actor, AuditEvent
 
+_MAX_KEYS_FILE = 100_000
+
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
@@ -56,6 +58,12 @@ def _add_outside(actions: Any) -> None:
     issuer.add_argument("name", metavar="NAME")
     issuer.add_argument("url", metavar="URL", help="exactly as the claim `iss` of its tokens")
     issuer.add_argument("--audience", required=True, help="the claim `aud` that tokens must have")
+    issuer.add_argument(
+        "--keys",
+        metavar="FILE",
+        help="a JWKS document with its keys, for an issuer that the server cannot reach; default: the server "
+        "asks the issuer",
+    )
     assign = actions.add_parser(
         "assign-subject", help="let tokens with a subject act as a service account of a team"
     )
@@ -128,7 +136,15 @@ def _issuers(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, n
 def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     if not arguments.url.startswith("https://"):
         raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
-    issuer = accounts.jwt_issuers.create(arguments.name, arguments.url, arguments.audience, by, now_ms)
+    keys = None
+    if arguments.keys is not None:
+        from runvitals.single_sign_on.service_tokens import checked_keys
+
+        with open(arguments.keys, encoding="utf-8") as file:
+            keys = checked_keys(file.read(_MAX_KEYS_FILE))
+    issuer = accounts.jwt_issuers.create(
+        arguments.name, arguments.url, arguments.audience, by, now_ms, pasted_keys=keys
+    )
     return Outcome(f"tokens of {issuer.name} are accepted; its ID is {issuer.id}", issuer)
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
-from runvitals.cli.server import METADATA_FILE, add_keeping
+from runvitals.cli.server import FILES_FOLDER, METADATA_FILE, add_keeping
 
 if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
@@ -40,7 +40,7 @@ def add(subparsers: Any) -> None:
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
     actions.add_parser(
-        "backup", help="copy samples and metadata; works while a server uses them"
+        "backup", help="copy samples, metadata and files; works while a server uses them"
     ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
     for action in actions.choices.values():
         action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
@@ -153,6 +153,8 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
 def _backup(folder: str, into: str) -> int:
     from runvitals.store.check import require_match
     from runvitals.store.errors import MetadataStoreError
+    from runvitals.store.files.backup import copy_contents
+    from runvitals.store.files.folder_store import CONTENTS
     from runvitals.store.metadata.backup import backup as copy_metadata
     from runvitals.store.samples.sqlite_chunks.backup import backup
 
@@ -163,9 +165,12 @@ def _backup(folder: str, into: str) -> int:
             require_match(folder, path)
         os.makedirs(into, mode=0o700, exist_ok=True)
         copied = backup(folder, into)
+        contents = os.path.join(FILES_FOLDER, CONTENTS)
+        files = os.path.join(folder, contents), os.path.join(into, contents)
+        copied += copy_contents(*files)
         if has_metadata:
             copy_metadata(path, os.path.join(into, METADATA_FILE))
-            copied += 1
+            copied += 1 + copy_contents(*files)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")

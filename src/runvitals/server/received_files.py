@@ -16,7 +16,7 @@ from typing import NamedTuple
 from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.run_library import OpenedContent
-from runvitals.store.files.folder_store import FolderFileStore
+from runvitals.store.files.folder_store import CONTENTS, FolderFileStore
 from runvitals.store.files.interface import FileStore
 from runvitals.store.files.uploads import Uploads, WrongOffset
 from runvitals.store.metadata import MetadataStore
@@ -90,7 +90,7 @@ class ReceivedFiles:
         self._files = metadata_store.stored_files
         self._clock = clock
         self._uploads = Uploads(os.path.join(folder, "uploads"))
-        self._store = store or FolderFileStore(os.path.join(folder, "contents"))
+        self._store = store or FolderFileStore(os.path.join(folder, CONTENTS))
         self.limits = limits or FileLimits()
         # Nothing is removed between a content and its row.
         self._changing = threading.Lock()

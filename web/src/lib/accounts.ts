@@ -251,6 +251,8 @@ export interface Issuer {
   audience: string;
   enabled: boolean;
   created_ms: number;
+  /** Its keys were entered here; the server does not ask the issuer. */
+  pasted_keys: boolean;
 }
 
 /** Tokens with this subject act as a service account. */

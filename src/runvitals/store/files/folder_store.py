@@ -11,6 +11,9 @@ from runvitals.journal.paths import make_private, open_file, sync_folder
 from runvitals.model.media import is_sha256
 from runvitals.store.files.interface import StoredContent
 
+CONTENTS = "contents"
+"""The folder of a store's files that has their contents; the others hold unfinished uploads."""
+
 
 class FolderFileStore:
     """A `FileStore` in a folder, which must be on the same file system as what `take` is given.

@@ -11,15 +11,25 @@ from runvitals.outbound.policy import Blocked
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
+from runvitals.single_sign_on.service_tokens import checked_keys
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
 
 router = APIRouter()
 
+Keys = Annotated[
+    str | None,
+    Field(
+        max_length=100_000,
+        description="A JWKS document with its keys, for an issuer that the server cannot reach. Left out or "
+        "empty: the server asks the issuer.",
+    ),
+]
 IssuerId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
@@ -29,6 +39,7 @@ class NewIssuer(BaseModel):
     name: str = Field(min_length=1, max_length=64)
     url: str = Field(min_length=1, max_length=500)
     audience: str = Field(min_length=1, max_length=500)
+    keys: Keys = None
 
 
 class IssuerSubject(BaseModel):
@@ -51,6 +62,7 @@ class IssuerChanges(BaseModel):
     name: str | None = Field(None, min_length=1, max_length=64)
     audience: str | None = Field(None, min_length=1, max_length=500)
     enabled: bool | None = None
+    keys: Keys = None
 
 
 @router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
@@ -64,13 +76,16 @@ def issuers(access: TheAccess, page: ThePage) -> Any:
 async def add_issuer(
     body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> Any:
-    """Accept the tokens of an issuer, which is asked for its keys first."""
+    """Accept the tokens of an issuer, which is asked for its keys first if none are given."""
+    keys = _checked(body.keys)
 
     def add() -> JwtIssuerRow:
-        outside.fetcher.check(body.url)
-        outside.discovery.metadata(body.url)
-        issuers = access.accounts.jwt_issuers
-        return issuers.create(body.name, body.url, body.audience, requester.actor, access.clock())
+        if keys is None:
+            outside.fetcher.check(body.url)
+            outside.discovery.metadata(body.url)
+        return access.accounts.jwt_issuers.create(
+            body.name, body.url, body.audience, requester.actor, access.clock(), pasted_keys=keys
+        )
 
     try:
         return _as_json(await outside.workers.run(add))
@@ -100,6 +115,7 @@ def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requ
             name=body.name,
             audience=body.audience,
             enabled=body.enabled,
+            pasted_keys="" if body.keys == "" else _checked(body.keys),
         )
     except UnknownAccount as error:
         raise HTTPException(404, str(error)) from None
@@ -167,6 +183,14 @@ def remove_subject(
     access.rights_changed()
 
 
+def _checked(keys: str | None) -> str | None:
+    """The keys as they are stored; None if there are none."""
+    if not keys:
+        return None
+    with checking("keys"):
+        return checked_keys(keys)
+
+
 def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:
     return {
         "id": issuer.id,
@@ -175,4 +199,5 @@ def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:
         "audience": issuer.audience,
         "enabled": issuer.enabled,
         "created_ms": issuer.created_ms,
+        "pasted_keys": issuer.pasted_keys is not None,
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,7 +25,12 @@ MAX_WILDCARDS = 4
 
 @dataclass(frozen=True, slots=True)
 class JwtIssuerRow:
-    """A service that issues tokens. `audience`: what its tokens for this server are issued for."""
+    """A service that issues tokens.
+
+    Attributes:
+        audience: what its tokens for this server are issued for.
+        pasted_keys: a JWKS document with its keys, in JSON; None: the server asks the issuer.
+    """
 
     id: int
     name: str
@@ -32,6 +38,7 @@ class JwtIssuerRow:
     audience: str
     enabled: bool
     created_ms: int
+    pasted_keys: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +95,10 @@ class JwtIssuerTable:
             row = connection.execute(_ISSUERS.where(jwt_issuer.c.url == url, jwt_issuer.c.enabled)).first()
         return None if row is None else JwtIssuerRow(**row._asdict())
 
-    def create(self, name: str, url: str, audience: str, by: Actor, now_ms: int) -> JwtIssuerRow:
-        """Accept the tokens of an issuer. The caller has checked that the URL may be fetched.
+    def create(
+        self, name: str, url: str, audience: str, by: Actor, now_ms: int, *, pasted_keys: str | None = None
+    ) -> JwtIssuerRow:
+        """Accept the tokens of an issuer. The caller has checked that the URL may be fetched, or the keys.
 
         Raises:
             ValueError: an invalid name or audience.
@@ -101,6 +110,7 @@ class JwtIssuerTable:
             "audience": checked_name("audience", audience.strip(), MAX_URL),
             "enabled": True,
             "created_ms": now_ms,
+            "pasted_keys": pasted_keys,
         }
 
         def work(connection: Connection) -> JwtIssuerRow:
@@ -108,9 +118,8 @@ class JwtIssuerTable:
             if connection.execute(mine).first() is not None:
                 raise NameTaken("there is already an issuer with this URL")
             connection.execute(insert(jwt_issuer).values(values))
-            record(
-                connection, now_ms, by, "issuer.create", target=url, after={"audience": values["audience"]}
-            )
+            about = {"audience": values["audience"], "pasted_keys": pasted_keys is not None}
+            record(connection, now_ms, by, "issuer.create", target=url, after=about)
             return JwtIssuerRow(**connection.execute(mine).one()._asdict())
 
         return self._database.write(work)
@@ -124,8 +133,12 @@ class JwtIssuerTable:
         name: str | None = None,
         audience: str | None = None,
         enabled: bool | None = None,
+        pasted_keys: str | None = None,
     ) -> JwtIssuerRow:
         """Change an issuer; what is None stays. The URL stays: it is whose the subjects are.
+
+        Args:
+            pasted_keys: as checked by the caller; empty: the server asks the issuer from now on.
 
         Raises:
             ValueError: an invalid name or audience.
@@ -138,6 +151,8 @@ class JwtIssuerTable:
             wanted["audience"] = checked_name("audience", audience.strip(), MAX_URL)
         if enabled is not None:
             wanted["enabled"] = enabled
+        if pasted_keys is not None:
+            wanted["pasted_keys"] = pasted_keys or None
 
         def work(connection: Connection) -> JwtIssuerRow:
             row = _issuer(connection, issuer_id)
@@ -145,7 +160,8 @@ class JwtIssuerTable:
             if before == wanted:
                 return row
             connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(wanted))
-            record(connection, now_ms, by, "issuer.update", target=row.url, before=before, after=wanted)
+            old, new = _audited(before), _audited(wanted)
+            record(connection, now_ms, by, "issuer.update", target=row.url, before=old, after=new)
             rights_changed(connection)
             return replace(row, **wanted)
 
@@ -261,6 +277,12 @@ def _checked_subject(subject: str) -> str:
     if subject.count("*") > MAX_WILDCARDS:
         raise ValueError(f"the subject has too many *; expected at most {MAX_WILDCARDS}")
     return subject
+
+
+def _audited(values: dict[str, Any]) -> dict[str, Any]:
+    """Values in the audit log: of keys only which they are."""
+    keys = values.get("pasted_keys")
+    return values if keys is None else {**values, "pasted_keys": hashlib.sha256(keys.encode()).hexdigest()}
 
 
 def _issuer(connection: Connection, issuer_id: int) -> JwtIssuerRow:
