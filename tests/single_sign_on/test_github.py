@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ import pytest
 from runvitals.single_sign_on.outcomes import Outcome, Refused, SignedIn
 from runvitals.single_sign_on.sign_on import SingleSignOn
 from runvitals.store.metadata.accounts.account_store import AccountStore
-from tests.outbound.site import Site
-from tests.single_sign_on.conftest import Configure
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.outbound.site import Answer, Site
+from tests.single_sign_on.conftest import T0, Configure
 from tests.single_sign_on.provider import answer
 
 GITHUB = {"id": "github", "label": "GitHub", "kind": "github", "client_id": "abc", "client_secret": "hush"}
@@ -29,11 +31,13 @@ def _serve(site: Site, prefix: str = "", emails: object = EMAILS, user: object =
     }
 
 
-def _sign_in(sso: SingleSignOn, issuer: str = "https://github.com") -> Outcome:
+def _sign_in(
+    sso: SingleSignOn, issuer: str = "https://github.com", scope: str = "read:user user:email"
+) -> Outcome:
     begun = sso.start("github")
     assert begun.url.startswith(f"{issuer}/login/oauth/authorize?")
     asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
-    assert asked["scope"] == "read:user user:email"
+    assert asked["scope"] == scope
     return sso.finish("github", {"code": "c", "state": asked["state"]}, begun.cookie)
 
 
@@ -56,6 +60,42 @@ def test_github(configure: Configure, site: Site, accounts: AccountStore) -> Non
     assert len(form["code_verifier"]) >= 43
     bearers = [headers.get("Authorization") for path, headers in site.requests if path.startswith("/user")]
     assert bearers == ["Bearer gho_x"] * 2
+
+
+def test_organisations_and_teams_are_groups(configure: Configure, site: Site, accounts: AccountStore) -> None:
+    for name in ("vision", "speech"):
+        accounts.teams.create(name, CLI, T0)
+    groups = {
+        "Acme": {"team": "speech", "role": "viewer"},
+        "acme/Vision": {"team": "vision", "role": "admin"},
+        "acme/other": {"team": "speech", "role": "member"},
+    }
+    sso = configure(GITHUB | {"auto_create": True, "group_map": groups, "admin_group": "Acme/Admins"})
+    _serve(site)
+    pages = [[{"login": f"org-{number}"} for number in range(100)], [{"login": "ACME"}]]
+
+    def organisations(handler: BaseHTTPRequestHandler) -> Answer:
+        query = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(handler.path).query))
+        return answer(pages[int(query["page"]) - 1])
+
+    teams = [{"slug": "vision", "organization": {"login": "ACME"}}, {"slug": "lost"}]
+    site.answers |= {"/user/orgs": organisations, "/user/teams": answer(teams)}
+
+    def sign_in() -> tuple[dict[str, str], str]:
+        outcome = _sign_in(sso, scope="read:user user:email read:org")
+        assert isinstance(outcome, SignedIn)
+        user = accounts.users.get(outcome.user_id)
+        mine = accounts.teams.of_user(user.id, T0)
+        return {team.name: role for team, role, _ in mine}, user.org_role
+
+    assert sign_in() == ({"speech": "viewer", "vision": "admin"}, "member")
+    accounts.members.add("vision", accounts.users.create("eve", CLI, T0).name, "admin", CLI, T0)
+    pages[1] = []
+    teams[:] = [{"slug": "admins", "organization": {"login": "acme"}}]
+    site.answers["/user/teams"] = answer(teams)
+    assert sign_in() == ({}, "admin")
+    site.answers["/user/teams"] = answer({"message": "Forbidden"}, 403)
+    assert _sign_in(sso, scope="read:user user:email read:org") == Refused("provider", "/")
 
 
 def test_github_enterprise(configure: Configure, site: Site) -> None:

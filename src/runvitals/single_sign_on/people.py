@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -17,6 +17,9 @@ from runvitals.store.metadata.accounts.logins import ProviderIdentity
 _MAX_SUBJECT: Final = 255
 _MAX_TEXT: Final = 200
 _MAX_GROUPS: Final = 1000
+_PAGE: Final = 100
+_MAX_PAGES: Final = 5
+"""Of organisations and teams: a user in more of them is in none of the rest here."""
 _SEVERAL_FACTORS: Final = (
     "phr",  # of OpenID: resistant to phishing
     "phrh",  # the same, by hardware
@@ -96,7 +99,33 @@ def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str,
         raise ProviderFailed("the answer of GitHub has no id")
     address = _github_address(discovery.json_value(f"{api}/user/emails", token))
     identity = ProviderIdentity(provider.id, provider.issuer, str(number), name, address)
-    return Person(identity, name, _text(user.get("name")), None)
+    groups = _github_groups(api, discovery, token) if provider.follows_groups else None
+    return Person(identity, name, _text(user.get("name")), groups)
+
+
+def _github_groups(api: str, discovery: Discovery, token: str) -> tuple[str, ...]:
+    """The organisations of a user, `acme`, and their teams, `acme/vision`. An organisation that does not
+    allow the application is not among them."""
+    found = [
+        _text(organisation.get("login"))
+        for organisation in _github_list(f"{api}/user/orgs", discovery, token)
+    ]
+    for team in _github_list(f"{api}/user/teams", discovery, token):
+        owner = team.get("organization")
+        name = _text(owner.get("login")) if isinstance(owner, dict) else ""
+        found.append(f"{name}/{_text(team.get('slug'))}")
+    return tuple(group.lower() for group in found)
+
+
+def _github_list(url: str, discovery: Discovery, token: str) -> Iterator[dict[str, Any]]:
+    """The objects of all pages of a list."""
+    for page in range(1, _MAX_PAGES + 1):
+        answer = discovery.json_value(f"{url}?per_page={_PAGE}&page={page}", token)
+        if not isinstance(answer, list):
+            raise ProviderFailed(f"the answer of {url} is not a list")
+        yield from (entry for entry in answer if isinstance(entry, dict))
+        if len(answer) < _PAGE:
+            return
 
 
 def _check_id_token(claims: Claims, provider: Provider, nonce: str) -> None:

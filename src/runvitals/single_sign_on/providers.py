@@ -45,7 +45,8 @@ class Provider:
         trust_second_factor: whether a user who has a second factor here is not asked for it, if the ID token
             says that the provider asked for one.
         auto_create: whether unknown users get an account: all, none, or those with an address in a domain.
-        group_claim: which claim of the ID token has the groups; None: they are ignored.
+        group_claim: which claim of the ID token has the groups; None: they are ignored. GitHub has none: its
+            groups are organisations and their teams, `acme` and `acme/vision`.
         group_map: team and role by group.
         admin_group: the group whose members administer the organisation; None: no group does.
     """
@@ -63,6 +64,13 @@ class Provider:
     group_claim: str | None = None
     group_map: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     admin_group: str | None = None
+
+    @property
+    def follows_groups(self) -> bool:
+        """Whether memberships here follow groups of the provider."""
+        if self.kind == "github":
+            return bool(self.group_map) or self.admin_group is not None
+        return self.group_claim is not None
 
     def creates_account_for(self, address: str | None) -> bool:
         """Whether someone with this verified address, or without one, gets an account."""
@@ -158,8 +166,13 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         raise ValueError(f"provider {name}: invalid issuer; expected https://…")
     claim = _text(name, "group_claim", entry["group_claim"]) if entry.get("group_claim") else None
     admin_group = _text(name, "admin_group", entry["admin_group"]) if entry.get("admin_group") else None
-    if admin_group is not None and claim is None:
+    if kind == "oidc" and admin_group is not None and claim is None:
         raise ValueError(f"provider {name}: admin_group needs group_claim, which names the groups of a user")
+    group_map = _group_map(name, entry.get("group_map", {}))
+    if kind == "github":  # its names have no case
+        group_map = {group.lower(): target for group, target in group_map.items()}
+        admin_group = None if admin_group is None else admin_group.lower()
+    has_groups = bool(group_map) or admin_group is not None
     return Provider(
         name,
         _text(name, "label", entry.get("label")),
@@ -167,12 +180,12 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         issuer.rstrip("/") if kind == "github" else issuer,
         _text(name, "client_id", entry.get("client_id")),
         secret[:_MAX_TEXT],
-        _scopes(name, kind, entry.get("scopes")),
+        _scopes(name, kind, entry.get("scopes"), has_groups),
         _switch(name, "trust_email", entry.get("trust_email", False)),
         _switch(name, "trust_second_factor", entry.get("trust_second_factor", False)),
         _auto_create(name, entry.get("auto_create", False)),
         claim,
-        _group_map(name, entry.get("group_map", {})),
+        group_map,
         admin_group,
     )
 
@@ -191,9 +204,11 @@ def _switch(provider: str, what: str, value: object) -> bool:
     return value
 
 
-def _scopes(provider: str, kind: str, value: object) -> tuple[str, ...]:
+def _scopes(provider: str, kind: str, value: object, has_groups: bool) -> tuple[str, ...]:
+    if value is None and kind == "github":
+        return ("read:user", "user:email", *(["read:org"] if has_groups else []))
     if value is None:
-        return ("read:user", "user:email") if kind == "github" else ("openid", "email", "profile")
+        return ("openid", "email", "profile")
     if not isinstance(value, list) or not value or len(value) > 20:
         raise ValueError(f"provider {provider}: invalid scopes; expected a list of texts")
     scopes = tuple(_text(provider, "scope", scope) for scope in value)
