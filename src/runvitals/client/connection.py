@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import secrets
 from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -15,6 +16,8 @@ from runvitals.terminal import inert
 PREFIX = "/api/v1"
 MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """A server sends at most 2,000,000 numbers in a response, which is at most 80 MB of JSON."""
+
+_KEY_BYTES = 16
 
 Parameters = Iterable[tuple[str, Any]]
 
@@ -94,7 +97,7 @@ class ApiConnection:
         return answer.body
 
     def post(self, path: str) -> Any:
-        """The response to an idempotent POST without parameters."""
+        """The response to a POST without parameters. It may be sent twice, and is carried out once."""
         return self._call("POST", path, b"{}")
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
@@ -119,7 +122,11 @@ class ApiConnection:
         self._web.close()
 
     def _call(self, method: str, path: str, body: bytes | None) -> Any:
-        headers = self._headers if body is None else {**self._headers, "Content-Type": "application/json"}
+        headers = self._headers
+        if body is not None:
+            # The same for both attempts, where a kept connection has ended.
+            key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
+            headers = {**headers, "Content-Type": "application/json", **key}
         answer = self._request(method, path, body, headers)
         if answer.status == 200:
             return self._content(path, answer)

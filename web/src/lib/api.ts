@@ -287,9 +287,31 @@ export type Method = 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 export const get = <T>(path: string, params: Params = {}, signal?: AbortSignal): Promise<T> =>
   ask<T>(address(path, params), { signal });
 
-/** A request that changes something. It is JSON, because pages of other sites cannot send that. */
-export const send = <T = void>(method: Method, path: string, body: object = {}): Promise<T> =>
-  ask<T>(address(path), { method, headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
+/**
+ * A request that changes something. It is JSON, because pages of other sites cannot send that.
+ *
+ * If no response arrives, the same request again has the same key: the server carries it out once.
+ */
+export async function send<T = void>(method: Method, path: string, body: object = {}): Promise<T> {
+  const text = JSON.stringify(body);
+  const request = `${method} ${path} ${text}`;
+  const key = unanswered.get(request) ?? randomKey();
+  unanswered.set(request, key);
+  try {
+    const headers = { 'content-type': 'application/json', 'idempotency-key': key };
+    const answer = await ask<T>(address(path), { method, headers, body: text });
+    unanswered.delete(request);
+    return answer;
+  } catch (problem) {
+    if (!(problem instanceof ApiError && problem.status === 0)) unanswered.delete(request);
+    throw problem;
+  }
+}
+
+/** The keys of requests to which no response has arrived. */
+const unanswered = new Map<string, string>();
+
+const randomKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Send a file as it is; its media type says what it is. */
 export const upload = <T = void>(path: string, file: Blob): Promise<T> =>
