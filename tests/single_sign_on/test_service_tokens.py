@@ -14,9 +14,9 @@ from runvitals.single_sign_on.discovery import Discovery
 from runvitals.single_sign_on.service_tokens import (
     CACHED_MS,
     ServiceTokens,
-    checked_keys,
     looks_like_token,
 )
+from runvitals.single_sign_on.tokens import checked_keys
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore

@@ -138,7 +138,7 @@ def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor
         raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
     keys = None
     if arguments.keys is not None:
-        from runvitals.single_sign_on.service_tokens import checked_keys
+        from runvitals.single_sign_on.tokens import checked_keys
 
         with open(arguments.keys, encoding="utf-8") as file:
             keys = checked_keys(file.read(_MAX_KEYS_FILE))

@@ -13,15 +13,14 @@ import json
 import logging
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
-
-from joserfc.jwk import Key
 
 from runvitals.single_sign_on.discovery import Discovery, ProviderFailed
 from runvitals.single_sign_on.tokens import (
     LEEWAY_S,
     MAX_TOKEN,
+    FindKeys,
     InvalidToken,
     checked_audience,
     number,
@@ -84,7 +83,7 @@ class ServiceTokens:
         if issuer is None:
             raise InvalidToken("its issuer is not registered")
         now_s = now_ms / 1000
-        claims = verified_claims(token, lambda refresh: self._keys(issuer, refresh), now_s)
+        claims = verified_claims(token, self._keys(issuer), now_s)
         if claims.get("iss") != issuer.url or not checked_audience(claims, issuer.audience):
             raise InvalidToken("it is of another issuer, or for another audience")
         expires_s = number(claims, "exp")
@@ -96,26 +95,11 @@ class ServiceTokens:
             raise InvalidToken("no service account has its subject")
         return account_id, int((expires_s + LEEWAY_S) * 1000)
 
-    def _keys(self, issuer: JwtIssuerRow, refresh: bool) -> Sequence[Key]:
+    def _keys(self, issuer: JwtIssuerRow) -> FindKeys:
         if issuer.pasted_keys is None:
-            return self._discovery.keys(issuer.url, refresh)
-        return public_keys(json.loads(issuer.pasted_keys))
-
-
-def checked_keys(text: str) -> str:
-    """A JWKS document that an administrator has pasted, as it is stored: only public keys, without blanks.
-
-    Raises:
-        ValueError: it is something else, or has no key that may sign tokens.
-    """
-    try:
-        found = public_keys(json.loads(text))
-    except (InvalidToken, ValueError, RecursionError):
-        raise ValueError('expected a JWKS document: {"keys": […]}') from None
-    if not found:
-        raise ValueError("none of the keys may sign tokens; expected RSA, EC or OKP keys")
-    public = [key.as_dict(private=False) for key in found]
-    return json.dumps({"keys": public}, separators=(",", ":"))
+            return lambda refresh: self._discovery.keys(issuer.url, refresh)
+        pasted = public_keys(json.loads(issuer.pasted_keys))
+        return lambda refresh: pasted
 
 
 def looks_like_token(secret: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Final
@@ -72,6 +73,22 @@ def public_keys(document: object) -> list[Key]:
         if not isinstance(key, RSAKey) or key.raw_value.key_size >= _OLDEST_RSA_BITS:
             found.append(key)
     return found
+
+
+def checked_keys(text: str) -> str:
+    """A JWKS document that an administrator has pasted, as it is stored: only public keys, without blanks.
+
+    Raises:
+        ValueError: it is something else, or has no key that may sign tokens.
+    """
+    try:
+        found = public_keys(json.loads(text))
+    except (InvalidToken, ValueError, RecursionError):
+        raise ValueError('expected a JWKS document: {"keys": […]}') from None
+    if not found:
+        raise ValueError("none of the keys may sign tokens; expected RSA, EC or OKP keys")
+    public = [key.as_dict(private=False) for key in found]
+    return json.dumps({"keys": public}, separators=(",", ":"))
 
 
 def checked_audience(claims: Claims, audience: str) -> bool:

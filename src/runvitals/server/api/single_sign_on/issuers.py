@@ -16,7 +16,7 @@ from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
 from runvitals.single_sign_on.discovery import ProviderFailed
-from runvitals.single_sign_on.service_tokens import checked_keys
+from runvitals.single_sign_on.tokens import checked_keys
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
 
