@@ -28,8 +28,9 @@ def test_a_cursor_returns_its_position() -> None:
         "ü",
         encoded("{"),
         encoded("7"),
-        encoded(json.dumps(["started_ms", True])),
-        encoded(json.dumps(["started_ms", True, 1, 2])),
+        encoded(json.dumps(["-started_ms"])),
+        encoded(json.dumps(["-started_ms", 1, 2])),
+        encoded(json.dumps([["-started_ms"], 1])),
         encoded("[" * 10_000),
     ],
 )
@@ -48,3 +49,28 @@ def test_a_cursor_of_another_order_is_rejected() -> None:
 def test_an_unknown_column_is_rejected() -> None:
     with pytest.raises(ValueError, match="cannot sort runs by 'colour'; expected one of id, name, "):
         RunSort("colour")
+
+
+def test_an_order_of_several_columns_is_parsed() -> None:
+    order = RunSort.parse("-summary.loss,name,-gpu.util")
+    assert [(part.by, part.descending) for part in order.parts] == [
+        ("summary.loss", True),
+        ("name", False),
+        ("system.gpu", True),
+    ]
+    assert RunSort.parse(order.text) == order
+
+
+def test_the_direction_of_a_single_name() -> None:
+    assert RunSort.parse("name").descending
+    assert not RunSort.parse("name", descending=False).descending
+    assert RunSort.parse("-name", descending=False).descending
+
+
+def test_a_field_may_have_commas_in_its_name() -> None:
+    assert RunSort.parse("config.a,b").by == "config.a,b"
+
+
+def test_too_many_columns_are_rejected() -> None:
+    with pytest.raises(ValueError, match="by 5 columns; expected at most 4"):
+        RunSort.parse("name,id,state,group,project")

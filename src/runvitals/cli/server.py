@@ -191,6 +191,7 @@ def run(arguments: argparse.Namespace) -> int:
             from runvitals.server.http import serve
             from runvitals.server.http.logs import configure
             from runvitals.server.shared_server import SharedServer
+            from runvitals.server.stored.statistics_updater import StatisticsUpdater
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
@@ -231,6 +232,9 @@ def run(arguments: argparse.Namespace) -> int:
         app.housekeeping = housekeeping.totals
         app.threads.append(housekeeping.thread)
         stack.enter_context(housekeeping)
+        statistics = StatisticsUpdater(store, metadata_store, clock)
+        app.threads.append(statistics.thread)
+        stack.enter_context(statistics)
         if arguments.audit_file is not None:
             audit_file = stack.enter_context(
                 AuditFile(arguments.audit_file, metadata_store.accounts.audit, clock.earliest)

@@ -1,13 +1,17 @@
-"""Filters for runs, and the grammar of their predicates: `config.lr > 0.1`."""
+"""Filters for runs, and the grammar of their predicates: `config.lr > 0.1`.
+
+`filter_text` has the grammar of whole filters.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 from dataclasses import dataclass
-from typing import Any, Protocol
+from string import ascii_lowercase, ascii_uppercase
+from typing import Any, Literal, Protocol
 
-from runvitals.model import fields
+from runvitals.model import fields, system_statistics
 from runvitals.model.fields import Scalar
 from runvitals.model.state import STATES
 
@@ -24,8 +28,8 @@ class Predicate:
     match.
 
     Args:
-        field: `config.…` or `summary.…` (dotted for nested objects), or one of `TEXT_COLUMNS` and
-            `NUMBER_COLUMNS`.
+        field: `config.…` or `summary.…` (dotted for nested objects), a system statistic such as
+            `system.gpu.max`, or one of `TEXT_COLUMNS` and `NUMBER_COLUMNS`.
         operator: one of `OPERATORS`.
         value: a number, a text or a bool. Of a text, the first 200 characters are compared.
     """
@@ -76,10 +80,16 @@ class Predicate:
             raise ValueError(
                 f'invalid filter expression {text!r}; try config.lr > 0.1 or summary.note = "two words"'
             )
-        return cls(match[1], "=" if match[2] == "==" else match[2], _literal(match[3]))
+        name = system_statistics.statistic_named(match[1]) or match[1]
+        return cls(name, "=" if match[2] == "==" else match[2], literal(match[3]))
 
 
-def _literal(text: str) -> float | str | bool:
+def literal(text: str) -> float | str | bool:
+    """The value that a text means: a number, `true` or `false`, or a text, which may be quoted as in JSON.
+
+    Raises:
+        ValueError: an invalid quoted text.
+    """
     if text in ("true", "false"):
         return text == "true"
     if _NUMBER.fullmatch(text):
@@ -96,13 +106,100 @@ def _literal(text: str) -> float | str | bool:
 
 
 def is_field(name: str) -> bool:
-    """Whether a name can be that of a configuration or summary field."""
+    """Whether a name can be that of a configuration or summary field, or is that of a system statistic."""
     section, dot, rest = name.partition(".")
-    return section in fields.SECTIONS and bool(dot and rest)
+    if section in fields.SECTIONS and dot and rest:
+        return True
+    return system_statistics.is_statistic(name)
 
 
 def allowed_fields() -> str:
-    return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *(f"{section}.…" for section in fields.SECTIONS)))
+    sections = (*fields.SECTIONS, system_statistics.SECTION)
+    return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *(f"{section}.…" for section in sections)))
+
+
+_ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
+
+
+def ascii_lower(text: str) -> str:
+    """A text with A to Z in lower case, which is what `lower` does in both databases."""
+    return text.translate(_ASCII_LOWER)
+
+
+Label = Literal[
+    "state",
+    "tag",
+    "host",
+    "project",
+    "entity",
+    "user",
+    "group",
+    "job_type",
+    "id",
+    "name",
+    "note",
+    "device",
+]
+"""What `name:value` in a filter text compares with texts of the run."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextPattern:
+    """What a text is compared with.
+
+    Args:
+        text: what it must be; or what it must contain, if it is a substring.
+        kind: `exact`; `glob`: `*` stands for any text; `substring`. The last two ignore the case of A to Z
+            where the label is `name` or `note`.
+    """
+
+    text: str
+    kind: Literal["exact", "glob", "substring"] = "exact"
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """A text that occurs where `Filter.text` is searched."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """One of the texts of a label matches one of the patterns."""
+
+    label: Label
+    patterns: tuple[TextPattern, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FieldMatch:
+    """The text of a configuration or summary field matches a pattern."""
+
+    field: str
+    pattern: TextPattern
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """One of some comparisons with a value of the run holds."""
+
+    alternatives: tuple[Predicate | FieldMatch, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a filter text. `negated`: runs for which the condition does not hold."""
+
+    condition: Words | Labelled | Comparison
+    negated: bool = False
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The fields that it compares."""
+        if not isinstance(self.condition, Comparison):
+            return ()
+        return tuple(one.field for one in self.condition.alternatives)
 
 
 class PlacedRun(Protocol):
@@ -169,6 +266,7 @@ class Filter:
         device: used this device, or saw it and may have used it: its UUID, or `<host>/<PCI address>`.
         deleted: runs in the trash instead of those that are not.
         readable: only runs that the principal may read; None: all.
+        terms: of a filter text, that all hold; see `filter_text.parse`.
 
     Example:
         >>> Filter(project="digits", text="resnet", where=(Predicate.parse("summary.loss < 0.1"),))
@@ -184,6 +282,7 @@ class Filter:
     readable: ReadableRuns | None = None
     entity: str | None = None
     author: str | None = None
+    terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
         """
@@ -193,3 +292,10 @@ class Filter:
         for state in self.states:
             if state not in STATES:
                 raise ValueError(f"unknown state {state!r}; expected one of {', '.join(STATES)}")
+
+    @property
+    def fields(self) -> set[str]:
+        """The configuration, summary and system fields that it compares."""
+        of_terms = [name for term in self.terms for name in term.fields]
+        named = [*(predicate.field for predicate in self.where), *of_terms]
+        return {name for name in named if is_field(name)}

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from runvitals.model.filter import is_field
+from runvitals.model.system_statistics import statistic_named
 
 SORTED_COLUMNS = (
     "id",
@@ -25,11 +26,19 @@ SORTED_COLUMNS = (
 )
 
 
+MAX_PARTS = 4
+"""How many columns and fields a list can be sorted by."""
+
+
 @dataclass(frozen=True, slots=True)
 class RunSort:
-    """The sort order of a list: by one of `SORTED_COLUMNS`, or by `config.…` or `summary.…`.
+    """The sort order of a list: by one of `SORTED_COLUMNS`, or by a field such as `config.lr`, `summary.loss`
+    or `system.gpu`.
 
     In both directions, numbers come before texts, and runs without a value last.
+
+    Args:
+        then: how runs with the same value are sorted.
 
     Raises:
         ValueError: unknown column or field.
@@ -37,13 +46,61 @@ class RunSort:
 
     by: str = "started_ms"
     descending: bool = True
+    then: tuple[RunSort, ...] = ()
 
     def __post_init__(self) -> None:
         if self.by not in SORTED_COLUMNS and not is_field(self.by):
             raise ValueError(
                 f"cannot sort runs by {self.by!r}; expected one of "
-                f"{', '.join(SORTED_COLUMNS)}, config.… or summary.…"
+                f"{', '.join(SORTED_COLUMNS)}, config.…, summary.… or system.…"
             )
+
+    @property
+    def parts(self) -> tuple[RunSort, ...]:
+        """The order by each column or field, the most important first."""
+        return (self, *self.then)
+
+    @property
+    def text(self) -> str:
+        """The order as `parse` reads it."""
+        return ",".join(f"{'-' if part.descending else ''}{part.by}" for part in self.parts)
+
+    @classmethod
+    def parse(cls, text: str, descending: bool = True) -> RunSort:
+        """Parse a sort order as users write it: `-summary.loss,name`; `-` means the highest or newest first.
+
+        Args:
+            descending: the direction of a single name without `-`.
+
+        Raises:
+            ValueError: unknown column or field, or too many.
+
+        Example:
+            >>> [(part.by, part.descending) for part in RunSort.parse("-summary.loss,name").parts]
+            [('summary.loss', True), ('name', False)]
+        """
+        names = text.split(",")
+        if len(names) > 1 and not all(_is_sortable(name.removeprefix("-")) for name in names):
+            names = [text]  # the name of a field may contain commas
+        if len(names) > MAX_PARTS:
+            raise ValueError(f"cannot sort runs by {len(names)} columns; expected at most {MAX_PARTS}")
+        parts = [
+            cls(_name(name.removeprefix("-")), name.startswith("-") or (descending and len(names) == 1))
+            for name in names
+        ]
+        return replace(parts[0], then=tuple(parts[1:]))
+
+
+def _name(name: str) -> str:
+    if name in SORTED_COLUMNS:
+        return name
+    if name.startswith("cfg."):
+        name = f"config.{name[len('cfg.') :]}"
+    return statistic_named(name) or name
+
+
+def _is_sortable(name: str) -> bool:
+    return name in SORTED_COLUMNS or is_field(_name(name))
 
 
 def encode_cursor(sort: RunSort, position: Sequence[object]) -> str:
@@ -52,7 +109,7 @@ def encode_cursor(sort: RunSort, position: Sequence[object]) -> str:
     Args:
         position: JSON values that identify the last run in the list.
     """
-    text = json.dumps([sort.by, sort.descending, *position])
+    text = json.dumps([sort.text, *position])
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 
 
@@ -73,12 +130,14 @@ def decode_cursor(sort: RunSort, after: str, length: int) -> list[Any]:
         values = json.loads(base64.urlsafe_b64decode(after + "=" * (-len(after) % 4)))
     except (ValueError, RecursionError):  # not base64, not JSON, or nested too deeply
         raise invalid_cursor(after) from None
-    if not isinstance(values, list) or len(values) != 2 + length:
+    if not isinstance(values, list) or len(values) != 1 + length:
         raise invalid_cursor(after)
-    by, descending, *position = values
-    if [by, descending] != [sort.by, sort.descending]:
+    order, *position = values
+    if not isinstance(order, str):
+        raise invalid_cursor(after)
+    if order != sort.text:
         raise ValueError(
-            f"after={after!r} belongs to a list sorted by {by}; use the same order for every page"
+            f"after={after!r} belongs to a list sorted by {order}; use the same order for every page"
         )
     return position
 

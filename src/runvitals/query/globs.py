@@ -71,6 +71,12 @@ class Glob:
 
 
 @lru_cache(256)
+def star_glob(text: str) -> Glob:
+    """A compiled glob in which only `*` is special, cached."""
+    return Glob(text.replace("[", "[[]").replace("?", "[?]"))
+
+
+@lru_cache(256)
 def glob(text: str) -> Glob:
     """A compiled glob, cached."""
     return Glob(text)

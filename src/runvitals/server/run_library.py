@@ -8,14 +8,17 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeVar, runtim
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.metrics import DEFINITIONS
+from runvitals.model.completion import FieldChoice
 from runvitals.model.event import Event
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Run
+from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
 from runvitals.query.globs import glob
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.series import Series
+from runvitals.server.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 
 T = TypeVar("T")
 Position = Mapping[str, int]
@@ -283,20 +286,6 @@ class OpenedRun(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RunsPage:
-    """A page of a list of runs.
-
-    Args:
-        total: the number of runs on all pages.
-        next: the cursor of the next page; None on the last.
-    """
-
-    runs: list[Run]
-    total: int
-    next: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class LatestValues:
     """The newest values of one host of a run."""
 
@@ -337,7 +326,13 @@ class Library(Protocol):
         """
 
     async def page(
-        self, run_filter: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+        self,
+        run_filter: Filter,
+        sort: RunSort,
+        limit: int,
+        after: str | None,
+        last: Callable[[str], bool],
+        shown: ShownColumns = NO_COLUMNS,
     ) -> RunsPage:
         """A page of the runs that match a filter, with the newest values of the keys that `last` accepts.
 
@@ -346,7 +341,19 @@ class Library(Protocol):
         """
 
     async def fields(self, run_filter: Filter) -> list[str]:
-        """The configuration and summary fields of the runs that match a filter."""
+        """The configuration, summary and system fields of the runs that match a filter."""
+
+    async def choices(self, run_filter: Filter) -> list[FieldChoice]:
+        """What a filter of these runs can name besides `completion.FIXED_CHOICES`, with frequent values."""
+
+    async def groups(
+        self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
+    ) -> list[RunGroup]:
+        """The groups of the runs that match a filter, unordered.
+
+        Raises:
+            TooManyGroups: there are too many.
+        """
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedRun:
         """A run by its full id.

@@ -216,13 +216,13 @@ def test_invalid_cursors(five: MetadataStore, place: object) -> None:
 
 def test_cursor_of_another_order_raises(five: MetadataStore) -> None:
     after = five.runs.page(EVERYTHING, RunSort(), T0, limit=1).next
-    with pytest.raises(ValueError, match="belongs to a list sorted by started_ms"):
+    with pytest.raises(ValueError, match="belongs to a list sorted by -started_ms"):
         five.runs.page(EVERYTHING, RunSort("name"), T0, after=after)
 
 
 def test_invalid_queries(metadata_store: MetadataStore) -> None:
     with pytest.raises(
-        ValueError, match=r"by 'colour'; expected one of id, name, .* config\.… or summary\.…"
+        ValueError, match=r"by 'colour'; expected one of id, name, .* config\.…, summary\.… or system\.…"
     ):
         RunSort("colour")
     with pytest.raises(ValueError, match=r"cannot sort runs by 'config\.'"):

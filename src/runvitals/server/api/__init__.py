@@ -23,6 +23,7 @@ from runvitals.server.api import (
     metric_definitions,
     overlay,
     projects,
+    run_lists,
     runs,
     series,
 )
@@ -31,6 +32,7 @@ router = APIRouter(prefix="/api/v1")
 for resource in (
     about,
     projects,
+    run_lists,  # before the routes of one run, whose id could be `groups`
     runs,
     events,
     console,

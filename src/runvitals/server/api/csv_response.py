@@ -13,13 +13,24 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def csv_response(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Response:
-    """A table with a header. Text that a spreadsheet would run as a formula gets a leading apostrophe."""
+    """A table with a header, as `csv_text`."""
+    text = csv_text(columns, ([row[name] for name in columns] for row in rows))
+    return Response(text, media_type="text/csv", headers={"cache-control": "no-store"})
+
+
+def csv_text(columns: Sequence[str] | None, rows: Iterable[Sequence[object]]) -> str:
+    """Rows as CSV. Text that a spreadsheet would run as a formula gets a leading apostrophe.
+
+    Args:
+        columns: the header; None: no header.
+    """
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
+    if columns is not None:
+        writer.writerow([_cell(name) for name in columns])
     for row in rows:
-        writer.writerow([_cell(row[name]) for name in columns])
-    return Response(text.getvalue(), media_type="text/csv", headers={"cache-control": "no-store"})
+        writer.writerow([_cell(value) for value in row])
+    return text.getvalue()
 
 
 def _cell(value: object) -> str:

@@ -133,10 +133,22 @@ class RunRowSchema(BaseModel):
     )
 
 
+class ListedRunSchema(RunRowSchema):
+    """A run in a list with the requested columns."""
+
+    columns: dict[str, str | Number] = Field({}, description="By the names in `columns`; None: no value.")
+    sparklines: dict[str, list[Number]] = Field(
+        {}, description="By key: means in equal parts of the run's time; None is a gap. Empty without values."
+    )
+
+
 class RunPageSchema(BaseModel):
-    runs: list[RunRowSchema]
+    runs: list[ListedRunSchema]
     total: int = Field(description="Runs that match the filters, on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
+    pending: int = Field(
+        0, description="Runs whose system statistics are not computed yet: they have none for now."
+    )
 
 
 class RankSchema(BaseModel):

@@ -10,7 +10,9 @@ from fastapi import Depends, HTTPException, Path, Query, Request
 from runvitals.journal.paths import check_run_id
 from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
+from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 from runvitals.model.run import State
+from runvitals.server.errors import InvalidFields
 from runvitals.server.run_library import EditableLibrary, Library, OpenedRun, SeriesSelection
 
 
@@ -198,16 +200,30 @@ def requested_filter(
         ),
     ] = None,
     deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
+    filter_text: Annotated[
+        str,
+        Query(
+            alias="filter",
+            description="Terms that all hold: `state:failed,crashed gpu.util<20 config.lr>=1e-3 -tag:debug`; "
+            "see Filters in the guide of the browser.",
+            max_length=MAX_LENGTH,
+        ),
+    ] = "",
 ) -> Filter:
     """Which runs are requested.
 
     Raises:
         HTTPException: 422 for an invalid filter expression.
+        InvalidFields: 422 for an invalid filter text.
     """
     try:
         predicates = tuple(Predicate.parse(expression) for expression in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
+    try:
+        terms = parse(filter_text)
+    except FilterError as error:
+        raise InvalidFields({"filter": str(error)}) from None
     return replace(
         place,
         states=tuple(state or ()),
@@ -216,6 +232,7 @@ def requested_filter(
         where=predicates,
         device=device,
         deleted=deleted,
+        terms=terms,
     )
 
 

@@ -12,10 +12,10 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.errors import UnknownRun
 from runvitals.model.run_json import run_as_dict
-from runvitals.model.run_sort import RunSort
 from runvitals.query.key_filter import KeyFilter
 from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.api import models
+from runvitals.server.api.list_parameters import MAX_SPARKLINE_RUNS, RequestedList, TheList
 from runvitals.server.api.parameters import (
     CheckedRunId,
     RunNumber,
@@ -31,7 +31,9 @@ from runvitals.server.api.responses import (
     json_bytes,
     json_response,
 )
+from runvitals.server.errors import InvalidFields
 from runvitals.server.run_library import RunView
+from runvitals.server.run_lists import RunsPage
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
@@ -52,43 +54,50 @@ async def list_runs(
     request: Request,
     library: TheLibrary,
     run_filter: TheFilter,
+    wanted: TheList,
     last: Annotated[
         list[str] | None, Query(description="Keys or globs whose newest values are returned.")
     ] = None,
-    sort: Annotated[
-        str,
-        Query(
-            description="`started_ms`, `name`, `id`, `group`, `job_type`, `state`, `project`, `entity`, "
-            "`author`, `last_ms`, `duration_ms`, or a field: `config.…`, `summary.…`. Runs without a value "
-            "come last.",
-            max_length=300,
-        ),
-    ] = "started_ms",
-    descending: Annotated[bool, Query(description="The highest, or newest, first.")] = True,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     access = route_check(request)
+    if wanted.sparklines and limit > MAX_SPARKLINE_RUNS:
+        raise InvalidFields(
+            {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
+        )
     try:
-        order = RunSort(sort, descending)
         if after is not None and access is not None:
             after = await run_in_threadpool(access.opened_cursor, request, after)
-        page = await library.page(run_filter, order, limit, after, KeyFilter(last or DEFAULT_LAST))
+        keys = KeyFilter(last or DEFAULT_LAST)
+        page = await library.page(run_filter, wanted.sort, limit, after, keys, wanted.shown)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
     def encode() -> bytes:
-        runs = [run_as_dict(run) for run in page.runs]
-        rows = [{name: run[name] for name in _ROW_FIELDS} for run in runs]
+        rows = _rows(page, wanted)
         following = page.next
         if access is not None:
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
             following = None if following is None else access.bound_cursor(request, following)
-        return json_bytes({"runs": rows, "total": page.total, "next": following})
+        answer = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
+        return json_bytes(answer)
 
     return await json_response(request, await run_in_threadpool(encode))
+
+
+def _rows(page: RunsPage, wanted: RequestedList) -> list[dict[str, Any]]:
+    runs = [run_as_dict(run) for run in page.runs]
+    rows: list[dict[str, Any]] = [{name: run[name] for name in _ROW_FIELDS} for run in runs]
+    if wanted.fields:
+        for row, values in zip(rows, page.columns, strict=True):
+            row["columns"] = {name: values.get(field) for name, field in wanted.fields.items()}
+    if wanted.sparklines:
+        for row, lines in zip(rows, page.sparklines, strict=True):
+            row["sparklines"] = {key: lines.get(key, []) for key in wanted.sparklines}
+    return rows
 
 
 @router.get(

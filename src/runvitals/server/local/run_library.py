@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
+import anyio
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model import fields
+from runvitals.model.completion import FieldChoice
 from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run import Run
+from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
+from runvitals.model.system_statistics import is_statistic
 from runvitals.query.reader import RunReader
+from runvitals.query.run_filter import SystemStatistics, cursor, matching, ordered, runs_after, value_of
+from runvitals.query.run_groups import choices_of, groups_of
 from runvitals.query.run_handle import find_run
 from runvitals.query.runs import RunList
 from runvitals.query.series import Series
@@ -22,16 +28,16 @@ from runvitals.server.fleet import fleet_of_series
 from runvitals.server.hosts import FleetHost, HostReading, HostRun, fleet
 from runvitals.server.local.hosts import host_runs, newest_runs, readings, recent_of
 from runvitals.server.local.journal_run import JournalView
-from runvitals.server.local.run_filter import cursor, matching, ordered, runs_after
+from runvitals.server.local.journal_summaries import JournalSummaries
 from runvitals.server.named_runs import NamedRun
 from runvitals.server.run_library import (
     AggregatedSeries,
     Grouping,
     LatestValues,
-    RunsPage,
     RunView,
     SeriesSelection,
 )
+from runvitals.server.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 
 T = TypeVar("T")
@@ -91,6 +97,8 @@ class JournalLibrary:
         self._runs: list[Run] = []
         self._listed = CachedRead(self._list_runs)
         self._opened: dict[str, OpenedJournal] = {}
+        self._summaries = JournalSummaries(directory)
+        self._reading = anyio.Lock()
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     def _list_runs(self) -> None:
@@ -116,21 +124,48 @@ class JournalLibrary:
         return list(found.values())
 
     async def page(
-        self, run_filter: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+        self,
+        run_filter: Filter,
+        sort: RunSort,
+        limit: int,
+        after: str | None,
+        last: Callable[[str], bool],
+        shown: ShownColumns = NO_COLUMNS,
     ) -> RunsPage:
         """A page of the runs that match a filter."""
-        placed = ordered(matching(await self.runs(), run_filter), sort)
+        named = {*run_filter.fields, *(part.by for part in sort.parts)}
+        statistics, pending = await self._statistics(named)
+        placed = ordered(matching(await self.runs(), run_filter, statistics), sort, statistics)
         total = len(placed)
         if after is not None:
             placed = runs_after(placed, sort, after)
         following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
-        return RunsPage([_with_last(run, last) for _, run in placed[:limit]], total, following)
+        runs = [run for _, run in placed[:limit]]
+        if shown.sparklines or any(map(is_statistic, shown.fields)):
+            pending = max(pending, await self._read_journals(runs, shown.sparklines))
+            statistics = self._summaries.statistics()
+        columns = [_columns(run, shown.fields, statistics) for run in runs]
+        lines = [self._summaries.sparklines(run, shown.sparklines) for run in runs]
+        return RunsPage([_with_last(run, last) for run in runs], total, following, columns, lines, pending)
+
+    async def _statistics(self, named: Iterable[str]) -> tuple[SystemStatistics, int]:
+        """The system statistics of all runs if one of these fields is one, and how many are missing."""
+        if not any(map(is_statistic, named)):
+            return {}, 0
+        pending = await self._read_journals(await self.runs(), ())
+        return self._summaries.statistics(), pending
+
+    async def _read_journals(self, runs: Sequence[Run], sparklines: Sequence[str]) -> int:
+        async with self._reading:
+            return await run_in_threadpool(self._summaries.read, runs, sparklines, self.clock())
 
     async def fields(self, run_filter: Filter) -> list[str]:
-        """The configuration and summary fields of the runs that match a filter."""
+        """The configuration, summary and system fields of the runs that match a filter."""
         names: set[str] = set()
-        for run in matching(await self.runs(), run_filter):
+        statistics = self._summaries.statistics()
+        for run in await self._matching(run_filter):
             names.update(fields.leaves("config", run.config), fields.leaves("summary", run.summary))
+            names.update(statistics.get(run.id, ()))
         return sorted(names)
 
     async def named(self, ids: Sequence[str], place: Filter) -> list[NamedRun]:
@@ -149,6 +184,26 @@ class JournalLibrary:
             for run in runs
         }
         return [found[run_id] for run_id in dict.fromkeys(ids) if run_id in found]
+
+    async def choices(self, run_filter: Filter) -> list[FieldChoice]:
+        """What a filter of these runs can name, with frequent values."""
+        return choices_of(await self._matching(run_filter))
+
+    async def groups(
+        self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
+    ) -> list[RunGroup]:
+        """The groups of the runs that match a filter, unordered.
+
+        Raises:
+            TooManyGroups: there are too many.
+        """
+        statistics, _ = await self._statistics((*run_filter.fields, *by, *columns))
+        found = matching(await self.runs(), run_filter, statistics)
+        return groups_of(found, by, columns, statistics)
+
+    async def _matching(self, run_filter: Filter) -> list[Run]:
+        statistics, _ = await self._statistics(run_filter.fields)
+        return matching(await self.runs(), run_filter, statistics)
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedJournal:
         """A run by its full id.
@@ -184,7 +239,7 @@ class JournalLibrary:
     async def latest(self, run_filter: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest sample of each host of the running runs that match a filter."""
         found = []
-        for run in matching(await self.runs(), replace(run_filter, states=("running",))):
+        for run in await self._matching(replace(run_filter, states=("running",))):
             times = {host.name: host.last_ms for host in run.hosts}
             for host, values in run.last.items():
                 shown = {key: value for key, value in values.items() if keys(key) and value == value}
@@ -227,7 +282,7 @@ class JournalLibrary:
         """
         runs = [
             run
-            for run in matching(await self.runs(), run_filter)
+            for run in await self._matching(run_filter)
             if run.started_ms <= t1 and run.started_ms + run.duration_ms >= t0
         ]
         if len(runs) > MAX_FLEET:
@@ -248,6 +303,16 @@ def _group(run: Run, series: Series, by: Grouping | None) -> str | None:
         return None
     groups = {"project": run.project, "host": series.host, "state": run.state, "run": run.id}
     return groups.get(by, "")  # journals have neither entities nor authors
+
+
+def _columns(run: Run, names: Sequence[str], statistics: SystemStatistics) -> dict[str, str | float]:
+    """The values of fields of a run; missing ones are left out."""
+    values = {name: value_of(run, name, statistics) for name in names}
+    return {
+        name: value.number if value.kind == fields.NUMBER else value.text
+        for name, value in values.items()
+        if value is not None
+    }
 
 
 def _with_last(run: Run, wanted: Callable[[str], bool]) -> Run:

@@ -10,8 +10,10 @@ from typing import Any, Literal, TypeVar
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.metrics import mlflow
+from runvitals.model.completion import FieldChoice
 from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import ReadableRuns
+from runvitals.model.run_groups import RunGroup
 from runvitals.model.state import RUNNING
 from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
@@ -25,14 +27,15 @@ from runvitals.server.run_library import (
     Grouping,
     LatestValues,
     ProjectStorage,
-    RunsPage,
     RunVersion,
     RunView,
 )
+from runvitals.server.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
+from runvitals.server.stored.sparklines import sparklines_of
 from runvitals.server.stored.storage import storage_of
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
@@ -133,17 +136,30 @@ class StoredLibrary:
         return [asdict(project) for project in projects]
 
     async def page(
-        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+        self,
+        wanted: Filter,
+        sort: RunSort,
+        limit: int,
+        after: str | None,
+        last: Callable[[str], bool],
+        shown: ShownColumns = NO_COLUMNS,
     ) -> RunsPage:
         """A page of the runs that match a filter.
 
         Raises:
             ValueError: `after` is not the `next` of a previous page.
         """
-        return await self._quick.run(lambda: self._page(wanted, sort, limit, after, last))
+        workers = self._thorough if shown.sparklines else self._quick
+        return await workers.run(lambda: self._page(wanted, sort, limit, after, last, shown))
 
     def _page(
-        self, wanted: Filter, sort: RunSort, limit: int, after: str | None, last: Callable[[str], bool]
+        self,
+        wanted: Filter,
+        sort: RunSort,
+        limit: int,
+        after: str | None,
+        last: Callable[[str], bool],
+        shown: ShownColumns,
     ) -> RunsPage:
         now_ms = self.clock()
         page = self._metadata_store.runs.page(wanted, sort, now_ms, limit, after)
@@ -152,11 +168,38 @@ class StoredLibrary:
         )
         complete = after is None and page.next is None
         total = len(runs) if complete else self._metadata_store.runs.count(wanted, now_ms)
-        return RunsPage(runs, total, page.next)
+        ids = [row.id for row in page.runs]
+        values = self._metadata_store.runs.field_values(ids, shown.fields) if shown.fields else {}
+        lines = self._sparklines(page.runs, shown.sparklines) if shown.sparklines else {}
+        return RunsPage(
+            runs,
+            total,
+            page.next,
+            [values.get(run_id, {}) for run_id in ids],
+            [lines.get(run_id, {}) for run_id in ids],
+        )
+
+    def _sparklines(self, rows: Sequence[RunRow], keys: Sequence[str]) -> dict[int, dict[str, list[float]]]:
+        writers = self._metadata_store.writers.of_runs([row.id for row in rows])
+        numbers = {key: self._metrics(key) for key in keys}
+        return {row.id: sparklines_of(self._store, row, writers[row.id], numbers) for row in rows}
 
     async def fields(self, wanted: Filter) -> list[str]:
-        """The configuration and summary fields of the runs that match a filter."""
+        """The configuration, summary and system fields of the runs that match a filter."""
         return await self._quick.run(lambda: self._metadata_store.runs.fields(wanted, self.clock()))
+
+    async def choices(self, wanted: Filter) -> list[FieldChoice]:
+        """What a filter of these runs can name, with frequent values."""
+        return await self._quick.run(lambda: self._metadata_store.runs.choices(wanted, self.clock()))
+
+    async def groups(self, wanted: Filter, by: tuple[str, ...], columns: tuple[str, ...]) -> list[RunGroup]:
+        """The groups of the runs that match a filter, unordered.
+
+        Raises:
+            TooManyGroups: there are too many.
+        """
+        runs = self._metadata_store.runs
+        return await self._quick.run(lambda: runs.groups(wanted, by, columns, self.clock()))
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedStoredRun:
         """A run by its full id, or by its number in the metadata store.

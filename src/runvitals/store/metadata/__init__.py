@@ -20,8 +20,7 @@ from runvitals.store.metadata.events import StoredEvent
 from runvitals.store.metadata.metadata_store import MetadataStore, open_metadata_store
 from runvitals.store.metadata.metrics import KeyList
 from runvitals.store.metadata.projects import StoredProject
-from runvitals.store.metadata.run_listing import RunPage
-from runvitals.store.metadata.run_rows import RunRow
+from runvitals.store.metadata.run_rows import RunPage, RunRow
 from runvitals.store.metadata.run_states import StoredWriter, hosts
 from runvitals.store.metadata.sections import RunSections, SectionUpdate
 from runvitals.store.metadata.tokens import AccessToken

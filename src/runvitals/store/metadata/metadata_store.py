@@ -19,6 +19,7 @@ from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
 from runvitals.store.metadata.migration import migrate
 from runvitals.store.metadata.projects import ProjectTable
+from runvitals.store.metadata.run_statistics import RunStatisticsTable
 from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
 from runvitals.store.metadata.stored_files import StoredFileTable
@@ -36,8 +37,8 @@ class MetadataStore:
     """Everything about runs except their samples. All methods are thread-safe.
 
     Attributes:
-        projects, runs, writers, metrics, sections, events, console, media, stored_files, devices, tokens: the
-            tables.
+        projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
+            devices, tokens: the tables.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
@@ -46,6 +47,7 @@ class MetadataStore:
         self._database = database
         self.projects = ProjectTable(database)
         self.runs = RunTable(database)
+        self.run_statistics = RunStatisticsTable(database)
         self.writers = WriterTable(database)
         self.metrics = MetricTable(database)
         self.sections = SectionTable(database)

@@ -11,41 +11,15 @@ from runvitals.model.fields import NUMBER, TEXT
 from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
-from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import ids_of
-from runvitals.store.metadata.filter_sql import COLUMNS, Plan, plan
-from runvitals.store.metadata.run_rows import RunRow, read_rows
-from runvitals.store.metadata.run_states import state_at
-from runvitals.store.metadata.tables import field, project, run, run_field
+from runvitals.store.metadata.filter_sql import Plan, plan
+from runvitals.store.metadata.run_columns import TEXTS, sorted_columns
+from runvitals.store.metadata.run_rows import RunPage, read_rows
+from runvitals.store.metadata.run_sorting import is_key_value, sorted_page
+from runvitals.store.metadata.tables import field, run, run_field
 from runvitals.store.metadata.text import check_integers
 
-_TEXTS = ("id", "name", "group", "job_type", "state", "project", "entity", "author")
 _MISSING = 2  # the kind of runs without a value: sorted after numbers and texts
-_PROJECT = select(project.c.name).where(project.c.id == run.c.project_id).correlate(run).scalar_subquery()
-_ENTITY = (
-    select(entity.c.name)
-    .join(project, project.c.entity_id == entity.c.id)
-    .where(project.c.id == run.c.project_id)
-    .correlate(run)
-    .scalar_subquery()
-)
-_AUTHOR_NAME = (
-    select(entity.c.name)
-    .join(user_account, user_account.c.entity_id == entity.c.id)
-    .where(user_account.c.id == run.c.author_id, user_account.c.deleted_ms.is_(None))
-    .correlate(run)
-    .scalar_subquery()
-)
-AUTHOR = func.coalesce(_AUTHOR_NAME, "")
-"""The name of a run's author, as an SQL expression on its row; "" without one, and for a deleted user."""
-
-
-@dataclass(frozen=True, slots=True)
-class RunPage:
-    """A page of a list. `next`: the cursor of the next page; None on the last page."""
-
-    runs: list[RunRow]
-    next: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +35,8 @@ def page(
     connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
 ) -> RunPage:
     """Implements `RunTable.page`."""
+    if sort.then:
+        return sorted_page(connection, wanted, sort, limit, after, now_ms)
     as_of_ms, position = (now_ms, None) if after is None else _read_cursor(after, sort)
     if is_field(sort.by):
         positions = _by_field(connection, wanted, sort, limit + 1, position, as_of_ms)
@@ -78,13 +54,7 @@ def _by_column(
     position: PagePosition | None,
     now_ms: int,
 ) -> list[PagePosition]:
-    derived = {
-        "state": state_at(now_ms),
-        "project": _PROJECT,
-        "entity": func.coalesce(_ENTITY, ""),
-        "author": AUTHOR,
-    }
-    by = {**COLUMNS, **derived}[sort.by]
+    by = sorted_columns(now_ms)[sort.by]
     needed = limit if sort.by in ("started_ms", "name", "id") else None
     query_plan = plan(connection, wanted, now_ms, needed)
     statement = _ordered(
@@ -178,15 +148,7 @@ def _read_cursor(after: str, sort: RunSort) -> tuple[int, PagePosition]:
         check_integers("after", as_of_ms=as_of_ms, kind=kind, run_id=run_id)
     except ValueError:
         raise invalid_cursor(after) from None
-    is_text = kind == TEXT if is_field(sort.by) else sort.by in _TEXTS
-    if None in (as_of_ms, kind, run_id) or not _is_valid_value(value, is_text):
+    is_text = kind == TEXT if is_field(sort.by) else sort.by in TEXTS
+    if None in (as_of_ms, kind, run_id) or not is_key_value(value, is_text):
         raise invalid_cursor(after)
     return as_of_ms, PagePosition(kind, value, run_id)
-
-
-def _is_valid_value(value: object, is_text: bool) -> bool:
-    if isinstance(value, str):
-        return is_text and plain_text(value) == value
-    if isinstance(value, int):
-        return not is_text and abs(value) < 2**63
-    return not is_text and isinstance(value, float)

@@ -63,6 +63,14 @@ class RunRow:
         return self.ending.state
 
 
+@dataclass(frozen=True, slots=True)
+class RunPage:
+    """A page of a list. `next`: the cursor of the next page; None on the last page."""
+
+    runs: list[RunRow]
+    next: str | None
+
+
 _author_entity = entity.alias("author_entity")
 
 # In the order in which `_run_row` reads them: access by name costs 15 µs per row in SQLAlchemy.

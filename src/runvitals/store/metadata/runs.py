@@ -7,29 +7,30 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
+from runvitals.model.completion import FieldChoice
 from runvitals.model.errors import AmbiguousName
 from runvitals.model.filter import Filter
 from runvitals.model.names import plain_text
+from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
-from runvitals.store.metadata import run_listing, sections
+from runvitals.store.metadata import run_fields, run_groups, run_listing, sections
 from runvitals.store.metadata.accounts.audit import SYSTEM, record
 from runvitals.store.metadata.database import Database, among, rows_named
 from runvitals.store.metadata.filter_sql import plan
-from runvitals.store.metadata.run_listing import RunPage
+from runvitals.store.metadata.run_columns import AUTHOR
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_places import RunPlace, find_sent, read_places
-from runvitals.store.metadata.run_rows import RunRow, read_rows
+from runvitals.store.metadata.run_rows import RunPage, RunRow, read_rows
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.run_tombstones import remember_purged
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey, read_documents
 from runvitals.store.metadata.sections import SectionUpdate
-from runvitals.store.metadata.tables import field, project, run, run_field, run_tag
+from runvitals.store.metadata.tables import project, run, run_tag
 from runvitals.store.metadata.text import checked_name
 
 MAX_PAGE = 1000
 COUNTED_BY = ("project", "state", "tag", "author")
-_NEWEST = 1000
 
 
 class RunTable:
@@ -143,7 +144,7 @@ class RunTable:
             "project": project.c.name,
             "state": state_at(now_ms),
             "tag": run_tag.c.tag,
-            "author": run_listing.AUTHOR,
+            "author": AUTHOR,
         }
         if by not in columns:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
@@ -162,14 +163,32 @@ class RunTable:
         """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
         by."""
         with self._database.read() as connection:
-            conditions = plan(connection, wanted, now_ms, needed=_NEWEST).where
-            newest = select(run.c.id).where(*conditions).order_by(run.c.started_ms.desc()).limit(_NEWEST)
-            statement = (
-                select(field.c.name)
-                .where(field.c.id.in_(select(run_field.c.field_id).where(run_field.c.run_id.in_(newest))))
-                .order_by(field.c.name)
-            )
-            return list(connection.execute(statement).scalars())
+            return run_fields.names_of(connection, wanted, now_ms)
+
+    def field_values(self, run_ids: Sequence[int], names: Sequence[str]) -> dict[int, dict[str, str | float]]:
+        """The values of fields of runs, by run and name; missing ones are left out. Texts are cut."""
+        with self._database.read() as connection:
+            return run_fields.values_of(connection, run_ids, names)
+
+    def choices(self, wanted: Filter, now_ms: int) -> list[FieldChoice]:
+        """What a filter can name in the newest 1,000 runs that match one, with frequent values."""
+        with self._database.read() as connection:
+            return run_fields.choices_of(connection, wanted, now_ms)
+
+    def groups(
+        self, wanted: Filter, by: Sequence[str], columns: Sequence[str], now_ms: int
+    ) -> list[RunGroup]:
+        """The groups of the runs that match a filter, unordered.
+
+        Args:
+            by: fields, and names in `run_groups.GROUPED_COLUMNS`; none for one group of all.
+            columns: fields whose numbers are summarised.
+
+        Raises:
+            TooManyGroups: there are too many.
+        """
+        with self._database.read() as connection:
+            return run_groups.groups_of(connection, wanted, by, columns, now_ms)
 
     def set_about(self, run_id: int, values: dict[str, Any], now_ms: int) -> None:
         """Change a run's `run` section on behalf of a user: name, notes, group, job_type, project, tags.

@@ -13,11 +13,11 @@ from sqlalchemy import Connection, bindparam, delete, select
 from runvitals.model import fields
 from runvitals.model.fields import Scalar
 from runvitals.model.names import shortened
-from runvitals.model.search_text import search_text, tags_of
+from runvitals.model.search_text import MAX_NOTES, search_text, tags_of
 from runvitals.store.metadata.database import add_rows, among, ensure_ids, put_rows, update_rows
 from runvitals.store.metadata.projects import ProjectOwner, ensure_projects, project_name
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
-from runvitals.store.metadata.tables import field, run, run_field, run_tag, run_text
+from runvitals.store.metadata.tables import field, run, run_field, run_note, run_tag, run_text
 from runvitals.store.metadata.text import MAX_NAME
 
 LOGGED = "logged"
@@ -117,13 +117,14 @@ def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRu
 def write_abouts(
     connection: Connection, documents: Documents, run_ids: Iterable[int], moved: Mapping[int, int]
 ) -> None:
-    """Update the columns and tags of runs from their `run` sections.
+    """Update the columns, tags and notes of runs from their `run` sections.
 
     Args:
         moved: runs whose project was set now, and its id.
     """
     rows: list[dict[str, Any]] = []
     tags: list[dict[str, Any]] = []
+    notes: list[dict[str, Any]] = []
     for run_id, uid, project_id in connection.execute(
         select(run.c.id, run.c.uid, run.c.project_id).where(among(connection, run.c.id, run_ids))
     ):
@@ -138,9 +139,13 @@ def write_abouts(
             }
         )
         tags += [{"run_id": run_id, "tag": tag} for tag in tags_of(about)]
+        if about.get("notes"):
+            notes.append({"run_id": run_id, "text": shortened(str(about["notes"]), MAX_NOTES)})
     update_rows(connection, run, rows)
     connection.execute(delete(run_tag).where(among(connection, run_tag.c.run_id, run_ids)))
     add_rows(connection, run_tag, tags)
+    connection.execute(delete(run_note).where(among(connection, run_note.c.run_id, run_ids)))
+    add_rows(connection, run_note, notes)
 
 
 def write_texts(connection: Connection, documents: Documents, run_ids: Iterable[int]) -> None:

@@ -143,6 +143,7 @@ writer = Table(
     *_ending(),
     Column("api_key_id", Integer),
     UniqueConstraint("run_id", "name"),
+    Index(None, "host", "run_id"),
     sqlite_autoincrement=True,
 )
 
@@ -208,7 +209,7 @@ run_tag = Table(
     sqlite_with_rowid=False,
 )
 
-# Names of fields that runs are sorted and filtered by: `config.lr`, `summary.loss`.
+# Names of fields that runs are sorted and filtered by: `config.lr`, `summary.loss`, `system.gpu`.
 field = Table(
     "field",
     metadata,
@@ -233,6 +234,21 @@ run_field = Table(
 # The text that searches match, case folded. It has a trigram index: on SQLite the virtual table run_text_fts
 # and its triggers, on PostgreSQL ix_run_text_trigram. Both are defined in the migrations.
 run_text = Table("run_text", metadata, _of_run(primary_key=True), Column("text", Text, nullable=False))
+
+# The notes of the runs that have some, as filters match them: cut, and without NUL.
+run_note = Table(
+    "run_note", metadata, _of_run(primary_key=True), Column("text", ordered_text(), nullable=False)
+)
+
+# The runs whose system statistics are among their fields. `as_of_ms`: `last_ms` of the run then. `version`:
+# see `model.system_statistics`.
+run_statistics = Table(
+    "run_statistics",
+    metadata,
+    _of_run(primary_key=True),
+    Column("as_of_ms", BigInteger, nullable=False),
+    Column("version", SmallInteger, nullable=False),
+)
 
 # (`writer_id`, `seq`) identifies an event sent by a writer, so that it is stored once.
 event = Table(

@@ -1,0 +1,44 @@
+"""The JSON bodies of groups of runs and of completion."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+
+class ColumnSummarySchema(BaseModel):
+    """The numbers of a column in the runs of a group."""
+
+    n: int = Field(description="How many runs have a number.")
+    min: float | None
+    mean: float | None
+    max: float | None
+
+
+class RunGroupSchema(BaseModel):
+    values: dict[str, str | float | None] = Field(
+        description="By the names in `by`; None where the runs have no value."
+    )
+    runs: int
+    states: dict[str, int] = Field(description="How many runs are in each state; none is left out.")
+    started_ms: list[int | None] = Field(description="When the first and the last of the runs started.")
+    columns: dict[str, ColumnSummarySchema]
+
+
+class RunGroupsSchema(BaseModel):
+    groups: list[RunGroupSchema]
+    total: int = Field(description="Groups on all pages.")
+    next: str | None = Field(description="The `after` of the next page; None on the last.")
+
+
+class FieldChoiceSchema(BaseModel):
+    """A name that a filter can compare."""
+
+    name: str
+    kind: Literal["text", "number", "duration", "time"]
+    values: list[str | float | None] = Field(description="Up to 20 values, the most frequent first.")
+
+
+class FieldChoicesSchema(BaseModel):
+    fields: list[FieldChoiceSchema]

@@ -1,0 +1,46 @@
+"""The sparklines of a stored run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from runvitals import deadline
+from runvitals.buckets import Buckets
+from runvitals.metrics import DEFINITIONS
+from runvitals.model.state import TRAIN
+from runvitals.query.globs import is_glob
+from runvitals.server.sparklines import sparkline, sparkline_grid
+from runvitals.store.metadata import RunRow, StoredWriter
+from runvitals.store.samples.interface import SampleStore
+
+
+def sparklines_of(
+    store: SampleStore, row: RunRow, writers: Sequence[StoredWriter], numbers: Mapping[str, Sequence[int]]
+) -> dict[str, list[float]]:
+    """The sparklines of a run, by key.
+
+    Args:
+        numbers: the numbers of the stored metrics that each key means.
+    """
+    deadline.check()
+    on = sparkline_grid(row.started_ms, row.last_ms)
+    wanted = sorted({number for of_key in numbers.values() for number in of_key})
+    lanes = {writer.lane_id: writer.role for writer in writers}
+    if not wanted or not lanes:
+        return {}
+    found: dict[int, list[tuple[str, Buckets]]] = {}
+    for series in store.read_buckets(sorted(lanes), wanted, on).series:
+        found.setdefault(series.metric, []).append((lanes[series.run], series.buckets))
+    lines = {}
+    for key, of_key in numbers.items():
+        sampled = is_glob(key) or DEFINITIONS.find(key) is not None
+        lines[key] = sparkline(
+            on,
+            [
+                buckets
+                for number in of_key
+                for role, buckets in found.get(number, ())
+                if not (sampled and role == TRAIN)
+            ],
+        )
+    return lines
