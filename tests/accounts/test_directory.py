@@ -14,8 +14,9 @@ from runvitals.accounts.directory import KEY_LIFE_MS, Directory
 from runvitals.accounts.identity import Credential
 from runvitals.accounts.principals import Principal, ServiceAccount, User
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
+from runvitals.store.metadata import MetadataStore, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.empty_metadata import new_metadata_store
 
 T0 = 1_800_000_000_000
 
@@ -47,7 +48,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def metadata_store(tmp_path: Path) -> Iterator[MetadataStore]:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
+    with new_metadata_store(tmp_path / "catalogue.db") as opened:
         yield opened
 
 

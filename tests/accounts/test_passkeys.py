@@ -17,6 +17,7 @@ from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.passkeys import MAX_PASSKEYS
 from runvitals.store.metadata.accounts.users import UserRow
 from tests.accounts.authenticator import BACKUP, HAS_KEY, PRESENT, VERIFIED, Authenticator, text_of
+from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
 from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql, templates
 
@@ -265,9 +266,8 @@ def test_the_relying_party_follows_the_address(url: str, party: RelyingParty | N
 
 @pytest.fixture(scope="module")
 def busy_desk(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    from runvitals.store.metadata import open_metadata_store
 
-    with open_metadata_store(str(tmp_path_factory.mktemp("desk") / "catalogue.db")) as store:
+    with new_metadata_store(tmp_path_factory.mktemp("desk") / "catalogue.db") as store:
         yield Desk(store)
 
 

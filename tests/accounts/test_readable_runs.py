@@ -19,12 +19,13 @@ from runvitals.accounts.readable_runs import readable_runs
 from runvitals.accounts.resources import Project, ProjectItem, Visibility
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.model.filter import ReadableRuns
-from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
+from runvitals.store.metadata import MetadataStore, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.run_places import RunPlace
 from runvitals.store.metadata.writer_registration import Sender
 from tests.accounts.test_decision_properties import owners, policies, services, spaces, switches, teams, users
 from tests.accounts.test_directory import T0, Clock
+from tests.empty_metadata import new_metadata_store
 
 principals = users | services | st.just(Anonymous()) | st.builds(GuestLink, st.just("project"), st.just(3))
 project_lists = st.lists(
@@ -111,7 +112,7 @@ class Server:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Server]:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+    with new_metadata_store(tmp_path / "catalogue.db") as metadata_store:
         yield Server(metadata_store)
 
 

@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections import deque
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -17,8 +18,9 @@ from starlette.types import Receive, Scope, Send
 from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.store.metadata import Filter, RunRow, open_metadata_store
+from runvitals.store.metadata import Filter, RunRow
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 
 END_OF_TIME_MS = 1 << 50
 
@@ -55,7 +57,7 @@ class Receiver:
     def __init__(self, folder: str, port: int = 0, listener: socket.socket | None = None) -> None:
         os.makedirs(folder, exist_ok=True)
         self.store = SqliteChunks(folder)
-        self.metadata_store = open_metadata_store(f"{folder}/catalogue.db")
+        self.metadata_store = new_metadata_store(Path(folder, "catalogue.db"))
         self.ahead_ms = 0
         self.recorder = Recorder(self.store, self.metadata_store, self.now_ms, Limits())
         self.statistics = RejectionStatistics()

@@ -15,12 +15,13 @@ from runvitals.mail.mailer import Mailer
 from runvitals.server.access.credentials import PLAIN_COOKIE
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.sessions import SessionLife
 from runvitals.store.metadata.accounts.users import UserRow
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
 
 T0 = 1_800_000_000_000
@@ -99,7 +100,7 @@ class AccountsServer:
 @contextmanager
 def accounts_server(folder: Path) -> Iterator[AccountsServer]:
     store = SqliteChunks(str(folder / "store"))
-    metadata_store = open_metadata_store(str(folder / "catalogue.db"))
+    metadata_store = new_metadata_store(folder / "catalogue.db")
     clock = Clock()
     app = SharedServer(store, metadata_store, clock=clock)
     listener = listen(0)

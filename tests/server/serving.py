@@ -16,8 +16,9 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
 
 Address = tuple[str, int]
@@ -77,7 +78,7 @@ def serving(
     """A server on a free port; `how`: further arguments of `SharedServer`."""
     store, metadata_store = (
         SqliteChunks(str(folder / "store")),
-        open_metadata_store(str(folder / "catalogue.db")),
+        new_metadata_store(folder / "catalogue.db"),
     )
     how.setdefault("files", ReceivedFiles(str(folder / "files"), metadata_store, Clock()))
     app = SharedServer(

@@ -26,11 +26,11 @@ from runvitals.store.metadata import (
     WriterEnd,
     WriterHeartbeat,
     WriterRegistration,
-    open_metadata_store,
 )
 from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues, add_logged_rows
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 from tests.query.journals import T0
 from tests.server.client import Client
 
@@ -46,7 +46,7 @@ class StoredServer(Client):
         folder.mkdir(parents=True, exist_ok=True)
         self.now_ms = T0 + 3_600_000
         self.store = SqliteChunks(str(folder / "store"))
-        self.metadata_store: MetadataStore = open_metadata_store(str(folder / "catalogue.db"))
+        self.metadata_store: MetadataStore = new_metadata_store(folder / "catalogue.db")
         self.app = create_app(str(folder / "none"), lambda: self.now_ms)
         self.app.state.library = StoredLibrary(self.store, self.metadata_store, lambda: self.now_ms)
         self._seq = 0

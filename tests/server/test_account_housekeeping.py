@@ -10,16 +10,16 @@ from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.mailer import Mailer
 from runvitals.server.account_housekeeping import ENDED_SESSION_MS, UNCONFIRMED_MS, AccountHousekeeping
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.sessions import SessionLife
+from tests.empty_metadata import new_metadata_store
 
 T0 = 1_800_000_000_000
 DAY_MS = 86_400_000
 
 
 def test_what_has_expired_goes_and_the_rest_stays(tmp_path: Path) -> None:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+    with new_metadata_store(tmp_path / "catalogue.db") as metadata_store:
         accounts = metadata_store.accounts
         environment = {
             "RUNVITALS_SMTP_URL": "smtp://127.0.0.1:1?tls=none",

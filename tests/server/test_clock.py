@@ -15,8 +15,8 @@ from runvitals.store.metadata import (
     WriterHeartbeat,
     WriterRegistration,
     hosts,
-    open_metadata_store,
 )
+from tests.empty_metadata import new_metadata_store
 
 DAY = 86_400_000
 NOW = 1_790_812_800_000
@@ -44,7 +44,7 @@ def machine() -> Machine:
 
 @pytest.fixture
 def metadata_store(tmp_path: Path) -> Iterator[MetadataStore]:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
+    with new_metadata_store(tmp_path / "catalogue.db") as opened:
         yield opened
 
 

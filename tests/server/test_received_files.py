@@ -12,8 +12,9 @@ import pytest
 
 from runvitals.server.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
 from runvitals.store.files.uploads import ContentDiffers
-from runvitals.store.metadata import MetadataStore, WriterRegistration, open_metadata_store
+from runvitals.store.metadata import MetadataStore, WriterRegistration
 from runvitals.store.metadata.stored_files import StoredFile
+from tests.empty_metadata import new_metadata_store
 
 NOW = 1_790_000_000_000
 CONTENT = b"content"
@@ -22,7 +23,7 @@ SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
 @pytest.fixture
 def metadata_store(tmp_path: Path) -> Iterator[MetadataStore]:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as opened:
+    with new_metadata_store(tmp_path / "catalogue.db") as opened:
         yield opened
 
 

@@ -12,12 +12,13 @@ import pytest
 
 from runvitals.store import pairing
 from runvitals.store.check import check_metadata_store
-from runvitals.store.metadata import Filter, RunSort, SectionUpdate, WriterRegistration, open_metadata_store
+from runvitals.store.metadata import Filter, RunSort, SectionUpdate, WriterRegistration
 from runvitals.store.repair import repair
 from runvitals.store.samples.interface import SampleBatch, StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING
+from tests.empty_metadata import new_metadata_store
 
 NOW = 1_790_812_800_000
 RUNS = 300
@@ -30,7 +31,7 @@ def store(tmp_path: Path) -> Path:
     folder = tmp_path / "store"
     with (
         SqliteChunks(str(folder), SMALL) as samples,
-        open_metadata_store(str(folder / "catalogue.db")) as metadata_store,
+        new_metadata_store(folder / "catalogue.db") as metadata_store,
     ):
         pairing.pair(samples, metadata_store)
         writers = metadata_store.writers.join(
@@ -81,7 +82,7 @@ def runs(folder: Path) -> dict[str, int]:
     """The runs that a server shows, and the number of their samples."""
     with (
         SqliteChunks(str(folder)) as samples,
-        open_metadata_store(str(folder / "catalogue.db")) as metadata_store,
+        new_metadata_store(folder / "catalogue.db") as metadata_store,
     ):
         pairing.pair(samples, metadata_store)
         counts: dict[str, int] = {}
@@ -161,7 +162,7 @@ def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
     assert set(counts.values()) == {160}
     assert len(counts) == RUNS
     assert all(name.startswith("recovered-") for name in counts)
-    with open_metadata_store(str(store / "catalogue.db")) as metadata_store:
+    with new_metadata_store(store / "catalogue.db") as metadata_store:
         (writer,) = metadata_store.writers.join([WriterRegistration("heron", "monitor.node1.1")], NOW)
         assert writer.lane_id > RUNS
         assert metadata_store.metrics.schema(["loss"]).metric_ids[0] > 2
@@ -170,7 +171,7 @@ def test_without_metadata_store_runs_get_new_names_and_ids_are_not_reused(
 def test_an_older_copy_of_the_metadata_store_is_paired(store: Path, tmp_path: Path) -> None:
     with (
         SqliteChunks(str(store)) as samples,
-        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+        new_metadata_store(store / "catalogue.db") as metadata_store,
     ):
         pairing.pair(samples, metadata_store)
         source = sqlite3.connect(store / "catalogue.db")
@@ -197,7 +198,7 @@ def test_an_older_copy_of_the_metadata_store_is_paired(store: Path, tmp_path: Pa
 def test_the_metadata_store_of_another_store_is_not_paired(store: Path, tmp_path: Path) -> None:
     with (
         SqliteChunks(str(tmp_path / "b")) as samples,
-        open_metadata_store(str(tmp_path / "b.db")) as metadata_store,
+        new_metadata_store(tmp_path / "b.db") as metadata_store,
     ):
         pairing.pair(samples, metadata_store)
     with pytest.raises(StoreError, match="belongs to a different store"):
@@ -222,7 +223,7 @@ def test_readable_samples_of_a_damaged_month_file_are_recovered(
 def test_samples_of_deleted_runs_are_not_recovered(store: Path) -> None:
     with (
         SqliteChunks(str(store)) as samples,
-        open_metadata_store(str(store / "catalogue.db")) as metadata_store,
+        new_metadata_store(store / "catalogue.db") as metadata_store,
     ):
         samples.flush()
         deleted = [row.id for row in metadata_store.runs.page(Filter(), RunSort("started_ms"), NOW, 50).runs]

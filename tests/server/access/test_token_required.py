@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from runvitals.server.access.token_required import TokenRequired
-from runvitals.store.metadata import open_metadata_store
+from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
@@ -81,7 +81,7 @@ def test_a_revoked_token_ends_a_waiting_request(served: Served, token: str) -> N
 
 
 def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> None:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+    with new_metadata_store(tmp_path / "catalogue.db") as metadata_store:
         secret, about = metadata_store.tokens.create("node1", NOW)
         now_ms, now_s = NOW, 1000.0
         statuses: list[int] = []
@@ -196,7 +196,7 @@ def test_invalid_changes_are_rejected(served: Served, token: str, content: bytes
 
 
 def test_long_tokens_are_not_cached(tmp_path: Path) -> None:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+    with new_metadata_store(tmp_path / "catalogue.db") as metadata_store:
         guard = TokenRequired(nothing, metadata_store.tokens, lambda: NOW)
         statuses: list[int] = []
 

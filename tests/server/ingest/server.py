@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -11,8 +12,9 @@ import httpx
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
-from runvitals.store.metadata import Filter, MetadataStore, open_metadata_store
+from runvitals.store.metadata import Filter, MetadataStore
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 
 NOW = 1_760_000_000_000
 
@@ -41,7 +43,7 @@ class Server:
     def __init__(self, folder: str, limits: Limits) -> None:
         self.now_ms = NOW
         self.store = SqliteChunks(folder)
-        self.metadata_store: MetadataStore = open_metadata_store(f"{folder}/catalogue.db")
+        self.metadata_store: MetadataStore = new_metadata_store(Path(folder, "catalogue.db"))
         self.recorder = Recorder(self.store, self.metadata_store, lambda: self.now_ms, limits)
         self.counters = Counters()
         self.endpoint = IngestEndpoint(self.recorder, limits, self.counters)

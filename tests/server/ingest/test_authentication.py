@@ -11,8 +11,9 @@ import pytest
 
 from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore, open_metadata_store
+from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 
 NOW = 1_760_000_000_000
 ENVELOPE = {"run": "abc", "writer": "curl", "seq": 1, "keys": ["cpu"], "t": [NOW], "v": [[1.5]]}
@@ -21,7 +22,7 @@ Post = Callable[..., httpx.Response]
 
 @pytest.fixture
 def metadata_store(tmp_path: Any) -> Iterator[MetadataStore]:
-    with open_metadata_store(str(tmp_path / "catalogue.db")) as metadata_store:
+    with new_metadata_store(tmp_path / "catalogue.db") as metadata_store:
         yield metadata_store
 
 

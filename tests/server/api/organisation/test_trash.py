@@ -9,10 +9,10 @@ import pytest
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.mailer import Mailer
 from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
-from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.sessions import SessionLife
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.empty_metadata import new_metadata_store
 from tests.server.accounts_server import T0, AccountsServer
 from tests.server.api.entities.conftest import add_run
 
@@ -99,7 +99,7 @@ def test_sessions_invitations_memberships_and_events_end(filled: AccountsServer)
 def test_a_store_without_accounts_is_left_alone(tmp_path: Path) -> None:
     with (
         SqliteChunks(str(tmp_path / "store")) as store,
-        open_metadata_store(str(tmp_path / "metadata.db")) as metadata_store,
+        new_metadata_store(tmp_path / "metadata.db") as metadata_store,
     ):
         mailer = Mailer(metadata_store, SecretBox({"k": bytes(32)}), lambda: T0, {})
         policy = RetentionPolicy()
