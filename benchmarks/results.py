@@ -28,6 +28,7 @@ TITLES = {
     "store": "Store",
     "metadata": "Metadata store",
     "accounts": "Accounts",
+    "web": "Page",
 }
 
 

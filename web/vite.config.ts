@@ -1,16 +1,65 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte';
-import { defineConfig } from 'vite';
+import { defineConfig, type HtmlTagDescriptor, type Plugin } from 'vite';
 
 // `server/page.py` serves this folder: everything under assets/ is named after its content and kept by browsers.
 const OUT = '../src/runvitals/server/static';
+/** The entry has these to itself: it must not wait for the page. */
+const OF_THE_ENTRY = /\/src\/(main|lib\/early)\.ts$|preload-helper/;
+
+/** The entry imports the page after it requested data. With these links, browsers load it from the beginning. */
+const preloadedPage: Plugin = {
+  name: 'preloaded-page',
+  transformIndexHtml: {
+    order: 'post',
+    handler(_html, { bundle, chunk }) {
+      const tags: HtmlTagDescriptor[] = [];
+      for (const name of chunk?.dynamicImports ?? []) {
+        const page = bundle?.[name];
+        if (page?.type !== 'chunk') continue;
+        for (const file of [name, ...page.imports.filter((file) => file !== chunk?.fileName)]) {
+          const loaded = bundle?.[file];
+          tags.push({ tag: 'link', attrs: { rel: 'modulepreload', crossorigin: true, href: `/${file}` }, injectTo: 'head' });
+          for (const css of (loaded?.type === 'chunk' && loaded.viteMetadata?.importedCss) || []) {
+            tags.push({ tag: 'link', attrs: { rel: 'stylesheet', crossorigin: true, href: `/${css}` }, injectTo: 'head' });
+          }
+        }
+      }
+      return tags;
+    },
+  },
+};
+
+/** The modules that a module needs, without those that are loaded later. */
+function needed(start: string, importsOf: (id: string) => readonly string[]): Set<string> {
+  const found = new Set([start]);
+  for (const id of found) for (const other of importsOf(id)) found.add(other);
+  return found;
+}
+
+let firstView: Set<string> | null = null;
 
 export default defineConfig({
-  plugins: [svelte()],
+  plugins: [svelte(), preloadedPage],
   build: {
     outDir: OUT,
     emptyOutDir: true,
     assetsInlineLimit: 0, // the Content-Security-Policy allows files of our own only
     modulePreload: { polyfill: false },
+    rolldownOptions: {
+      output: {
+        codeSplitting: {
+          groups: [
+            {
+              // One file instead of a dozen that later parts share with the first view: a browser has six connections.
+              name(id, { getModuleInfo }) {
+                firstView ??= needed(`${import.meta.dirname}/src/app.ts`, (from) => getModuleInfo(from)?.importedIds ?? []);
+                return firstView.has(id) && !OF_THE_ENTRY.test(id) ? 'page' : null;
+              },
+            },
+          ],
+        },
+      },
+    },
   },
   server: { proxy: { '/api': 'http://127.0.0.1:8900' } },
 });

@@ -1,6 +1,9 @@
-import { mount } from 'svelte';
-import App from './App.svelte';
-import 'uplot/dist/uPlot.min.css';
-import './app.css';
+// The entry of the page: it requests the data of the first view, and the code of the page at the same time. It is loaded
+// asynchronously, so that it waits neither for the styles nor for the rest of the document.
 
-mount(App, { target: document.getElementById('app')! });
+import { startEarly } from './lib/early';
+
+startEarly();
+import('./app').catch(() => {
+  document.body.textContent = 'The page could not be loaded: the server does not respond, or was updated. Reload the page.';
+});

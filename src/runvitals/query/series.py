@@ -9,12 +9,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import islice, pairwise
+from operator import le
 from typing import TYPE_CHECKING, Any
 
 from runvitals.metrics import mlflow
 from runvitals.query.key_filter import KeyFilter, canonical, unit
-from runvitals.query.rates import derive, rate_of
+from runvitals.query.rates import Rate, derive, rate_of
 
 try:
     import numpy
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from runvitals.journal.records import Record
 
 Column = Any  # a numpy array where numpy is installed, else a list
+Groups = Mapping[tuple[str, str], Sequence[str]]  # the writers of each (host, role), oldest first
 NAN = float("nan")
 
 
@@ -221,6 +224,10 @@ class WriterSamples:
                     newest[key] = (table.seqs[row], table.times[row], value)
         return {key: (time_ms, value) for key, (_, time_ms, value) in newest.items()}
 
+    def tables_of(self, key: str) -> Sequence[SampleTable]:
+        """The tables that have a key."""
+        return self._of_key.get(key, ())
+
     def column(self, key: str) -> tuple[Column, Column]:
         """(times, values) of a key, ordered by time; empty if this writer never wrote it."""
         tables = self._of_key.get(key, [])
@@ -249,6 +256,13 @@ def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Col
         order = numpy.lexsort((seqs, t))
         t, values = t[order], values[order]
     return t, values
+
+
+def _ends(times: array[int]) -> tuple[int, ...]:
+    """The two lowest times and the highest."""
+    if all(map(le, times, islice(times, 1, None))):  # unless a clock was set back
+        return (*times[:2], times[-1])
+    return (*sorted(times)[:2], max(times))
 
 
 def _joined(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
@@ -283,26 +297,58 @@ class RunSamples:
     def nbytes(self) -> int:
         return sum(writer.nbytes for writer in self.writers.values())
 
-    def columns(
-        self, groups: Mapping[tuple[str, str], Sequence[str]], wanted: Callable[[str], bool]
-    ) -> Columns:
-        """The selected series and derived rates.
+    def columns(self, groups: Groups, wanted: Callable[[str], bool]) -> Columns:
+        """The selected series and derived rates, as in `each`."""
+        return Columns(self.each(groups, wanted))
+
+    def each(self, groups: Groups, wanted: Callable[[str], bool]) -> Iterator[Series]:
+        """The selected series and derived rates, one after the other: each is a copy of its values.
 
         Args:
             groups: the writers of each (host, role), oldest first.
             wanted: returns whether a key is selected.
         """
-        series: list[Series] = []
+        for host, role, writers, selected in self._selected(groups, wanted):
+            for key, wants_values, rate in selected:
+                t, values = _joined([writer.column(key) for writer in writers])
+                if wants_values:
+                    yield Series(key, host, role, t, values)
+                if rate is not None and len(t) > 1:
+                    yield Series(rate.key, host, role, *derive(t, values, rate.factor))
+
+    def extent(self, groups: Groups, wanted: Callable[[str], bool]) -> tuple[int, int] | None:
+        """Times of the first and the last sample of the selected series; None without samples."""
+        first: list[int] = []
+        last: list[int] = []
+        for _, _, writers, selected in self._selected(groups, wanted):
+            known: dict[tuple[int, ...], tuple[int, int, int]] = {}
+            for key, wants_values, rate in selected:
+                tables = [table for writer in writers for table in writer.tables_of(key) if table.times]
+                place = tuple(map(id, tables))
+                if not place:
+                    continue
+                if place not in known:
+                    times = sorted(time for table in tables for time in _ends(table.times))
+                    known[place] = times[0], times[min(1, len(times) - 1)], times[-1]
+                if wants_values or (rate is not None and sum(len(table.times) for table in tables) > 1):
+                    first.append(known[place][0 if wants_values else 1])
+                    last.append(known[place][2])
+        return (min(first), max(last)) if first else None
+
+    def _selected(
+        self, groups: Groups, wanted: Callable[[str], bool]
+    ) -> Iterator[tuple[str, str, list[WriterSamples], list[tuple[str, bool, Rate | None]]]]:
+        """(host, role, writers, keys) of each group. Of a key: whether it is selected itself, and its rate if
+        that is.
+        """
+        is_wanted = cache(wanted)  # hosts have the same keys; a filter of many globs takes 10 µs for a key
         for (host, role), names in groups.items():
             writers = [self.writers[name] for name in names if name in self.writers]
+            selected = []
             for key in sorted({key for writer in writers for key in writer.keys}):
-                derived = rate_of(key)
-                wants_rate = derived is not None and wanted(derived.key)
-                if not (wants_rate or wanted(key)):
-                    continue
-                t, values = _joined([writer.column(key) for writer in writers])
-                if wanted(key):
-                    series.append(Series(key, host, role, t, values))
-                if derived is not None and wants_rate and len(t) > 1:
-                    series.append(Series(derived.key, host, role, *derive(t, values, derived.factor)))
-        return Columns(series)
+                rate = rate_of(key)
+                if rate is not None and not is_wanted(rate.key):
+                    rate = None
+                if rate is not None or is_wanted(key):
+                    selected.append((key, is_wanted(key), rate))
+            yield host, role, writers, selected

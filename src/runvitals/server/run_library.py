@@ -19,6 +19,7 @@ from runvitals.query.globs import glob
 from runvitals.query.key_filter import KeyFilter
 from runvitals.query.series import Series
 from runvitals.server.run_lists import NO_COLUMNS, RunsPage, ShownColumns
+from runvitals.server.run_plan import RunPlan
 
 T = TypeVar("T")
 Position = Mapping[str, int]
@@ -200,6 +201,12 @@ class RunView(Protocol):
 
         If there are more than one response may hold, `note_problems` reports it.
         """
+
+    def plan(self) -> RunPlan:
+        """The series without their values; the same object until one is added or is no longer all zero."""
+
+    def newest_ms(self) -> int:
+        """The time of the newest sample; 0 without samples."""
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         """Times of the first and the last sample; None without samples."""
@@ -434,28 +441,3 @@ class EditableLibrary(Protocol):
         Raises:
             UnknownProject: no run was ever in it.
         """
-
-
-@dataclass(slots=True)
-class ProjectStorage:
-    """Bytes of a project. `trash`: those of runs in the trash, which the others include."""
-
-    project_id: int
-    project: str
-    runs: int = 0
-    samples: int = 0
-    console: int = 0
-    files: int = 0
-    trash: int = 0
-
-    @property
-    def bytes(self) -> int:
-        """Samples, output and files together."""
-        return self.samples + self.console + self.files
-
-
-class MeasuredLibrary(Protocol):
-    """A library that knows what it takes: that of a shared server."""
-
-    async def storage(self, entity_id: int) -> list[ProjectStorage]:
-        """What the projects of a team or user take, the largest first."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Buckets, Floats, Integers, grid, reduce
-from runvitals.metrics import SUBJECTS, mlflow
-from runvitals.query.key_filter import find, unit
+from runvitals.metrics import mlflow
+from runvitals.query.key_filter import find
 from runvitals.query.series import Series
 from runvitals.server.run_library import (
     BucketedSeries,
@@ -24,43 +24,28 @@ from runvitals.server.run_library import (
     SeriesSummary,
     TooMuch,
 )
+from runvitals.server.series_definitions import definition, mlflow_name
 
 MAX_RAW_VALUES = 2_000_000
 """Numbers in one response: 40 MB of JSON, half a second of work. `runvitals export` has no limit."""
 MAX_STATISTICS_VALUES = 20_000_000
 """Numbers that one response of statistics may read: half a second of work."""
 STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n in (1, 2, 5))
-_SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 
 
 def series_infos(summaries: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
     """The fields of `models.SeriesInfo` for each series of a run."""
     with_host_memory = {series.host for series in summaries if series.key == mlflow.OF_HOST}
     return [
-        {**_info(series), "mlflow": _mlflow_name(series.key, series.host in with_host_memory)}
+        {**_info(series), "mlflow": mlflow_name(series.key, series.host in with_host_memory)}
         for series in summaries
     ]
 
 
-def _mlflow_name(key: str, host_memory: bool) -> dict[str, Any] | None:
-    named = mlflow.rename(key, host_memory)
-    return None if named is None else {"name": named[0], "unit": mlflow.unit_of(named[0]), "factor": named[1]}
-
-
 def _info(series: SeriesSummary) -> dict[str, Any]:
-    """A key without a metric definition has a chart to itself."""
     about: dict[str, Any] = {"key": series.key, "host": series.host, "role": series.role}
-    match = find(series.key)
-    if match is None:
-        about |= {"template": series.key, "unit": "", "kind": None, "subject": "Other", "chart": series.key}
-        about |= {"text": "", "source": ""}
-    else:
-        metric = match.metric
-        about |= {"template": metric.key, "unit": unit(series.key), "kind": metric.kind}
-        about |= {"subject": _SUBJECT_OF[metric.key], "chart": metric.chart}
-        about |= {"text": metric.text, "source": metric.source}
     extent = {name: getattr(series, name) for name in ("n", "first_ms", "last_ms", "min", "max", "last")}
-    return {**about, **extent}
+    return {**about, **definition(series.key), **extent}
 
 
 def metrics(

@@ -1,6 +1,7 @@
 // Types and requests of the API, /api/v1. The types follow /api/v1/openapi.json.
 
 import type { DefinedMetrics } from './definedMetrics';
+import { takeEarly } from './early';
 import { guest } from './guest.svelte';
 
 export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
@@ -132,6 +133,7 @@ export interface Project {
   newest_ms: number;
 }
 
+/** A series of a run, from the plan of its charts. */
 export interface SeriesInfo {
   key: string;
   template: string;
@@ -143,12 +145,8 @@ export interface SeriesInfo {
   chart: string;
   text: string;
   source: string;
-  n: number;
-  first_ms: number;
-  last_ms: number;
-  min: Value;
-  max: Value;
-  last: Value;
+  /** All values so far are 0; false for gauges, of which it is not known. */
+  zero: boolean;
   /** What MLflow calls it, and in which unit. */
   mlflow: { name: string; unit: string; factor: number } | null;
 }
@@ -334,7 +332,7 @@ const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account\/password$)/;
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
   try {
-    response = await fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } });
+    response = await ((how.method === undefined && takeEarly(url)) || fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } }));
   } catch (error) {
     if (how.signal?.aborted) throw error;
     throw new ApiError(0, 'The server does not respond. Is it running?');
@@ -349,10 +347,14 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
   throw await errorOf(response);
 }
 
+const OTHER_VERSION = 'The server cannot do this: it is older than this page. Reload the page.';
+
 async function errorOf(response: Response): Promise<ApiError> {
   const status = `The server responded with ${response.status} ${response.statusText}`;
   try {
     const body = (await response.json()) as Record<string, unknown>;
+    // Only a server of another version lacks an address that this page requests.
+    if (response.status === 404 && String(body.error).startsWith('there is no /api/')) return new ApiError(404, OTHER_VERSION, body);
     return new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
   } catch {
     return new ApiError(response.status, status); // not JSON, for example a proxy's error page

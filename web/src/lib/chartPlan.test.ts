@@ -14,12 +14,7 @@ function series(key: string, chart: string, subject: string, more: Partial<Serie
     chart,
     text: `About ${key}.`,
     source: '',
-    n: 10,
-    first_ms: 0,
-    last_ms: 1,
-    min: 0,
-    max: 1,
-    last: 1,
+    zero: false,
     mlflow: null,
     ...more,
   };
@@ -78,7 +73,7 @@ describe('plan', () => {
 
   it('knows a fault counter that counted nothing, and puts it last', () => {
     const found = plan([
-      series('network.eth0.errors', 'Network errors', 'Network', { kind: 'counter', min: 0, max: 0 }),
+      series('network.eth0.errors', 'Network errors', 'Network', { kind: 'counter', zero: true }),
       series('network.sentMBps', 'Network', 'Network', { kind: 'rate' }),
     ]);
     expect(found[0]!.charts.map((chart) => [chart.title, chart.quiet])).toEqual([

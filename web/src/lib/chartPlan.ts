@@ -145,7 +145,7 @@ function chartPlan(id: string, members: SeriesInfo[], slots: ReadonlyMap<string,
     series,
     ofDevices: new Set(members.map((one) => one.template)).size === 1 && twice.size === 0,
     patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
-    quiet: !FIRST.includes(first.chart) && members.every((one) => one.kind !== 'gauge' && one.min === 0 && one.max === 0),
+    quiet: !FIRST.includes(first.chart) && members.every((one) => one.zero),
   };
 }
 

@@ -10,7 +10,8 @@ const REFUSED_MS = 5000;
 /** The server sends something every 15 s. A connection that brings nothing for this long is lost. */
 const SILENT_MS = 50_000;
 
-export type Link = 'connecting' | 'open' | 'paused';
+/** `lost`: the server did not respond to the last attempt; another follows. */
+export type Link = 'connecting' | 'open' | 'paused' | 'lost';
 
 /**
  * Follows a stream until it is closed.
@@ -22,14 +23,18 @@ export class EventStream {
   #connection: AbortController | null = null;
   #again: ReturnType<typeof setTimeout> | undefined;
   #silence: ReturnType<typeof setTimeout> | undefined;
-  #last = '';
+  #last: string;
+  #state: Link = 'connecting';
   #watch = (): void => (document.hidden ? this.#pause() : this.#connect());
 
   constructor(
     /** Of the API. */
     private readonly path: string,
     private readonly on: { event: (name: string, data: string) => void; link: (link: Link) => void; refused: () => void },
+    /** The position to begin at; empty for what is new from now on. */
+    after = '',
   ) {
+    this.#last = after;
     document.addEventListener('visibilitychange', this.#watch);
     if (!document.hidden) this.#connect();
   }
@@ -38,12 +43,12 @@ export class EventStream {
     if (this.#connection) return;
     const connection = new AbortController();
     this.#connection = connection;
-    this.on.link('connecting');
+    if (this.#state !== 'lost') this.#set('connecting');
     void this.#follow(connection).then((refused) => {
       clearTimeout(this.#silence);
       if (this.#connection !== connection) return; // paused or closed
       connection.abort(); // frees what is still open
-      this.on.link('connecting');
+      this.#set(refused || this.#state === 'open' ? 'connecting' : 'lost');
       if (refused) this.on.refused();
       this.#again = setTimeout(
         () => {
@@ -63,7 +68,7 @@ export class EventStream {
       this.#expectSign(connection);
       const response = await fetch(address(this.path), how);
       if (!response.ok || !response.body) return true;
-      this.on.link('open');
+      this.#set('open');
       for await (const event of eventsOf(response.body, () => this.#expectSign(connection))) {
         if (connection.signal.aborted) return false;
         this.#last = event.id;
@@ -77,6 +82,11 @@ export class EventStream {
     return false;
   }
 
+  #set(state: Link): void {
+    this.#state = state;
+    this.on.link(state);
+  }
+
   #expectSign(connection: AbortController): void {
     clearTimeout(this.#silence);
     this.#silence = setTimeout(() => connection.abort(), SILENT_MS);
@@ -84,7 +94,7 @@ export class EventStream {
 
   #pause(): void {
     this.#end();
-    this.on.link('paused');
+    this.#set('paused');
   }
 
   close(): void {

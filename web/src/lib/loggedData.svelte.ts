@@ -2,7 +2,7 @@
 
 import { get, reasonOf, runPath, type Logged, type LoggedRow, type RunKey } from './api';
 import { appendRow, fromLogged, processLabel, type LoggedLines } from './chart/loggedPoints';
-import { keyGlob, SERIES_PAGE } from './seriesList';
+import { keyGlob, NAMES_PAGE } from './seriesList';
 
 export const MAX_POINTS = 1000;
 /** Live rows that may be appended to a response before it is requested again. */
@@ -102,9 +102,9 @@ export class LoggedData {
   /** Load the next page of names. */
   async loadMore(): Promise<void> {
     await this.#try(async () => {
-      const more = await this.#namesPage({ skip: this.#pages * SERIES_PAGE });
+      const more = await this.#namesPage({ skip: this.#pages * NAMES_PAGE });
       this.#pages += 1;
-      this.complete = more.length < SERIES_PAGE;
+      this.complete = more.length < NAMES_PAGE;
       this.names = sorted([...(this.names ?? []), ...more]);
     });
   }
@@ -112,7 +112,7 @@ export class LoggedData {
   async #loadNames(): Promise<void> {
     await this.#try(async () => {
       const first = await this.#namesPage({});
-      if (this.#pages === 1) this.complete = first.length < SERIES_PAGE;
+      if (this.#pages === 1) this.complete = first.length < NAMES_PAGE;
       this.names = sorted([...(this.names ?? []), ...first]);
     });
   }

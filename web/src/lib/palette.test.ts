@@ -4,8 +4,7 @@ import { deviceOf, lineColor, PALETTES, slotsOf } from './palette';
 import { seriesId } from './points';
 
 function series(key: string, template = key, host = 'node1'): SeriesInfo {
-  const extent = { n: 1, first_ms: 0, last_ms: 0, min: 0, max: 0, last: 0 };
-  return { key, template, host, role: 'monitor', unit: '', kind: 'gauge', subject: '', chart: 'chart', text: '', source: '', mlflow: null, ...extent };
+  return { key, template, host, role: 'monitor', unit: '', kind: 'gauge', subject: '', chart: 'chart', text: '', source: '', mlflow: null, zero: false };
 }
 
 const gpu = (i: number, host = 'node1'): SeriesInfo => series(`gpu.${i}.temp`, 'gpu.{i}.temp', host);

@@ -2,19 +2,24 @@
 
 import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from './api';
 import type { ChartPlan } from './chartPlan';
+import { CARD_POINTS, EARLY_KEYS } from './early';
 import { EventStream, type Link } from './eventStream';
+import { groupBy } from './groups';
 import { append, fromMetrics, seriesId, type Points } from './points';
-import { keyGlob, merged, SERIES_PAGE } from './seriesList';
+import { seriesOf, type RunPlan } from './runPlan';
+import { keyGlob, merged } from './seriesList';
 
 export interface Range {
   min: number;
   max: number;
 }
 
-/** Points of a series in one response: more than a chart has pixels could not be seen. */
-export const MAX_POINTS = 600;
+/** Points of a series on a chart that fills the window: more than it has pixels could not be seen. */
+export const LARGE_POINTS = 1200;
 /** Live samples that may be appended to a response before it is requested again. */
 const MAX_APPENDED = 200;
+/** Until a request that the server did not respond to is repeated. */
+const RETRY_MS = 3000;
 /** Charts in one request: its address has a limit. */
 const CHARTS_PER_REQUEST = 20;
 /** How long live samples are kept for responses that have not arrived yet. */
@@ -29,7 +34,11 @@ export class ChartFeed {
   bucketMs: number | null = null;
   zoomed = false;
   appended = 0;
+  /** Points of a series to request. */
+  maxPoints = CARD_POINTS;
   base: Map<string, Points> | null = null;
+  /** The end of what `base` was computed from. */
+  upto = -Infinity;
   readonly ids: ReadonlySet<string>;
 
   constructor(
@@ -40,12 +49,17 @@ export class ChartFeed {
   }
 }
 
+const isEarly = ({ plan, maxPoints }: ChartFeed): boolean =>
+  maxPoints === CARD_POINTS && plan.patterns.every((pattern) => EARLY_KEYS.includes(pattern));
+
 export class RunData {
   run = $state.raw<RunDetail | null>(null);
   series = $state.raw<SeriesInfo[] | null>(null);
   /** Whether `series` has all that the run has; else more are loaded by `loadMore` and `search`. */
   complete = $state(true);
   error = $state<ApiError | null>(null);
+  /** Why the series could not be loaded; empty if they could. */
+  seriesError = $state('');
   link = $state<Link>('connecting');
   /** The range that the user zoomed into; null follows the run. */
   zoom = $state.raw<Range | null>(null);
@@ -67,8 +81,13 @@ export class RunData {
   #recent: Sample[] = [];
   #known = new Set<string>();
   #pages = 1;
+  /** How many series the pages that are loaded leave out at their beginning. */
+  #next: number | null = null;
   #words = '';
   #found: SeriesInfo[] = [];
+  /** Nothing was requested yet, so that requests of the page's entry may be under way. */
+  #first = true;
+  #wasOpen = false;
   #listeners = new Set<(calls: LoggedRow[] | null) => void>();
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
@@ -78,15 +97,22 @@ export class RunData {
   }
 
   async #start(): Promise<void> {
-    await this.refresh();
-    if (this.#closed.signal.aborted || this.error) return;
-    // The stream first: the responses that are requested once it is open contain everything before it, so nothing is missed.
-    this.#live = new EventStream(runPath(this.key, '/live'), {
-      event: (name, data) => name === 'news' && this.#take(JSON.parse(data) as News),
-      link: (link) => this.#linkChanged(link),
-      refused: () => void this.refresh(),
-    });
-    this.#later('first', 700, () => void this.#reloadAll());
+    const [cursor] = await Promise.all([this.#loadSeries(), this.refresh()]);
+    if (this.#closed.signal.aborted) return;
+    if (!this.run) {
+      if (this.error?.status === 0) this.#later('start', RETRY_MS, () => void this.#start());
+      return;
+    }
+    // From the position of the plan: points are requested after it, so that nothing between them and the stream is missed.
+    this.#live = new EventStream(
+      runPath(this.key, '/live'),
+      {
+        event: (name, data) => name === 'news' && this.#take(JSON.parse(data) as News),
+        link: (link) => this.#linkChanged(link),
+        refused: () => void this.refresh(),
+      },
+      cursor,
+    );
   }
 
   close(): void {
@@ -99,40 +125,53 @@ export class RunData {
   async refresh(): Promise<void> {
     await this.#try(async () => {
       this.run = await get<RunDetail>(runPath(this.key), {}, this.#closed.signal);
+      this.error = null;
     });
   }
 
-  async #loadSeries(): Promise<void> {
-    await this.#try(async () => {
-      let series: SeriesInfo[] = [];
-      let complete = false;
-      for (let page = 0; page < this.#pages && !complete; page++) {
-        const more = await this.#seriesPage({ skip: page * SERIES_PAGE });
-        complete = more.length < SERIES_PAGE;
-        series = page === 0 ? more : merged(series, more);
+  /** Load the plan as far as it was loaded before. Resolves to its position in the run; empty if it failed. */
+  async #loadSeries(): Promise<string> {
+    try {
+      const first = await this.#planPage({});
+      let series = seriesOf(first);
+      this.#next = first.next;
+      for (let page = 1; page < this.#pages && this.#next !== null; page++) {
+        const more = await this.#planPage({ skip: this.#next });
+        this.#next = more.next;
+        series = merged(series, seriesOf(more));
       }
-      this.complete = complete;
-      this.#setSeries(merged(series, complete ? [] : this.#found));
-    });
+      this.complete = this.#next === null;
+      this.newestMs = Math.max(this.newestMs, first.newest_ms);
+      this.#setSeries(merged(series, this.complete ? [] : this.#found));
+      this.seriesError = '';
+      return first.cursor;
+    } catch (problem) {
+      if (this.#closed.signal.aborted) return '';
+      const { message, status } = asApiError(problem);
+      this.seriesError = message;
+      if (status === 0 || status >= 500) this.#later('series', RETRY_MS, () => void this.#reloadAll());
+      return '';
+    }
   }
 
-  #seriesPage(params: Params): Promise<SeriesInfo[]> {
-    return get<SeriesInfo[]>(runPath(this.key, '/series'), params, this.#closed.signal);
+  #planPage(params: Params): Promise<RunPlan> {
+    return get<RunPlan>(runPath(this.key, '/plan'), params, this.#closed.signal);
   }
 
   #setSeries(series: SeriesInfo[]): void {
     this.#known = new Set(series.map((one) => seriesId(one)));
-    this.newestMs = series.reduce((newest, one) => Math.max(newest, one.last_ms), this.newestMs);
     this.series = series;
   }
 
   /** Load the next page of a list that is longer than what is loaded. */
   async loadMore(): Promise<void> {
     await this.#try(async () => {
-      const more = await this.#seriesPage({ skip: this.#pages * SERIES_PAGE });
+      if (this.#next === null) return;
+      const more = await this.#planPage({ skip: this.#next });
       this.#pages += 1;
-      this.complete = more.length < SERIES_PAGE;
-      this.#setSeries(merged(this.series ?? [], more));
+      this.#next = more.next;
+      this.complete = this.#next === null;
+      this.#setSeries(merged(this.series ?? [], seriesOf(more)));
     });
   }
 
@@ -146,7 +185,7 @@ export class RunData {
     const keys = keyGlob(this.#words);
     if (keys === null || this.complete) return;
     await this.#try(async () => {
-      this.#found = await this.#seriesPage({ keys });
+      this.#found = seriesOf(await this.#planPage({ keys }));
       this.#setSeries(merged(this.series ?? [], this.#found));
     });
   }
@@ -172,12 +211,13 @@ export class RunData {
 
   #linkChanged(link: Link): void {
     this.link = link;
-    if (link === 'open') void this.#reloadAll();
+    if (link !== 'open') return;
+    // The stream continues where it was; what failed meanwhile is requested again.
+    if (this.#wasOpen) void this.#reloadAll();
+    this.#wasOpen = true;
   }
 
   async #reloadAll(): Promise<void> {
-    clearTimeout(this.#timers.get('first'));
-    this.#timers.delete('first');
     await this.#loadSeries();
     this.reload();
   }
@@ -192,11 +232,18 @@ export class RunData {
 
   add(feed: ChartFeed): () => void {
     this.#feeds.add(feed);
-    if (this.#live && !this.#timers.has('first')) this.#request(feed);
+    this.#request(feed);
     return () => {
       this.#feeds.delete(feed);
       this.#requested.delete(feed);
     };
+  }
+
+  /** Show a chart with more or fewer points. */
+  setPoints(feed: ChartFeed, maxPoints: number): void {
+    if (feed.maxPoints === maxPoints) return;
+    feed.maxPoints = maxPoints;
+    if (this.#feeds.has(feed)) this.#request(feed);
   }
 
   setZoom(zoom: Range | null): void {
@@ -216,22 +263,31 @@ export class RunData {
 
   #request(feed: ChartFeed): void {
     this.#requested.add(feed);
-    this.#later('points', 20, () => void this.#loadRequested());
+    this.#later('points', this.#first ? 0 : 20, () => void this.#loadRequested());
   }
 
   /** One request for the charts that came into view together, or several if they are many. */
   async #loadRequested(): Promise<void> {
     const feeds = [...this.#requested];
     this.#requested.clear();
-    for (let i = 0; i < feeds.length; i += CHARTS_PER_REQUEST) await this.#load(feeds.slice(i, i + CHARTS_PER_REQUEST));
+    const early = this.#first && this.zoom === null && this.windowMs === null ? feeds.filter(isEarly) : [];
+    this.#first = false;
+    if (early.length > 0) void this.#load(early, EARLY_KEYS);
+    const others = feeds.filter((feed) => !early.includes(feed));
+    for (const sameWidth of groupBy(others, ({ maxPoints }) => maxPoints).values()) {
+      for (let i = 0; i < sameWidth.length; i += CHARTS_PER_REQUEST) {
+        const some = sameWidth.slice(i, i + CHARTS_PER_REQUEST);
+        await this.#load(some, [...new Set(some.flatMap((feed) => feed.plan.patterns))]);
+      }
+    }
   }
 
-  async #load(feeds: readonly ChartFeed[]): Promise<void> {
+  /** Load charts of one number of points. */
+  async #load(feeds: readonly ChartFeed[], keys: readonly string[]): Promise<void> {
     const zoom = this.zoom;
     const windowMs = this.windowMs;
     const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
-    const keys = [...new Set(feeds.flatMap((feed) => feed.plan.patterns))];
-    const params = { keys, max_points: MAX_POINTS, t0: from, t1: zoom ? Math.ceil(zoom.max) : null };
+    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : null };
     try {
       const answer = await get<Metrics>(runPath(this.key, '/metrics'), params, this.#closed.signal);
       if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the user changed the range meanwhile
@@ -244,7 +300,7 @@ export class RunData {
         feed.error = message;
         feed.changed();
       }
-      if (status === 0) this.#later('again', 3000, () => this.reload());
+      if (status === 0) this.#later('again', RETRY_MS, () => this.reload());
     }
   }
 
@@ -257,7 +313,8 @@ export class RunData {
       if (!zoomed) {
         feed.base = points;
         feed.appended = 0;
-        for (const sample of this.#recent) if (sample.t > answer.t1) this.#append(feed, sample);
+        feed.upto = answer.bucket_ms === null ? -Infinity : answer.t1;
+        for (const sample of this.#recent) this.#append(feed, sample);
       }
       this.#show(feed, points, zoomed);
     }
@@ -303,7 +360,7 @@ export class RunData {
   }
 
   #append(feed: ChartFeed, sample: Sample): boolean {
-    if (!feed.base) return false;
+    if (!feed.base || sample.t <= feed.upto) return false;
     let moved = false;
     for (const one of feed.plan.series) {
       if (one.host !== sample.host || one.role !== sample.role || !Object.hasOwn(sample.values, one.key)) continue;

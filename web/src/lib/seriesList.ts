@@ -4,8 +4,8 @@ import type { SeriesInfo } from './api';
 import type { Section } from './chartPlan';
 import { seriesId } from './points';
 
-/** Entries in one response of the server; a response with as many may have a successor. */
-export const SERIES_PAGE = 10_000;
+/** Names in one response of the server; a response with as many may have a successor. */
+export const NAMES_PAGE = 10_000;
 /** Charts shown at first, and added by "Show more": each is an element to lay out. */
 export const CHARTS_SHOWN = 200;
 /** The server's limit for a glob is 512 characters; a letter takes up to four. */

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import islice
 from math import inf
 
 import numpy as np
 
+from runvitals import deadline
 from runvitals.buckets import Grid, reduce
 from runvitals.journal import paths
 from runvitals.model.event import Event
@@ -18,7 +21,8 @@ from runvitals.model.state import TRAIN
 from runvitals.query.history import History
 from runvitals.query.rates import rate_of
 from runvitals.query.reader import RunReader
-from runvitals.query.series import Columns, Series
+from runvitals.query.series import Groups, Series
+from runvitals.server.local.value_ranges import ValueRanges
 from runvitals.server.run_library import (
     BucketedSeries,
     ChartData,
@@ -35,6 +39,7 @@ from runvitals.server.run_library import (
     TooMuch,
     device_index,
 )
+from runvitals.server.run_plan import PlannedSeries, RunPlan, planned_series
 
 
 class JournalView:
@@ -42,6 +47,8 @@ class JournalView:
 
     def __init__(self, reader: RunReader) -> None:
         self.reader = reader
+        self._ranges = ValueRanges()
+        self._plan = RunPlan(())
 
     @property
     def run_id(self) -> str:
@@ -61,18 +68,23 @@ class JournalView:
     def position(self) -> Position:
         return dict(self.reader.last_seq)
 
-    def _columns(self, selection: SeriesSelection) -> Columns:
+    def _selected(self, selection: SeriesSelection) -> tuple[Groups, Callable[[str], bool]]:
+        """The writers and the keys of a selection, for `RunSamples`."""
         groups = {
             place: [name for name in names if self._is_selected(name, selection)]
             for place, names in self.reader.groups().items()
         }
         matches = selection.matches_key
-        if selection.device is not None:
-            device = selection.device
-            return self.reader.samples.columns(
-                groups, lambda key: device_index(key) == device and matches(key)
-            )
-        return self.reader.samples.columns(groups, matches)
+        device = selection.device
+        if device is None:
+            return groups, matches
+        return groups, lambda key: device_index(key) == device and matches(key)
+
+    def _each(self, selection: SeriesSelection) -> Iterator[Series]:
+        """The selected series one by one, so that not all of a large run are copied at a time."""
+        for series in self.reader.samples.each(*self._selected(selection)):
+            deadline.check()
+            yield series
 
     def _is_selected(self, name: str, selection: SeriesSelection) -> bool:
         writer = self.reader.facts.writer(name)
@@ -87,30 +99,51 @@ class JournalView:
         return writer.host in {rank.host for rank in self.reader.run(0).ranks if rank.rank == selection.rank}
 
     def summaries(self, selection: SeriesSelection, skip: int = 0) -> list[SeriesSummary]:
-        return [summary(series) for series in self._columns(selection).series[skip:]]
+        return [summary(series) for series in islice(self._each(selection), skip, None)]
+
+    def plan(self) -> RunPlan:
+        samples = self.reader.samples
+        self._ranges.update(samples)
+        series: list[PlannedSeries] = []
+        for (host, role), names in self.reader.groups().items():
+            writers = [samples.writers[name] for name in names if name in samples.writers]
+            series += planned_series(host, role, self._ranges.of(writers))
+        if tuple(series) != self._plan.series:
+            self._plan = RunPlan(series)
+        return self._plan
+
+    def newest_ms(self) -> int:
+        tables = (
+            table for writer in self.reader.samples.writers.values() for table in writer.tables.values()
+        )
+        return max((table.times[-1] for table in tables if table.times), default=0)
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
-        series = [item for item in self._columns(selection).series if len(item)]
-        if not series:
-            return None
-        return min(int(item.t[0]) for item in series), max(int(item.t[-1]) for item in series)
+        return self.reader.samples.extent(*self._selected(selection))
 
     def samples(
         self, selection: SeriesSelection, t0: int, t1: int, at_most: int | None = None
     ) -> list[Series]:
-        found = [within(item, t0, t1) for item in self._columns(selection).series]
+        found = [within(item, t0, t1) for item in self._each(selection)]
         check_value_count(at_most, sum(len(item) for item in found))
         return [item for item in found if len(item)]
 
     def charted(self, selection: SeriesSelection, t0: int, t1: int, on: Grid, max_points: int) -> ChartData:
-        series = self._columns(selection).series
-        cut = [within(item, t0, t1) for item in series]
-        if all(len(item) <= max_points for item in cut):
-            return ChartData([item for item in cut if len(item)])
-        return ChartData([], _buckets(series, on))
+        few: list[Series] | None = []
+        buckets: list[BucketedSeries] = []
+        for item in self._each(selection):
+            cut = within(item, t0, t1)
+            if len(cut) > max_points:
+                few = None
+            elif few is not None and len(cut):
+                few.append(replace(cut, t=cut.t.copy(), values=cut.values.copy()))
+            reduced = reduce(on, item.t, item.values)
+            if len(reduced.t):
+                buckets.append(BucketedSeries(item.key, item.host, item.role, reduced))
+        return ChartData([], buckets) if few is None else ChartData(few)
 
     def bucketed(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
-        return _buckets(self._columns(selection).series, on)
+        return _buckets(self._each(selection), on)
 
     def sampled_keys(self) -> set[str]:
         keys = {key for writer in self.reader.samples.writers.values() for key in writer.keys}

@@ -36,7 +36,9 @@ from runvitals.server.run_library import (
     TooMuch,
     device_index,
 )
+from runvitals.server.run_plan import RunPlan
 from runvitals.server.stored.lanes import Lane, lanes
+from runvitals.server.stored.plans import StoredPlans
 from runvitals.server.stored.run_facts import detailed_run, events_of
 from runvitals.server.stored.series import RequestedSeries, StoredSeries, requested_series
 from runvitals.store.metadata import MetadataStore
@@ -61,7 +63,9 @@ class StoredRun:
         store: SampleStore,
         metadata_store: MetadataStore,
         files: ReceivedFiles | None = None,
+        plans: StoredPlans | None = None,
     ) -> None:
+        self._plans = plans or StoredPlans()
         self._run_id = run_id
         self._number = number
         self._store = store
@@ -180,6 +184,17 @@ class StoredRun:
                 found.append(SeriesSummary(*item.place, *span, None, None, None))
         return found
 
+    def plan(self) -> RunPlan:
+        plan = self._plans.of(self._number)
+        return plan.update(self._lanes, self._last_times(), self._series.values_since)
+
+    def newest_ms(self) -> int:
+        times = self._last_times()
+        return max((times.get(lane.id, 0) for lane in self._lanes if lane.sampled), default=0)
+
+    def _last_times(self) -> dict[int, int]:
+        return self._store.last_times([lane.id for lane in self._lanes])
+
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         wanted = self._limited(self._requested(selection))
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
@@ -295,8 +310,7 @@ class StoredRun:
     # News
 
     def position(self) -> Position:
-        times = self._store.last_times([lane.id for lane in self._lanes])
-        return {str(lane): time_ms for lane, time_ms in times.items()}
+        return {str(lane): time_ms for lane, time_ms in self._last_times().items()}
 
     def _news(self, before: Position, now: Position) -> Iterator[tuple[Lane, int, int]]:
         """The lanes with news, and the times of the first and the last."""

@@ -19,6 +19,7 @@ from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.hosts import FleetHost, HostRun
+from runvitals.server.measured_library import ProjectStorage
 from runvitals.server.named_runs import NamedRun
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
@@ -26,13 +27,13 @@ from runvitals.server.run_library import (
     Also,
     Grouping,
     LatestValues,
-    ProjectStorage,
     RunVersion,
     RunView,
 )
 from runvitals.server.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.metric_selection import MetricSelection
+from runvitals.server.stored.plans import StoredPlans
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_facts import last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
@@ -124,6 +125,7 @@ class StoredLibrary:
         self._selection = MetricSelection(metadata_store)
         self._hosts = StoredHosts(store, metadata_store, clock)
         self._opened: dict[str, OpenedStoredRun] = {}
+        self._plans = StoredPlans()
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
     async def storage(self, entity_id: int) -> list[ProjectStorage]:
@@ -232,7 +234,8 @@ class StoredLibrary:
     def _open(self, row: RunRow) -> OpenedStoredRun:
         opened = self._opened.pop(f"{row.id}", None)
         if opened is None:
-            make = partial(StoredRun, row.uid, row.id, self._store, self._metadata_store, self._files)
+            stores = self._store, self._metadata_store, self._files
+            make = partial(StoredRun, row.uid, row.id, *stores, self._plans)
             opened = OpenedStoredRun(make, partial(self._version, row.id), self._quick, self._thorough)
         self._opened[f"{row.id}"] = opened
         if len(self._opened) > _KEPT_RUNS:

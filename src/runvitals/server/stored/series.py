@@ -180,6 +180,13 @@ class StoredSeries:
             for place, buckets in there.items()
         }
 
+    def values_since(self, lane: Lane, metrics: Sequence[int], from_ms: int) -> dict[int, Buckets]:
+        """The values of some series of a lane from a time on, in buckets of four weeks."""
+        on = Grid(from_ms, _WIDE_MS, -(-(END_OF_TIME_MS - from_ms) // _WIDE_MS))
+        answer = self._store.read_buckets([lane.id], metrics, on)
+        self._note(answer)
+        return {item.metric: item.buckets for item in answer.series}
+
     def _newest(self, places: Collection[tuple[int, int]]) -> dict[tuple[int, int], int]:
         if not places:
             return {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.server.run_library import ProjectStorage
+from runvitals.server.measured_library import ProjectStorage
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 

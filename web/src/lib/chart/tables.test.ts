@@ -23,7 +23,7 @@ describe('the table of a chart', () => {
     const { shown, all } = chartTables(key('my run'), plan([series('gpu.0.temp'), series('gpu.1.temp')]), { min: 10.5, max: 20.5 });
     expect(shown).toMatch(/^\/api\/v1\/runs\/my%20run\/metrics\?/);
     expect(query(shown).getAll('keys')).toEqual(['gpu.0.temp', 'gpu.1.temp']);
-    expect(['host', 't0', 't1', 'max_points', 'format'].map((name) => query(shown).get(name))).toEqual(['a', '10', '21', '600', 'csv']);
+    expect(['host', 't0', 't1', 'max_points', 'format'].map((name) => query(shown).get(name))).toEqual(['a', '10', '21', '300', 'csv']);
     expect([query(all).get('resolution'), query(all).get('max_points')]).toEqual(['raw', null]);
   });
 

@@ -2,7 +2,8 @@
 
 import { address, runPath, type Params, type RunKey } from '../api';
 import type { ChartPlan } from '../chartPlan';
-import { MAX_POINTS, type Range } from '../runData.svelte';
+import { CARD_POINTS } from '../early';
+import type { Range } from '../runData.svelte';
 
 /** Exact keys in one address; with more, patterns are shorter. */
 const MOST_KEYS = 60;
@@ -25,17 +26,17 @@ function tables(run: RunKey, what: 'metrics' | 'history', params: Params, points
 const times = (zoom: Range | null): Params => (zoom ? { t0: Math.floor(zoom.min), t1: Math.ceil(zoom.max) } : {});
 
 /** The values of one chart of samples. */
-export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null): Tables {
+export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null, points = CARD_POINTS): Tables {
   const keys = [...new Set(series.map((one) => one.key))];
   const hosts = new Set(series.map((one) => one.host));
   const asked = keys.length <= MOST_KEYS ? keys.map(exactly) : patterns;
-  return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom) }, MAX_POINTS);
+  return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom) }, points);
 }
 
 /** The values of all charts, as many as are shown; of the whole run if the charts are too many to name. */
 export function pageTable(run: RunKey, charts: readonly ChartPlan[], zoom: Range | null): string {
   const patterns = [...new Set(charts.flatMap((chart) => chart.patterns))];
-  return tables(run, 'metrics', { keys: patterns.length <= MOST_PATTERNS ? patterns : null, ...times(zoom) }, MAX_POINTS).shown;
+  return tables(run, 'metrics', { keys: patterns.length <= MOST_PATTERNS ? patterns : null, ...times(zoom) }, CARD_POINTS).shown;
 }
 
 export const loggedTables = (run: RunKey, names: readonly string[], points: number): Tables =>

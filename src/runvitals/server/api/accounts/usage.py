@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
-from runvitals.server.run_library import MeasuredLibrary, ProjectStorage
+from runvitals.server.measured_library import MeasuredLibrary, ProjectStorage
 
 router = APIRouter()
 

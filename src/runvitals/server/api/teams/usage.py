@@ -13,7 +13,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.usage import storage_json
 from runvitals.server.api.teams.parameters import TheTeam
-from runvitals.server.run_library import MeasuredLibrary
+from runvitals.server.measured_library import MeasuredLibrary
 
 router = APIRouter()
 

@@ -1,0 +1,24 @@
+import { expect, it } from 'vitest';
+import { address, runPath } from './api';
+import { CARD_POINTS, EARLY_KEYS, earlyAddresses } from './early';
+
+const early = (path: string, query = ''): string[] => earlyAddresses(path, new URLSearchParams(query));
+
+it('requests what the page requests later, letter by letter', () => {
+  for (const key of [{ id: 'a b', entity: null }, { id: 'abc', entity: 'vision lab' }]) {
+    const path = key.entity === null ? `/runs/${encodeURIComponent(key.id)}` : `/${encodeURIComponent(key.entity)}/digits/runs/${key.id}/system`;
+    expect(early(path)).toEqual([
+      address('about'),
+      address(runPath(key)),
+      address(runPath(key, '/plan')),
+      address(runPath(key, '/metrics'), { keys: [...EARLY_KEYS], max_points: CARD_POINTS }),
+    ]);
+  }
+  expect(early('/runs/abc/logs', 'entity=lab')).toEqual([address('about'), address(runPath({ id: 'abc', entity: 'lab' }))]);
+});
+
+it('requests no points of all times for a part of them, and nothing for other views', () => {
+  expect(early('/runs/abc', 'from=1&to=2')).toHaveLength(3);
+  expect(early('/runs/abc', 'window=300000')).toHaveLength(3);
+  for (const path of ['/', '/runs', '/projects/runs', '/-/shared/runs/abc', '/lab/digits', '/a/b/c/runs/abc']) expect(early(path)).toEqual([]);
+});

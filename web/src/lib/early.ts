@@ -1,0 +1,59 @@
+// Requests of the first view, started while the code of the page is still being loaded.
+//
+// This is all that the entry of the page has, so it imports nothing: the addresses here must be those that the page
+// requests later, letter by letter. A request that the page does not make in the end costs one response.
+
+/** Points of a series on the card of a chart, which is about as wide. */
+export const CARD_POINTS = 300;
+
+/** The keys of the charts that are the first on most pages. */
+export const EARLY_KEYS: readonly string[] = [
+  'gpu.*.gpu',
+  'gpu.*.memoryAllocated',
+  'gpu.*.memoryAllocatedBytes',
+  'gpu.*.powerWatts',
+  'gpu.*.temp',
+  'cpu',
+  'cpu.mean',
+  'cpu.ofLimit',
+  'proc.memory.percent',
+  'memory_percent',
+  'host.memory_percent',
+  'swap.used_percent',
+];
+
+const started = new Map<string, Promise<Response>>();
+
+/** The addresses that the view of a run requests first; empty for other views, and for guests, whose requests need a header. */
+export function earlyAddresses(path: string, query: URLSearchParams): string[] {
+  const parts = path.split('/').filter(Boolean);
+  const at = parts.indexOf('runs');
+  const [id, tab = 'system', ...more] = parts.slice(at + 1);
+  if (!id || more.length > 0 || (at !== 0 && at !== 2) || parts[0] === '-') return [];
+  const entity = at === 2 ? parts[0]! : encodeURIComponent(query.get('entity') ?? '');
+  const ofEntity = entity && `?entity=${entity}`;
+  const run = `/api/v1/runs/${id}`;
+  const found = ['/api/v1/about', run + ofEntity];
+  if (tab !== 'system') return found;
+  found.push(`${run}/plan${ofEntity}`);
+  if (!query.has('from') && !query.has('window')) {
+    const keys = EARLY_KEYS.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
+    found.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);
+  }
+  return found;
+}
+
+export function startEarly(): void {
+  for (const address of earlyAddresses(window.location.pathname, new URLSearchParams(window.location.search))) {
+    const response = fetch(address);
+    response.catch(() => undefined); // reported by the request that takes it, if one does
+    started.set(address, response);
+  }
+}
+
+/** The response to an address that was requested early; once, because later requests want newer data. */
+export function takeEarly(address: string): Promise<Response> | undefined {
+  const response = started.get(address);
+  started.delete(address);
+  return response;
+}
