@@ -3,8 +3,8 @@ import { defineConfig, type HtmlTagDescriptor, type Plugin } from 'vite';
 
 // `server/page.py` serves this folder: everything under assets/ is named after its content and kept by browsers.
 const OUT = '../src/runvitals/server/static';
-/** The entry has these to itself: it must not wait for the page. */
-const OF_THE_ENTRY = /\/src\/(main|lib\/early)\.ts$|preload-helper/;
+/** What the entry needs, which must not wait for the page. */
+const EARLY = /\/src\/lib\/early\.ts$|preload-helper|rolldown[\\/]runtime/;
 
 /** The entry imports the page after it requested data. With these links, browsers load it from the beginning. */
 const preloadedPage: Plugin = {
@@ -16,7 +16,8 @@ const preloadedPage: Plugin = {
       for (const name of chunk?.dynamicImports ?? []) {
         const page = bundle?.[name];
         if (page?.type !== 'chunk') continue;
-        for (const file of [name, ...page.imports.filter((file) => file !== chunk?.fileName)]) {
+        for (const file of new Set([...page.imports, name])) {
+          if (file === chunk?.fileName || chunk?.imports.includes(file)) continue;
           const loaded = bundle?.[file];
           tags.push({ tag: 'link', attrs: { rel: 'modulepreload', crossorigin: true, href: `/${file}` }, injectTo: 'head' });
           for (const css of (loaded?.type === 'chunk' && loaded.viteMetadata?.importedCss) || []) {
@@ -49,11 +50,13 @@ export default defineConfig({
       output: {
         codeSplitting: {
           groups: [
+            { name: 'early', test: EARLY, priority: 1 },
             {
               // One file instead of a dozen that later parts share with the first view: a browser has six connections.
-              name(id, { getModuleInfo }) {
-                firstView ??= needed(`${import.meta.dirname}/src/app.ts`, (from) => getModuleInfo(from)?.importedIds ?? []);
-                return firstView.has(id) && !OF_THE_ENTRY.test(id) ? 'page' : null;
+              debugName: 'page',
+              name(id, modules) {
+                firstView ??= needed(`${import.meta.dirname}/src/app.ts`, (from) => modules.getModuleInfo(from)?.importedIds ?? []);
+                return firstView.has(id) ? 'page' : null;
               },
             },
           ],
