@@ -118,6 +118,7 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "sudo_minutes": SettingRule(15, limits=(5, 60)),
     "invitation_days": SettingRule(7, limits=(1, 30)),
     "trash_days": SettingRule(30, limits=(1, 365)),
+    "storage_limit_gb": SettingRule(100, limits=(1, 1_000_000), optional=True),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
     "audit_anonymise": _switch(False),
     "outside_images": SettingRule("proxy", ("proxy", "off")),

@@ -20,6 +20,7 @@ NOT_LISTS = frozenset(
         "/api/v1/account",
         "/api/v1/account/deletion",
         "/api/v1/account/usage",
+        "/api/v1/organisation/audit/webhook",
         "/api/v1/organisation/mail",
         "/api/v1/account/profile",
         "/api/v1/account/second-factor",

@@ -172,8 +172,18 @@ export interface Email {
 }
 
 /** Storage in bytes. `trash_bytes` is part of the others. */
+/** Where the audit log is sent; `url` null: nowhere. */
+export interface AuditWebhook {
+  url: string | null;
+  delivered_ms: number | null;
+  waiting: number;
+  problem: string | null;
+}
+
 export interface Storage {
   bytes: number;
+  /** How much it should be at most; null: there is no limit. */
+  limit_bytes: number | null;
   by_kind: { samples: number; console: number; files: number };
   trash_bytes: number;
   by_project: { project: string; runs: number; bytes: number }[];

@@ -96,6 +96,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       ]),
       number('key_max_age_days', 'Most days that a key lives', 1, 3650, 'Empty: without a limit.', true),
       number('trash_days', 'Days in the trash', 1, 365),
+      number('storage_limit_gb', 'Storage of each team and user, in GB', 1, 1_000_000, 'Shown with what they use; nothing is refused beyond it. Empty: without a limit.', true),
       number('audit_days', 'Days that the audit log is kept', 90, 36_500),
       on('audit_anonymise', 'Remove names of deleted users from the audit log', 'Their entries stay, as deleted-user and a number. It concerns accounts that are deleted from now on.'),
     ],

@@ -90,7 +90,9 @@ def test_storage_of_the_own_space(people: People) -> None:
     served.metadata_store.console.add([line])
     usage = people.browser("ada").get("/account/usage").json()["storage"]
     assert usage["by_kind"] == {"samples": 1600, "console": 5, "files": 0}
-    assert (usage["bytes"], usage["trash_bytes"]) == (1605, 0)
+    assert (usage["bytes"], usage["trash_bytes"], usage["limit_bytes"]) == (1605, 0, 100 * 10**9)
+    people.set(storage_limit_gb=None)
+    assert people.browser("ada").get("/account/usage").json()["storage"]["limit_bytes"] is None
     (project,) = usage["by_project"]
     assert (project["project"], project["runs"], project["bytes"]) == ("digits", 2, 1605)
     served.store.flush()

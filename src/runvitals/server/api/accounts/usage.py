@@ -7,7 +7,8 @@ from typing import Any
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.control import TheAccess
+from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.measured_library import MeasuredLibrary, ProjectStorage
@@ -20,13 +21,21 @@ async def usage(request: Request, access: TheAccess, owner: TheOwner) -> Any:
     """The storage that the projects of the user's own space take. Runs in teams count for the team."""
     library: MeasuredLibrary = request.app.state.library
     user = await run_in_threadpool(access.accounts.users.get, owner.id)
-    return {"storage": storage_json(await library.storage(user.entity_id))}
+    limit = await run_in_threadpool(storage_limit, access)
+    return {"storage": storage_json(await library.storage(user.entity_id), limit)}
 
 
-def storage_json(projects: list[ProjectStorage]) -> dict[str, Any]:
+def storage_limit(access: AccessControl) -> int | None:
+    """How many bytes a team or user should take at most; None: there is no limit. Nothing is refused."""
+    limit_gb: int | None = with_defaults(access.accounts.settings.all())["storage_limit_gb"]
+    return None if limit_gb is None else limit_gb * 10**9
+
+
+def storage_json(projects: list[ProjectStorage], limit: int | None) -> dict[str, Any]:
     """Storage in bytes: in all, by kind, and by project. `trash` is part of the others."""
     return {
         "bytes": sum(project.bytes for project in projects),
+        "limit_bytes": limit,
         "by_kind": {
             "samples": sum(project.samples for project in projects),
             "console": sum(project.console for project in projects),

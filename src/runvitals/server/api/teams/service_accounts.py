@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Path, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -88,11 +88,16 @@ def home_of(request: Request, access: TheAccess) -> int | None:
 TheHome = Annotated[int | None, Depends(home_of)]
 
 
-def accounts(team_id: TheHome, access: TheAccess, page: ThePage) -> dict[str, Any]:
+def accounts(
+    team_id: TheHome,
+    access: TheAccess,
+    page: ThePage,
+    text: Annotated[str, Query(description="Part of the name.", max_length=100)] = "",
+) -> dict[str, Any]:
     """The service accounts by name."""
-    table = access.accounts.service_accounts
+    table, wanted = access.accounts.service_accounts, text.casefold()
     rows = table.of_organisation() if team_id is None else table.all(team_id)
-    rows = sorted(rows, key=lambda row: row.name)
+    rows = sorted((row for row in rows if wanted in row.name.casefold()), key=lambda row: row.name)
     return page_of("service_accounts", rows, lambda row: row.name, page, service_account_json)
 
 

@@ -11,7 +11,7 @@ from runvitals.accounts.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.accounts.usage import storage_json
+from runvitals.server.api.accounts.usage import storage_json, storage_limit
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.measured_library import MeasuredLibrary
 
@@ -25,7 +25,7 @@ async def usage(request: Request, team: TheTeam, access: TheAccess, requester: T
     library: MeasuredLibrary = request.app.state.library
     projects = await library.storage(team.id)
     known = await run_in_threadpool(_known_projects, access, requester, team.id)
-    storage = storage_json(projects)
+    storage = storage_json(projects, await run_in_threadpool(storage_limit, access))
     named = [
         row
         for row, project in zip(storage["by_project"], projects, strict=True)
