@@ -24,6 +24,15 @@ describe('a chart as SVG', () => {
     expect(path!.match(/[ML]/g)).toEqual(['M', 'L', 'M']);
   });
 
+  it('has the values in the range of its axis', () => {
+    const points = { x: [0, 1], y: [100, 200], low: null, high: null, n: null };
+    const y = { scale: 'linear', outliersAside: false, unit: 'W' } as const;
+    const [path] = pathsOf(chartSvg(chart({ lines: [line({ points })], y, range: { min: 0, max: 1 } }), colors));
+    const heights = [...path!.matchAll(/[ML][\d.-]+ ([\d.-]+)/g)].map((match) => Number(match[1]));
+    expect(heights).toHaveLength(2);
+    for (const height of heights) expect(height).toSatisfy((at: number) => at > 58 && at < 272);
+  });
+
   it('has a gap where nothing was read for long', () => {
     const points = { x: [0, 1, 2, 3, 90], y: [1, 1, 1, 1, 1], low: null, high: null, n: null };
     const [path] = pathsOf(chartSvg(chart({ lines: [line({ points })], range: { min: 0, max: 90 } }), colors));

@@ -76,7 +76,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const shown = lines.map(({ points }) => points.y.filter((value, i) => isShown(points.x[i]!, range) && isDrawable(value, y.scale)) as number[]);
   const bands = lines.filter(({ band }) => band).flatMap(({ points }) => [...points.low!, ...points.high!]);
   const all = [...shown.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
-  const extreme = (pick: (a: number, b: number) => number): number | null => (all.length ? all.reduce(pick) : null);
+  const extreme = (pick: (a: number, b: number) => number): number | null => (all.length ? all.reduce((a, b) => pick(a, b)) : null);
   const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shown.flat());
   const log = y.scale === 'log';
   const level = (value: number): number => (log ? Math.log10(value) : value);

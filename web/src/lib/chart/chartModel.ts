@@ -3,6 +3,7 @@
 import type { Line } from '../points';
 import type { Pin } from '../plot';
 import type { Range } from '../runData.svelte';
+import type { ChartOptions } from './viewState';
 import type { Axis } from './xAxis';
 
 export interface ChartModel {
@@ -29,4 +30,6 @@ export interface ChartModel {
   pins: readonly Pin[];
   /** Addresses of the same values as CSV: as many as are shown, and all samples. */
   tables: { shown: string; all: string } | null;
+  /** Its own options, unless the address has others. */
+  preset?: Partial<ChartOptions>;
 }

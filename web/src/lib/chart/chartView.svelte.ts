@@ -26,8 +26,9 @@ class ChartView {
   enlarged = $derived(here.query.get('open'));
   palette = $state<PaletteName>(keptPalette());
 
-  state(chart: string): ChartState {
-    return chartState(here.query, chart);
+  /** `preset`: options of the chart where the address has none. */
+  state(chart: string, preset: Partial<ChartOptions> = {}): ChartState {
+    return chartState(here.query, chart, preset);
   }
 
   setOptions(options: Partial<ChartOptions>): void {

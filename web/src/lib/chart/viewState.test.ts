@@ -49,6 +49,16 @@ describe('options in an address', () => {
   });
 });
 
+it('options that a chart has of its own count where the address has none', () => {
+  const preset = { y: 'log', smoothing: { kind: 'ema', share: 2 } } as const;
+  expect(chartState(nothing, 'panel', preset).options).toMatchObject(preset);
+  expect(chartState(new URLSearchParams('y=linear'), 'panel', preset).options).toMatchObject({ ...preset, y: 'linear' });
+  const query = changed(nothing, chartOptionChanges(nothing, 'panel', { y: 'auto', smoothing: null }));
+  expect(chartState(query, 'panel', preset).options).toMatchObject({ y: 'auto', smoothing: null });
+  const whole = changed(nothing, chartOptionChanges(query, 'panel', null));
+  expect(chartState(whole, 'panel', preset).own).toBe(false);
+});
+
 it('hidden and pinned series come back, whatever their names', () => {
   let query = changed(nothing, seriesChanges(nothing, HOSTILE, 'hide', [HOSTILE, 'b']));
   query = changed(query, seriesChanges(query, HOSTILE, 'pin', ['c']));

@@ -45,8 +45,8 @@ export function smoothingOf(text: string | null): SmoothingChoice | null {
   return kind && share > 0 && share <= MAX_SHARE ? { kind, share } : null;
 }
 
-function optionsOf(query: URLSearchParams, otherwise: URLSearchParams | null = null): ChartOptions {
-  const value = (name: string): string | null => query.get(name) ?? otherwise?.get(name) ?? null;
+function optionsOf(query: URLSearchParams, otherwise: URLSearchParams | null = null, preset: Changes = {}): ChartOptions {
+  const value = (name: string): string | null => query.get(name) ?? otherwise?.get(name) ?? preset[name] ?? null;
   return {
     y: choice(Y_SCALES, value('y')) ?? 'auto',
     smoothing: smoothingOf(value('smooth')),
@@ -60,11 +60,11 @@ export const pageOptions = (query: URLSearchParams): ChartOptions => optionsOf(q
 
 const nameOf = (chart: string): string => `chart.${chart.replaceAll('\n', '~')}`;
 
-/** The state of one chart: its own options where it has some, otherwise those of all charts. */
-export function chartState(query: URLSearchParams, chart: string): ChartState {
+/** The state of one chart: its own options where it has some, otherwise those of all charts, otherwise its preset ones. */
+export function chartState(query: URLSearchParams, chart: string, preset: Partial<ChartOptions> = {}): ChartState {
   const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');
   return {
-    options: optionsOf(own, query),
+    options: optionsOf(own, query, optionChanges(preset)),
     own: ['y', 'smooth', 'outliers', 'mode'].some((name) => own.has(name)),
     hidden: new Set(own.getAll('hide')),
     pinned: new Set(own.getAll('pin')),

@@ -73,7 +73,11 @@ export class OverlayData {
   #changes: OverlayFeed[] = [];
   #closed = new AbortController();
 
-  constructor(private readonly place: { project: string; entity: string | null }) {}
+  /** `followed`: by a stream of its own. Otherwise `changed` has to be called: a browser has few connections to a server. */
+  constructor(
+    readonly place: { project: string; entity: string | null },
+    private readonly followed = true,
+  ) {}
 
   close(): void {
     this.#closed.abort();
@@ -156,20 +160,23 @@ export class OverlayData {
   // Live
 
   #follow(): void {
+    if (!this.followed) return;
     this.#stream?.close();
     const query = new URLSearchParams([...Object.entries(this.place).filter(([, value]) => value !== null), ...this.#ids.map((id) => ['runs', id])] as string[][]);
     this.#stream = new EventStream(`overlay/live?${query}`, {
-      event: (name, data) => name === 'changed' && this.#markStale((JSON.parse(data) as { runs: string[] }).runs),
+      event: (name, data) => name === 'changed' && this.changed((JSON.parse(data) as { runs: string[] }).runs),
       link: (link) => {
         this.link = link;
         // What came while there was no connection.
-        if (link === 'open') this.#markStale(this.runs.filter(({ state }) => state === 'running').map(({ id }) => id));
+        if (link === 'open') this.changed(this.runs.filter(({ state }) => state === 'running').map(({ id }) => id));
       },
       refused: () => void this.#loadPlan(),
     });
   }
 
-  #markStale(ids: readonly string[]): void {
+  /** These runs have newer values. */
+  changed(ids: readonly string[]): void {
+    if (this.#ids.length === 0) return;
     for (const feed of this.#feeds) for (const id of ids) feed.stale.add(id);
     this.#later('refresh', Math.max(LEAST_REFRESH_MS, this.#busyMs / BUSY_SHARE), () => this.#refresh());
     if (Date.now() - this.#planned > PLAN_REFRESH_MS) void this.#loadPlan();
