@@ -53,6 +53,7 @@ export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteNa
         raw: null,
         width: 1.4,
         faded: false,
+        dash: [],
       }),
     );
     return { title, unit, lines };
