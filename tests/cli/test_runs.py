@@ -84,3 +84,28 @@ def test_data_folder_option(data: Path, capsys: pytest.CaptureFixture[str]) -> N
     Monitor(data / "elsewhere", "there")
     assert main(["runs", "--dir", str(data / "elsewhere")]) == 0
     assert "there" in capsys.readouterr().out
+
+
+def test_runs_of_a_filter(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, load in (("idle", 5.0), ("busy", 95.0)):
+        monitor = Monitor(data, name)
+        monitor.info(T0, config={"lr": load})
+        monitor.sample(T0, {"cpu": load})
+        monitor.end(T0 + 1000, "failed" if name == "idle" else "finished")
+
+    def ids(*words: str) -> list[str]:
+        assert main(["runs", *words, "--json"]) == 0
+        return [run["id"] for run in json.loads(capsys.readouterr().out)]
+
+    assert ids("state:failed", "config.lr<10") == ["idle"]
+    assert ids("cpu>50") == ["busy"]
+    assert ids("state:failed -cpu<50") == []
+    assert main(["runs", "--", "-state:failed"]) == 0
+    assert "busy" in capsys.readouterr().out
+    assert main(["runs", "host:elsewhere"]) == 0
+    assert "match the filter" in capsys.readouterr().out
+
+
+def test_a_wrong_filter_is_explained(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "stat:failed"]) == 1
+    assert "'stat:failed': unknown name 'stat'; expected one of state" in capsys.readouterr().err

@@ -1,16 +1,21 @@
-"""`runvitals runs`: list the runs in the data folder."""
+"""`runvitals runs`: list the runs in the data folder, all or those that match a filter."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.model.filter import Filter
+from runvitals.model.filter_text import parse
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
+from runvitals.model.system_statistics import is_statistic
+from runvitals.query.run_filter import SystemStatistics, matching
 from runvitals.query.run_handle import now_ms
 from runvitals.query.runs import RunList
 
@@ -19,6 +24,12 @@ _SUMMARY_LETTERS = 50
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser("runs", help="list the runs in the data folder, newest first")
+    parser.add_argument(
+        "filter",
+        nargs="*",
+        help="terms that all hold: state:failed config.lr>=1e-3 gpu.util<20; write -- before a filter that "
+        "begins with -",
+    )
     parser.add_argument("--project", help="only runs of this project")
     parser.add_argument("--json", action="store_true", help="print a JSON array")
     add_dir(parser)
@@ -26,7 +37,8 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     runs = RunList(directory(arguments))
-    found = [run for run in runs.runs(now_ms()) if arguments.project in (None, run.project)]
+    wanted = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
+    found = matching(listed := runs.runs(now_ms()), wanted, _statistics(listed, wanted, runs.directory))
     if arguments.json:
         print(json.dumps([finite(run_as_dict(run)) for run in found], indent=1, allow_nan=False))
     elif found:
@@ -49,8 +61,31 @@ def run(arguments: argparse.Namespace) -> int:
                 print(f"{inert(run.id)}: {inert(run.problems[0])}", file=sys.stderr)
     else:
         of_project = f" of project {inert(arguments.project)!r}" if arguments.project else ""
-        print(f"no runs{of_project} in {inert(runs.directory)}; start one with `runvitals run -- CMD`")
+        if listed and arguments.filter:
+            print(f"no runs{of_project} in {inert(runs.directory)} match the filter")
+        else:
+            print(f"no runs{of_project} in {inert(runs.directory)}; start one with `runvitals run -- CMD`")
     return 0
+
+
+def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStatistics:
+    """The system statistics of the runs, if the filter needs them: their journals are read completely.
+
+    Raises:
+        ValueError: what reads them is not installed.
+    """
+    if not any(map(is_statistic, wanted.fields)):
+        return {}
+    try:
+        from runvitals.server.local.journal_summaries import JournalSummaries
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"a filter by system statistics needs {error.name}: pip install 'runvitals[server]'"
+        ) from None
+    summaries = JournalSummaries(folder)
+    while summaries.read(runs, (), now_ms()):
+        pass
+    return summaries.statistics()
 
 
 def _row(run: Run) -> list[str]:

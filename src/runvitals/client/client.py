@@ -49,6 +49,7 @@ class Client:
         device: str | None = None,
         sort: str = "started_ms",
         descending: bool = True,
+        filter: str = "",
     ) -> Iterator[RemoteRun]:
         """Iterate over runs, by default newest first. Fetches pages as needed; runs that start meanwhile do
         not shift the pages.
@@ -61,14 +62,16 @@ class Client:
             where: filter expressions that must hold: `"config.lr > 0.1"`.
             device: only runs that used this device: a UUID, or `host/PCI address`.
             sort: a column (`started_ms`, `duration_ms`, `name`, `state` …) or a field (`summary.loss`). Runs
-                without a value come last.
-            descending: sort order.
+                without a value come last. Several are separated by commas: `"-summary.loss,name"`.
+            descending: sort order of a single name without `-`.
+            filter: terms that all hold, as the page has them: `"state:failed gpu.util<20 -tag:debug"`.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.
         """
         wanted = _filter(project, state, tag, text, where)
         wanted += [
+            ("filter", filter or None),
             ("device", device),
             ("sort", sort),
             ("descending", str(descending).lower()),
