@@ -98,6 +98,7 @@ def test_the_document_describes_every_response(client: Client) -> None:
         for method, operation in operations.items()
     }
     assert answers.pop("get /api/v1/runs/{run}/live").keys() == {"text/event-stream"}
+    assert answers.pop("get /api/v1/runs.csv").keys() == {"text/csv"}
     for path in ("files/{sha256}", "files/{sha256}/page"):
         assert answers.pop(f"get /api/v1/runs/{{run}}/{path}").keys() == {"application/octet-stream"}
     assert len(answers) >= 18

@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from runvitals.server.api import (
     about,
+    bulk,
     compare,
     console,
     defined_metrics,
@@ -35,6 +36,7 @@ for resource in (
     projects,
     run_lists,  # before the routes of one run, whose id could be `groups`
     runs,
+    bulk,
     events,
     console,
     media,

@@ -12,8 +12,9 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 from runvitals.model.run import State
+from runvitals.server.editable_library import EditableLibrary
 from runvitals.server.errors import InvalidFields
-from runvitals.server.run_library import EditableLibrary, Library, OpenedRun, SeriesSelection
+from runvitals.server.run_library import Library, OpenedRun, SeriesSelection
 
 
 class ReadableRunsOf(Protocol):

@@ -7,11 +7,8 @@ from dataclasses import asdict, replace
 from functools import partial
 from typing import Any, Literal, TypeVar
 
-from starlette.concurrency import run_in_threadpool
-
 from runvitals.metrics import mlflow
 from runvitals.model.completion import FieldChoice
-from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.run_groups import RunGroup
 from runvitals.model.state import RUNNING
@@ -24,7 +21,6 @@ from runvitals.server.named_runs import NamedRun
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
     AggregatedSeries,
-    Also,
     Grouping,
     LatestValues,
     RunVersion,
@@ -35,6 +31,7 @@ from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.plans import StoredPlans
 from runvitals.server.stored.run import StoredRun
+from runvitals.server.stored.run_changes import RunChanges
 from runvitals.server.stored.run_facts import last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
 from runvitals.server.stored.storage import storage_of
@@ -94,7 +91,7 @@ class OpenedStoredRun:
         return min(self._views, key=lambda pair: pair[1].users)
 
 
-class StoredLibrary:
+class StoredLibrary(RunChanges):
     """All runs of a store: a `Library` and an `EditableLibrary`.
 
     Args:
@@ -242,17 +239,6 @@ class StoredLibrary:
             self._opened.pop(next(iter(self._opened)))
         return opened
 
-    def _row(self, run_id: str, number: int | None, deleted: bool = False) -> RunRow:
-        runs, now_ms = self._metadata_store.runs, self.clock()
-        row = runs.find(run_id, now_ms) if number is None else runs.get([number], now_ms).get(number)
-        if row is None:
-            raise UnknownRun(f"no run {run_id!r} on this server: the API expects a full run id")
-        if row.deleted_ms is not None and not deleted:
-            raise UnknownRun(
-                f"run {run_id!r} is in the trash: POST /api/v1/runs/{run_id}/restore restores it"
-            )
-        return row
-
     async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest values of all running runs that match a filter."""
         return await self._thorough.run(lambda: self._latest(wanted, keys))
@@ -355,89 +341,9 @@ class StoredLibrary:
             )
         return numbers
 
-    # Changes
-
-    async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Record that a user requests the end of a run. Its relay gets the request with the next response.
-
-        Raises:
-            UnknownRun: there is no such run.
-            ValueError: it has ended.
-        """
-
-        def work() -> None:
-            row = self._row(run_id, number)
-            if row.state != RUNNING:
-                raise ValueError(f"run {run_id!r} is {row.state}; only a running run can be stopped")
-            self._metadata_store.runs.request_stop(row.id, self.clock())
-
-        await self._change(work, also)
-
-    async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Move a run to the trash.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        runs = self._metadata_store.runs
-        await self._change(lambda: runs.delete([self._row(run_id, number).id], self.clock()), also)
-
-    async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Restore a run from the trash.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
-        runs = self._metadata_store.runs
-        await self._change(lambda: runs.restore([self._row(run_id, number, deleted=True).id]), also)
-
-    async def edit(
-        self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
-    ) -> None:
-        """Set fields of a run's `run` section.
-
-        Raises:
-            UnknownRun: there is no such run.
-            ValueError: a value that cannot be stored.
-        """
-        runs = self._metadata_store.runs
-        await self._change(lambda: runs.set_about(self._row(run_id, number).id, values, self.clock()), also)
-
-    async def rename_project(
-        self, name: str, new_name: str, number: int | None = None, also: Also = None
-    ) -> None:
-        """Rename a project.
-
-        Raises:
-            UnknownProject: no run was ever in it.
-            ValueError: there is a project of the new name.
-        """
-        projects = self._metadata_store.projects
-        await self._change(lambda: projects.rename(number or projects.id(name), new_name, self.clock()), also)
-
-    async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
-        """Move all runs of a project to the trash, and return their number.
-
-        Raises:
-            UnknownProject: no run was ever in it.
-        """
-        projects = self._metadata_store.projects
-        return await self._change(lambda: projects.delete(number or projects.id(name), self.clock()), also)
-
     def refresh(self) -> None:
         """Have open runs be read again, after a change of where they are."""
         self._invalidate_all()
-
-    async def _change(self, work: Callable[[], T], also: Also) -> T:
-        def both() -> T:
-            result = work()
-            if also is not None:
-                also()
-            return result
-
-        result = await run_in_threadpool(self._metadata_store.in_one_transaction, both)
-        self._invalidate_all()
-        return result
 
     def _version(self, number: int) -> RunVersion | None:
         version = self._versions(number)
