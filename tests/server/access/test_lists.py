@@ -29,6 +29,17 @@ LISTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("runs", {"sort": f"config.{MARK}_key"}),
     ("runs", {"sort": "project", "descending": False}),
     ("runs", {"deleted": True}),
+    ("runs", {"filter": f"tag:{MARK}-tag"}),
+    ("runs", {"filter": f"host:{MARK}* -tag:other"}),
+    ("runs", {"filter": f"note:{MARK}"}),
+    ("runs", {"filter": f"-config.{MARK}_key<0"}),
+    ("runs", {"sort": f"-config.{MARK}_key,project", "sparklines": "cpu"}),
+    ("runs.csv", {}),
+    ("runs.csv", {"filter": f"project:{MARK}*"}),
+    ("runs/groups", {"by": ["project", "entity", "user", "state"]}),
+    ("runs/groups", {"by": ["host", "tag"]}),
+    ("fields/values", {}),
+    ("fields/values", {"filter": MARK}),
     ("fields", {}),
     ("fields", {"text": MARK}),
     ("latest", {}),
@@ -113,6 +124,18 @@ def test_lists_count_what_one_may_read(marked: ServedOrganisation) -> None:
     visible = {project["name"] for project in listed(marked, "otto", "projects", {}).json()}
     assert visible == {"plain-project", "voice", "organisation", "public", "open"}
     assert f"config.{MARK}_key" in listed(marked, "vera", "fields", {}).json()
+
+
+def test_groups_summarise_what_one_may_read(marked: ServedOrganisation) -> None:
+    def group(who: str) -> Any:
+        query = {"columns": [f"config.{MARK}_key", "config.shared"], "filter": "tag:*-tag"}
+        [group] = listed(marked, who, "runs/groups", query).json()["groups"]
+        return group
+
+    assert (group("otto")["runs"], group("bob")["runs"]) == (1, 1)
+    assert group("otto")["columns"][f"config.{MARK}_key"] == {"n": 0, "min": None, "mean": None, "max": None}
+    assert group("bob")["columns"][f"config.{MARK}_key"]["n"] == 1
+    assert group("otto")["columns"]["config.shared"]["mean"] == 2.0
 
 
 def test_a_host_without_a_run_that_one_may_read_does_not_exist(marked: ServedOrganisation) -> None:
