@@ -32,11 +32,12 @@ DRAWING = (
 class LoggedRun:
     """A run with media, in a training that goes on."""
 
-    def __init__(self, directory: Path) -> None:
-        Training(directory).advance(5)
-        folder = run_dir("abc", str(directory))
+    def __init__(self, directory: Path, run_id: str = "abc") -> None:
+        self.training = Training(directory, run_id)
+        self.training.advance(5)
+        folder = run_dir(run_id, str(directory))
         self.files = RunFiles(folder)
-        about = {"run": "abc", "project": "digits", "host": "node1", "role": "media"}
+        about = {"run": run_id, "project": "digits", "host": "node1", "role": "media"}
         self.journal = JournalWriter(folder, "media.node1.9.1", about)
 
     def log(self, key: str, step: int, *values: Media) -> None:
@@ -66,6 +67,9 @@ def run(tmp_path: Path) -> Iterator[LoggedRun]:
     made.log("story", 4, runvitals.Text(EVIL))
     made.record("failed", "image", 4, [{"kind": "image", "error": EVIL}])
     made.record("model/é\u202e.pt", "file", 4, [{"kind": "file", **made.files.add(b"weights")}])
+    made.training.monitor.event(T0 + 3000, "alert", "error", f"at step 3 {EVIL}", title=f"diverged {EVIL}")
+    made.training.monitor.event(T0 + 2000, "marker", "info", "epoch 1")
+    made.training.monitor.event(T0 + 1000, "gap", "warning", "no samples for 9 s")
     yield made
     made.journal.close()
 
@@ -103,7 +107,7 @@ def test_everyone_can_use_it(page: Browser, run: LoggedRun) -> None:  # noqa: F8
     checks = files("axe_core_python").joinpath("axe.min.js").read_text()
     for dark in (False, True):
         page.resize(390, 900, dark)
-        for path, ready in (("logged", "article img"), ("files", "tbody tr")):
+        for path, ready in (("logged", "article img"), ("files", "tbody tr"), ("alerts", "ol li")):
             page.open(f"/runs/abc/{path}")
             page.wait(f"document.querySelectorAll('{ready}').length > 0")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
@@ -123,3 +127,70 @@ def test_saved_files_are_listed_for_download(page: Browser, run: LoggedRun) -> N
     link = page.evaluate("document.querySelector('tbody a').getAttribute('href')")
     assert link.startswith("/api/v1/runs/abc/files/")
     assert "download=model%2F" in link
+
+
+def test_alerts_lead_to_their_time(page: Browser, run: LoggedRun) -> None:  # noqa: F811
+    page.open("/runs/abc/alerts")
+    page.wait("document.querySelectorAll('ol li').length === 2")
+    assert page.text("ol li:first-child .title") == f"diverged {EVIL}"
+    assert page.text("ol li:first-child .text") == f"at step 3 {EVIL}"
+    assert page.text("nav a[aria-current=page]") == "Alerts 2"
+    page.evaluate("document.querySelector('input[type=checkbox]').click()")
+    page.wait("document.querySelectorAll('ol li').length === 3")
+    page.evaluate("document.querySelector('ol li:first-child a').click()")
+    page.wait(f"location.pathname === '/runs/abc' && location.search.includes('from={T0 + 3000 - 120_000}')")
+
+
+def test_metrics_are_shown_as_the_run_defined(page: Browser, run: LoggedRun) -> None:  # noqa: F811
+    trainer = run.training.trainer
+    trainer.info(T0, metrics={"val/*": {"x": "epoch"}, "debug/*": {"hidden": True}})
+    for step in range(40):
+        trainer.log(
+            T0 + 6000 + step, 10 + step, **{"val/loss": 1.0 / (step + 1), "epoch": step / 10, "debug/x": 1.0}
+        )
+    page.open("/runs/abc/charts")
+    page.wait("document.querySelector('figure[data-chart=\"val/loss\"] canvas')")
+    shown = "document.querySelector('[aria-label=\"x axis\"]').selectedOptions[0].text"
+    assert page.evaluate(shown) == "as the run defined"
+    charts = page.evaluate(
+        "[...document.querySelectorAll('figure[data-chart]')].map(one => one.dataset.chart).sort()"
+    )
+    assert charts == ["accuracy", "epoch", "loss", "lr", "val/loss"]
+    page.evaluate(
+        "[...document.querySelectorAll('button')].find(e => e.innerText.startsWith('Show hid')).click()"
+    )
+    page.wait("document.querySelector('figure[data-chart=\"debug/x\"]')")
+    page.open("/runs/abc/charts?zoom.epoch=1~2")
+    page.wait("document.querySelector('figure[data-chart=\"val/loss\"] canvas')")
+    page.evaluate("document.querySelector('figure[data-chart=\"val/loss\"] .u-over').focus()")
+    left, top, width, height = page.box('figure[data-chart="val/loss"] .u-over')
+    page.mouse("mouseMoved", left + width / 2, top + height / 2)
+    page.wait(
+        "document.querySelector('figure[data-chart=\"val/loss\"] .where')?.innerText.startsWith('epoch 1.')"
+    )
+
+
+def test_media_of_several_runs_are_compared(page: Browser, run: LoggedRun, tmp_path: Path) -> None:  # noqa: F811
+    other = LoggedRun(tmp_path, "xyz")
+    for step in (1, 3):
+        other.log(
+            "samples", step, runvitals.Image(numpy.full((8, 8, 3), 255, "uint8"), caption=f"other at {step}")
+        )
+        other.log("weights", step, runvitals.Histogram([1000.0, 1001.0]))
+    page.open("/projects/digits")
+    panel = "document.querySelector('article[aria-label=samples]')"
+    page.wait(f"{panel} && ({panel}.scrollIntoView(), true)")
+    page.wait(f"{panel}.querySelectorAll('img').length === 3")  # two of one run, one of the other
+    assert page.evaluate(f"{panel}.innerText").count("other at 3") == 1
+    page.evaluate(f"{panel}.querySelector('input[type=range]').focus()")
+    for _ in range(4):
+        page.press("ArrowLeft")
+    page.wait(f"{panel}.innerText.includes('Nothing up to this step.')")
+    page.press("ArrowRight")
+    page.wait(f"{panel}.innerText.includes('other at 1')")
+    assert page.text("article[aria-label=samples] output") == "step 1"
+    weights = "document.querySelector('article[aria-label=weights]')"
+    page.evaluate(f"{weights}.scrollIntoView()")
+    page.wait(f"{weights}.querySelectorAll('svg').length === 2 && {weights}.innerText.includes('1000')")
+    page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
+    other.journal.close()

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
+from fastapi import Request
+from starlette.requests import ClientDisconnect
 
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.server.api import media_models
-from runvitals.server.api.content_response import download_name
+from runvitals.server.api.content_response import content_response, download_name
+from runvitals.server.run_library import OpenedContent
 from tests.query.journals import T0
 from tests.server.client import Client
 
@@ -188,3 +194,19 @@ def test_damaged_records_do_not_hide_the_others(run: Run, tmp_path: Path) -> Non
     client = Client(tmp_path)
     assert [key["key"] for key in client.ask("runs/abc/media")["media"]] == ["before", "after"]
     assert any("damaged" in problem for problem in client.ask("runs/abc")["problems"])
+
+
+def test_a_file_is_closed_although_its_reader_leaves_before_the_first_byte(tmp_path: Path) -> None:
+    file = io.BytesIO(b"content")
+    request = Request({"type": "http", "method": "GET", "headers": []})
+    response = content_response(request, OpenedContent(file, 7, "image/png"), "0" * 64)
+
+    async def leave(message: object) -> None:
+        raise OSError("the connection is closed")
+
+    async def receive() -> dict[str, str]:
+        return {"type": "http.disconnect"}
+
+    with contextlib.suppress(OSError, ClientDisconnect):
+        anyio.run(response, {"type": "http", "asgi": {"spec_version": "2.4"}}, receive, leave)
+    assert file.closed

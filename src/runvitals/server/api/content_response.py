@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from fastapi import HTTPException, Request
 from fastapi.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from runvitals.model.media_types import BINARY, PLAIN_TEXT
 from runvitals.server.access.same_origin import FRAMED_POLICY, INERT_POLICY
@@ -23,6 +24,20 @@ _NAME_CHARACTERS: Final = 150
 class _Range(NamedTuple):
     first: int
     end: int
+
+
+class ContentStream(StreamingResponse):
+    """A part of a content. Its file is closed also if the client leaves before the first byte."""
+
+    def __init__(self, content: OpenedContent, wanted: _Range, status: int, headers: dict[str, str]) -> None:
+        super().__init__(_blocks(content, wanted), status, headers)
+        self._file = content.file
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._file.close()
 
 
 def content_response(
@@ -98,7 +113,7 @@ def _response(request: Request, content: OpenedContent, sha256: str, headers: di
     if request.method == "HEAD":
         content.file.close()
         return Response(status_code=status, headers=headers)
-    return StreamingResponse(_blocks(content, wanted), status, headers)
+    return ContentStream(content, wanted, status, headers)
 
 
 def _requested_range(text: str, size: int) -> _Range | None:
@@ -112,12 +127,11 @@ def _requested_range(text: str, size: int) -> _Range | None:
 
 
 def _blocks(content: OpenedContent, wanted: _Range) -> Iterator[bytes]:
-    with content.file as file:
-        file.seek(wanted.first)
-        left = wanted.end - wanted.first
-        while left:
-            block = file.read(min(left, _BLOCK_BYTES))
-            if not block:
-                return  # it was cut off; the length that was promised tells the client
-            left -= len(block)
-            yield block
+    content.file.seek(wanted.first)
+    left = wanted.end - wanted.first
+    while left:
+        block = content.file.read(min(left, _BLOCK_BYTES))
+        if not block:
+            return  # it was cut off; the length that was promised tells the client
+        left -= len(block)
+        yield block
