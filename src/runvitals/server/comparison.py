@@ -206,7 +206,8 @@ def statistics(runs: Sequence[Run], system: Mapping[str, Sequence[float | None]]
             if is_number and (name in by_name or len(by_name) < MAX_NAMES):
                 by_name.setdefault(name, [None] * len(runs))[place] = float(value)
     rows = [_statistic(f"summary.{name}", goal_of(name, runs), by_name[name]) for name in sorted(by_name)]
-    rows.append(_statistic("duration", None, [run.duration_ms / 1000 for run in runs]))
+    if runs:
+        rows.append(_statistic("duration", None, [run.duration_ms / 1000 for run in runs]))
     return rows + [_statistic(name, None, list(values)) for name, values in system.items()]
 
 

@@ -174,6 +174,28 @@ def test_a_host_of_two_teams_shows_to_each_its_own_runs(
     assert MARK not in listed(marked, "otto", "hosts/both/metrics", {"keys": "cpu"}).text
 
 
+def test_a_run_that_one_may_not_read_is_compared_like_one_that_does_not_exist(
+    marked: ServedOrganisation,
+) -> None:
+    def compared(who: str, *runs: str) -> dict[str, Any]:
+        answer: dict[str, Any] = listed(marked, who, "compare", {"runs": runs}).json()
+        return answer
+
+    own = compared("bob", f"{MARK}-1", "no-such-run")
+    assert ([run["id"] for run in own["runs"]], own["missing"]) == ([f"{MARK}-1"], ["no-such-run"])
+    assert [fact["name"] for fact in own["facts"] if fact["section"] == "config"] == [f"{MARK}_key", "shared"]
+    other = compared("otto", "plain-1", f"{MARK}-1")
+    assert ([run["id"] for run in other["runs"]], other["missing"]) == (["plain-1"], [f"{MARK}-1"])
+    assert MARK not in str({**other, "missing": []})
+    assert compared("otto", f"{MARK}-1") == {
+        "runs": [],
+        "missing": [f"{MARK}-1"],
+        "facts": [],
+        "left_out": 0,
+        "statistics": [],
+    }
+
+
 def test_pages_of_one_run_each_add_up(marked: ServedOrganisation) -> None:
     for who in ("otto", "carol", "ci"):
         seen: list[str] = []

@@ -17,11 +17,13 @@ from runvitals.server.stored.run_facts import last_values
 from runvitals.store.metadata import Filter, MetadataStore, RunRow, StoredWriter, hosts
 from runvitals.store.samples.interface import SampleStore
 
-_FRESH_MS: Final = 4000
+_FRESH_MS: Final = 5000
 """A list that was made within this time is returned again, to everyone with the same rights: however many
 look at it, it is made once."""
 _MAX_LISTS: Final = 64
 _DEVICES_FRESH_MS: Final = 60_000
+_RECENT_FRESH_MS: Final = 30_000
+"""How long the means of the last minutes are kept: they change slowly, and are most of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class StoredHosts:
         self._made: dict[ReadableRuns | None, _MadeList] = {}
         self._devices: dict[int, list[RunDevice]] = {}
         self._devices_ms = 0
+        self._recent: dict[tuple[str, int], Recent | None] = {}
+        self._recent_ms = 0
 
     def listed(self, readable: ReadableRuns | None) -> list[FleetHost]:
         """Implements `HostLibrary.hosts`."""
@@ -125,28 +129,49 @@ class StoredHosts:
         now_ms: int,
     ) -> list[HostReading]:
         """The same with the series of the last minutes that they ask for."""
-        found = list(readings)
-        wanted: dict[tuple[str, int], dict[int, int]] = {}
-        for place, (run_id, reading) in enumerate(found):
-            lanes = {
+        found = []
+        if not 0 <= now_ms - self._recent_ms < _RECENT_FRESH_MS:
+            self._recent, self._recent_ms = {}, now_ms
+        wanted = []
+        for run_id, reading in readings:
+            lanes = [
                 writer.lane_id
                 for writer in writers[run_id]
                 if writer.host == reading.host and writer.role != TRAIN
+            ]
+            wanted.append((reading, lanes, reading.windows(now_ms)))
+        self._read_recent(wanted, now_ms)
+        for reading, lanes, windows in wanted:
+            recent = {
+                key: value
+                for key in windows
+                for lane in lanes
+                if (value := self._recent.get((key, lane))) is not None
             }
-            for key, window_ms in reading.windows(now_ms).items():
-                wanted.setdefault((key, window_ms), {}).update(dict.fromkeys(lanes, place))
-        numbers = self._metadata_store.metrics.find({key for key, _ in wanted})
-        recent: dict[int, dict[str, Recent]] = {}
-        for (key, window_ms), lanes_of in wanted.items():
-            if key not in numbers:
+            found.append(replace(reading, recent=recent) if recent else reading)
+        return found
+
+    def _read_recent(
+        self, wanted: Iterable[tuple[HostReading, Sequence[int], Mapping[str, int]]], now_ms: int
+    ) -> None:
+        """Read the series of the last minutes, unless that was done a moment ago."""
+        missing: dict[tuple[str, int], list[int]] = {}
+        for _, lanes, windows in wanted:
+            for key, window_ms in windows.items():
+                new = [lane for lane in lanes if (key, lane) not in self._recent]
+                missing.setdefault((key, window_ms), []).extend(new)
+        numbers = self._metadata_store.metrics.find({key for (key, _), lanes in missing.items() if lanes})
+        for (key, window_ms), lanes in missing.items():
+            self._recent.update(dict.fromkeys(((key, lane) for lane in lanes), None))
+            if key not in numbers or not lanes:
                 continue
+            by_lane = {lane: lane for lane in lanes}
             answer = self._store.aggregate(
-                numbers[key], sorted(lanes_of), now_ms - window_ms, now_ms, None, lanes_of
+                numbers[key], sorted(by_lane), now_ms - window_ms, now_ms, None, by_lane
             )
             for one in answer.series:
                 growth = float(one.max[0]) - float(one.min[0])
-                recent.setdefault(one.group, {})[key] = Recent(float(one.mean[0]), growth)
-        return [replace(reading, recent=recent.get(place, {})) for place, (_, reading) in enumerate(found)]
+                self._recent[key, one.group] = Recent(float(one.mean[0]), growth)
 
     def _devices_of(self, run_ids: Sequence[int], now_ms: int) -> Mapping[int, Sequence[RunDevice]]:
         """The devices of runs; they rarely change, and reading those of a thousand hosts takes a while."""
