@@ -11,6 +11,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from runvitals.model.run import Run
 from runvitals.model.summary import matches
+from runvitals.model.system_statistics import QUANTITIES
 
 Section = Literal["run", "config", "git", "packages", "hardware", "environment"]
 Goal = Literal["minimize", "maximize"]
@@ -68,11 +69,13 @@ class StatisticRow:
     """A number of each run.
 
     Args:
+        unit: "" if it is not known.
         goal: which is better, if the runs that declare it agree.
         best: the places of the best runs; empty without a goal, or if all are equally good.
     """
 
     name: str
+    unit: str
     goal: Goal | None
     values: list[float | None]
     best: list[int]
@@ -193,11 +196,23 @@ def _fact_row(section: Section, name: str, values: Mapping[int, Any], runs: int)
     return FactRow(section, name, differs, shown, absent)
 
 
-def statistics(runs: Sequence[Run], system: Mapping[str, Sequence[float | None]] = {}) -> list[StatisticRow]:
+SYSTEM_STATISTICS: Final = {
+    name: quantity.unit
+    for quantity in QUANTITIES
+    for name in quantity.statistics
+    if not name.endswith(".min")
+}
+"""The system statistics that are compared, with their units."""
+_NO_STATISTICS: Final[Mapping[str, Mapping[str, float | str]]] = {}
+
+
+def statistics(
+    runs: Sequence[Run], system: Mapping[str, Mapping[str, float | str]] = _NO_STATISTICS
+) -> list[StatisticRow]:
     """The numbers in the summaries of runs, and statistics of the system, with the best marked.
 
     Args:
-        system: by name: a value of each run.
+        system: by run id: the values of `SYSTEM_STATISTICS`.
     """
     by_name: dict[str, list[float | None]] = {}
     for place, run in enumerate(runs):
@@ -205,19 +220,27 @@ def statistics(runs: Sequence[Run], system: Mapping[str, Sequence[float | None]]
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if is_number and (name in by_name or len(by_name) < MAX_NAMES):
                 by_name.setdefault(name, [None] * len(runs))[place] = float(value)
-    rows = [_statistic(f"summary.{name}", goal_of(name, runs), by_name[name]) for name in sorted(by_name)]
+    rows = [_statistic(f"summary.{name}", "", goal_of(name, runs), by_name[name]) for name in sorted(by_name)]
     if runs:
-        rows.append(_statistic("duration", None, [run.duration_ms / 1000 for run in runs]))
-    return rows + [_statistic(name, None, list(values)) for name, values in system.items()]
+        rows.append(_statistic("duration", "s", None, [run.duration_ms / 1000 for run in runs]))
+    for name, unit in SYSTEM_STATISTICS.items():
+        values = [_number(system.get(run.id, {}).get(name)) for run in runs]
+        if any(value is not None for value in values):
+            rows.append(_statistic(name, unit, None, values))
+    return rows
 
 
-def _statistic(name: str, goal: Goal | None, values: list[float | None]) -> StatisticRow:
+def _number(value: float | str | None) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def _statistic(name: str, unit: str, goal: Goal | None, values: list[float | None]) -> StatisticRow:
     known = [value for value in values if value is not None and isfinite(value)]
     best: list[int] = []
     if goal is not None and len(set(known)) > 1:
         wanted = min(known) if goal == "minimize" else max(known)
         best = [place for place, value in enumerate(values) if value == wanted]
-    return StatisticRow(name, goal, values, best)
+    return StatisticRow(name, unit, goal, values, best)
 
 
 def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:

@@ -37,6 +37,9 @@ def test_runs_side_by_side(tmp_path: Path) -> None:
             compare_models.Comparison.model_validate(answer)
             for run in answer["runs"]:
                 run.pop("last")  # a journal knows the newest sample, a store the newest value of each key
+        rows = {row["name"]: row for row in mine["statistics"]}
+        for answer in (mine, theirs):  # a store computes the statistics of the system in the background
+            answer["statistics"] = [row for row in answer["statistics"] if "system." not in row["name"]]
         assert theirs == mine
         assert [run["name"] for run in mine["runs"]] == ["run three", "run one"]
         assert mine["missing"] == ["none", "../x"]
@@ -45,9 +48,15 @@ def test_runs_side_by_side(tmp_path: Path) -> None:
         assert facts["git.commit"]["values"] == ["three", "one"]
         assert facts["hardware.gpu_nvidia.name"]["values"] == ["2 × H100"]
         assert facts["config.optimizer.name"]["differs"] is False
-        [loss, duration] = mine["statistics"]
-        assert loss == {"name": "summary.loss", "goal": "minimize", "values": [1.0, 3.0], "best": [0]}
-        assert (duration["name"], duration["values"]) == ("duration", [2.0, 2.0])
+        assert rows["summary.loss"] == {
+            "name": "summary.loss",
+            "unit": "",
+            "goal": "minimize",
+            "values": [1.0, 3.0],
+            "best": [0],
+        }
+        assert rows["duration"]["values"] == [2.0, 2.0]
+        assert (rows["system.cpu"]["values"], rows["system.cpu"]["unit"]) == ([1.0, 1.0], "%")
     finally:
         server.close()
 

@@ -20,7 +20,7 @@ import {
 
 const row = (name: string, values: Json[], about: Partial<FactRow> = {}): FactRow => ({ section: 'config', name, differs: true, values, absent: [], ...about });
 const runs = (number: number): RunRow[] => Array.from({ length: number }, (_, i) => ({ id: `run-${i}` }) as RunRow);
-const dimension = (name: string, values: Value[], categories: string[] | null = null): Dimension => ({ name, values, categories, constant: false });
+const dimension = (name: string, values: Value[], categories: string[] | null = null): Dimension => ({ name, unit: '', values, categories, constant: false });
 
 describe('facts', () => {
   const facts = [row('lr', [0.1, 0.2]), row('opt', ['adam'], { differs: false }), row('commit', ['a', null], { section: 'git', absent: [1] })];
@@ -57,8 +57,8 @@ describe('dimensions', () => {
     runs: runs(3),
     facts: [row('lr', [0.1, null, 0.2], { absent: [1] }), row('opt', ['sgd', 'adam', 'sgd']), row('seed', [7], { differs: false }), row('host', ['a'], { section: 'hardware' })],
     statistics: [
-      { name: 'summary.loss', goal: null, values: [1, 2, 3], best: [] },
-      { name: 'summary.none', goal: null, values: [null, null, null], best: [] },
+      { name: 'summary.loss', unit: '', goal: null, values: [1, 2, 3], best: [] },
+      { name: 'summary.none', unit: '', goal: null, values: [null, null, null], best: [] },
     ],
   });
 

@@ -27,6 +27,8 @@ export type Goal = 'minimize' | 'maximize';
 
 export interface StatisticRow {
   name: string;
+  /** Empty: not known. */
+  unit: string;
   goal: Goal | null;
   values: Value[];
   best: number[];
@@ -68,6 +70,7 @@ export interface Dimension {
   name: string;
   /** Of each run: a number, or the place of its category; null: the run has none. */
   values: Value[];
+  unit: string;
   /** Of a category: what the places mean. Null: the values are numbers. */
   categories: string[] | null;
   /** All runs have the same. */
@@ -87,8 +90,8 @@ export function dimensionsOf({ runs, facts, statistics }: Pick<Comparison, 'runs
     );
     if (dimension) found.push(dimension);
   }
-  for (const { name, values } of statistics) {
-    if (values.some((value) => value !== null)) found.push({ name, values, categories: null, constant: isConstant(values) });
+  for (const { name, unit, values } of statistics) {
+    if (values.some((value) => value !== null)) found.push({ name, unit, values, categories: null, constant: isConstant(values) });
   }
   return found;
 }
@@ -98,13 +101,13 @@ function ofFacts(name: string, values: readonly Json[]): Dimension | null {
   if (known.length === 0) return null;
   if (known.every((value) => typeof value === 'number')) {
     const numbers = values as Value[];
-    return { name, values: numbers, categories: null, constant: isConstant(numbers) };
+    return { name, unit: '', values: numbers, categories: null, constant: isConstant(numbers) };
   }
   const texts = values.map((value) => (value === null ? null : typeof value === 'string' ? value : JSON.stringify(value)));
   const categories = [...new Set(texts.filter((text): text is string => text !== null))].sort(new Intl.Collator('en', { numeric: true }).compare);
   if (categories.length > MOST_CATEGORIES) return null;
   const places = texts.map((text) => (text === null ? null : categories.indexOf(text)));
-  return { name, values: places, categories, constant: isConstant(places) };
+  return { name, unit: '', values: places, categories, constant: isConstant(places) };
 }
 
 const isConstant = (values: readonly Value[]): boolean => new Set(values).size < 2;

@@ -52,6 +52,7 @@ export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteNa
         band: members.length === 1,
         raw: null,
         width: 1.4,
+        dash: [],
         faded: false,
         dash: [],
       }),

@@ -24,6 +24,7 @@ class StatisticRowSchema(BaseModel):
     """A number of each run."""
 
     name: str = Field(description="`summary.…`, `system.…`, or `duration` in seconds.")
+    unit: str = Field(description="Empty if it is not known.")
     goal: Goal | None = Field(description="Which is better, as the runs declare by `define_metric`.")
     values: list[Number]
     best: list[int] = Field(description="Places of the best runs; empty without a goal.")

@@ -75,7 +75,7 @@ export class OverlayData {
 
   /** `followed`: by a stream of its own. Otherwise `changed` has to be called: a browser has few connections to a server. */
   constructor(
-    readonly place: { project: string; entity: string | null },
+    readonly place: { project: string | null; entity: string | null },
     private readonly followed = true,
   ) {}
 
