@@ -52,7 +52,6 @@ export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteNa
         band: members.length === 1,
         raw: null,
         width: 1.4,
-        dash: [],
         faded: false,
         dash: [],
       }),
