@@ -122,6 +122,19 @@ class AccessControl:
         if changes and action in NEEDS_SUDO and isinstance(requester.principal, User):
             self._require_sudo(requester)
 
+    def named_project(self, requester: Requester, action: Action, name: str, entity: str | None) -> Project:
+        """The project of this name, for something in it that the requester may do.
+
+        Raises:
+            HTTPException: 401, 403 or 404; 409 if several readable projects have the name.
+        """
+        path = {"project": name} if entity is None else {"project": name, "entity": entity}
+        found, what, _ = self._resources.find(requester.principal, action, path, {})
+        if not isinstance(found, Project) or found.deleted:
+            self.hide(requester, what)
+        self.require(requester, action, ProjectItem("workspace", 0, found), what, changes=False)
+        return found
+
     def hide(self, requester: Requester, what: str) -> NoReturn:
         """Answer as if there were no such resource."""
         if isinstance(requester.principal, Anonymous):

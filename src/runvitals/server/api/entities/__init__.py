@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.entities import defaults, links, members, projects, runs, shared
+from runvitals.server.api.entities import defaults, links, members, projects, runs, shared, views
 
 router = APIRouter(prefix="/api/v1")
-for resource in (projects, members, links, shared, runs, defaults):
+for resource in (projects, members, links, shared, runs, defaults, views):
     router.include_router(resource.router)

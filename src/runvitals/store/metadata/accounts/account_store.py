@@ -45,6 +45,7 @@ from runvitals.store.metadata.accounts.project_members import ProjectMemberTable
 from runvitals.store.metadata.accounts.project_redirects import ProjectRedirectTable
 from runvitals.store.metadata.accounts.roles import RoleTable
 from runvitals.store.metadata.accounts.run_authors import set_author
+from runvitals.store.metadata.accounts.saved_views import SavedViewTable
 from runvitals.store.metadata.accounts.scim import ScimTable
 from runvitals.store.metadata.accounts.service_accounts import ServiceAccountTable
 from runvitals.store.metadata.accounts.sessions import SessionTable
@@ -76,7 +77,7 @@ class AccountStore:
 
     Attributes:
         users, profiles, emails, credentials, sessions, one_time_tokens, device_logins, teams, members, roles,
-            service_accounts, keys, invitations, join_requests, project_members, owned_projects,
+            service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets, webhooks,
             slack_destinations, audit_webhook, deletion_notices: the tables, by what they hold.
@@ -101,6 +102,7 @@ class AccountStore:
         self.invitations = InvitationTable(database)
         self.join_requests = JoinRequestTable(database)
         self.project_members = ProjectMemberTable(database)
+        self.saved_views = SavedViewTable(database)
         self.owned_projects = OwnedProjectTable(database)
         self.project_redirects = ProjectRedirectTable(database)
         self.guest_links = GuestLinkTable(database)

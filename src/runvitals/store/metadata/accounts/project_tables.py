@@ -1,8 +1,18 @@
-"""The tables of what projects have besides members: stars, guest links, and addresses from before."""
+"""The tables of what projects have besides members: stars, guest links, views, addresses from before."""
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Integer, LargeBinary, Table
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+)
 
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
@@ -38,4 +48,20 @@ project_redirect = Table(
     Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), nullable=False, index=True),
     Column("created_ms", BigInteger, nullable=False),
     sqlite_with_rowid=False,
+)
+
+# `user_id`: whose view it is; null for those that are published for the project. `data`: a JSON object.
+saved_view = Table(
+    "saved_view",
+    metadata,
+    id_column(),
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), index=True),
+    Column("kind", Text, nullable=False),
+    Column("name", ordered_text(), nullable=False),
+    Column("data", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("changed_ms", BigInteger, nullable=False),
+    Index(None, "project_id", "kind"),
+    sqlite_autoincrement=True,
 )
