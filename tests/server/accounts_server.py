@@ -15,7 +15,7 @@ from runvitals.mail.mailer import Mailer
 from runvitals.server.access.credentials import PLAIN_COOKIE
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.shared_server import SharedServer
-from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.sessions import SessionLife
@@ -98,9 +98,13 @@ class AccountsServer:
 
 
 @contextmanager
-def accounts_server(folder: Path) -> Iterator[AccountsServer]:
+def accounts_server(folder: Path, address: str | None = None) -> Iterator[AccountsServer]:
+    """A server with these stores. `address`: of the metadata store; None: a file in the folder."""
     store = SqliteChunks(str(folder / "store"))
-    metadata_store = new_metadata_store(folder / "catalogue.db")
+    if address is None:
+        metadata_store = new_metadata_store(folder / "catalogue.db")
+    else:
+        metadata_store = open_metadata_store(address)
     clock = Clock()
     app = SharedServer(store, metadata_store, clock=clock)
     listener = listen(0)

@@ -5,6 +5,7 @@ The provider is `oidc-provider-mock`, which is built on Authlib.
 
 from __future__ import annotations
 
+import base64
 import ssl
 import threading
 import time
@@ -15,14 +16,18 @@ from typing import Any
 
 import oidc_provider_mock
 import pytest
+from sqlalchemy import update
 from werkzeug.serving import make_server
 
+from runvitals.accounts.totp import STEP_S, code_at
+from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.tables import session
 from tests.certificates import self_signed
 from tests.outbound.site import PUBLIC, Site
 from tests.patience import PATIENCE_S
-from tests.server.api.accounts.people import PASSWORD, serving_people
+from tests.server.api.accounts.people import OTHER_PASSWORD, PASSWORD, People, serving_people
 from tests.server.browser import Browser, NoBrowser
-from tests.server.test_account_pages import at, sign_in
+from tests.server.test_account_pages import at, fill, sign_in
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import static  # noqa: F401
 from tests.server.test_shared_page import click, shown
@@ -48,6 +53,7 @@ def provider(folder: Path) -> Iterator[Site]:
             "email_verified": True,
             "preferred_username": "ada",
             "name": "Ada L.",
+            "auth_time": int(time.time()) + 3600,
         },
     )
     tls, trusted = self_signed(folder, "idp.example")
@@ -107,13 +113,58 @@ def test_a_user_signs_in_by_a_provider_and_out(
             page.wait("document.querySelector('.account .picture')")
             page.open("/-/settings/security")
             shown(page, "ada@lab.example")
-            click(page, ".picture")
-            click(page, ".menu button", "Sign out")
-            shown(page, "Sign in")
-            sign_in(page, "ada", PASSWORD)
+            confirms_by_provider(page, people)
+            code = with_authenticator_app(people, "ada")
+            sign_out(page)
+            click(page, "main button", "Continue with Lab")
+            press(page, "42")
+            shown(page, "Enter the code of your authenticator app", "main")
+            fill(page, "Code", "000000" if code != "000000" else "111111")
+            click(page, "main button", "Sign in")
+            shown(page, "wrong", "main [role=alert]")
+            fill(page, "Code", code)
+            click(page, "main button", "Sign in")
+            page.wait("document.querySelector('.account .picture')")
+            sign_out(page)
+            sign_in(page, "ada", OTHER_PASSWORD)
             shown(page, "is wrong", "main [role=alert]")
             page.complaints[:] = [text for text in page.complaints if STYLES not in text]
         assert people.accounts.users.by_name("ada").display_name == "Ada L."
+
+
+def confirms_by_provider(page: Browser, people: People) -> None:
+    """ada has no password: the provider confirms who changes the addresses."""
+    forgotten = update(session).values(sudo_until_ms=None)
+    people.served.metadata_store._database.write(lambda connection: connection.execute(forgotten))
+    people.rights_changed()
+    page.open("/-/settings/emails")
+    click(page, "main button", "Add an address")
+    fill(page, "Address", "ada@home.example", "dialog")
+    click(page, "dialog button", "Send a link")
+    shown(page, "Confirm who you are", "dialog")
+    click(page, "dialog button", "Continue with Lab")
+    press(page, "42")
+    page.wait("location.pathname === '/-/settings/emails'")
+    shown(page, "ada@lab.example")
+    assert people.actions()[-1] == "user.sudo"
+
+
+def with_authenticator_app(people: People, name: str) -> str:
+    """Give a user a password and a second factor; returns a code of it."""
+    user = people.accounts.users.by_name(name)
+    people.accounts.credentials.set_password(user.id, people.passwords.hash(PASSWORD), CLI, now_ms())
+    browser = people.browser(name)
+    secret = base64.b32decode(browser.post("/account/second-factor", json={}).json()["secret"])
+    step = now_ms() // 1000 // STEP_S
+    done = browser.post("/account/second-factor/confirm", json={"code": code_at(secret, step - 1)})
+    assert done.status_code == 200, done.text
+    return code_at(secret, step)  # each code counts once
+
+
+def sign_out(page: Browser) -> None:
+    click(page, ".picture")
+    click(page, ".menu button", "Sign out")
+    shown(page, "Sign in")
 
 
 def press(page: Browser, value: str) -> None:

@@ -20,10 +20,14 @@ def client(tmp_path: Path) -> Client:
 def server(tmp_path: Path) -> Iterator[AccountsServer]:
     """A server with an administrator of the organisation, olga, and users who are in no team."""
     with accounts_server(tmp_path) as running:
-        running.user("olga", org_role="admin")
-        for name in ("ada", "bob", "eve", "mallory"):
-            running.user(name)
-        yield running
+        yield with_users(running)
+
+
+def with_users(server: AccountsServer) -> AccountsServer:
+    server.user("olga", org_role="admin")
+    for name in ("ada", "bob", "eve", "mallory"):
+        server.user(name)
+    return server
 
 
 @pytest.fixture
