@@ -35,6 +35,8 @@ export interface PlotSetup {
 }
 
 const FADED = 0.35;
+/** More lines have no points at the crosshair. */
+const MOST_POINTS = 12;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
@@ -74,7 +76,8 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, hooks 
     ),
     cursor: {
       y: false,
-      points: { size: 6, show: (plot, i) => cursorPoint(plot, i, lines) },
+      // Moving hundreds of points over all charts of a page takes longer than a frame.
+      points: { size: 6, show: lines.length <= MOST_POINTS && ((plot, i) => cursorPoint(plot, i, lines)) },
       drag: { x: true, y: false, setScale: false, dist: 4 },
       // Every chart follows the crosshair; only the one under the pointer is dragged on.
       sync: { key: sync, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },

@@ -1,11 +1,13 @@
 // The state of a page with charts: in its address, except for what a user prefers everywhere.
 
+import { untrack } from 'svelte';
 import { PALETTES, type PaletteName } from '../palette';
 import { here } from '../route.svelte';
 import type { Range } from '../runData.svelte';
 import {
   chartOptionChanges,
   chartState,
+  chartStateText,
   metricZoomChanges,
   metricZoomOf,
   optionChanges,
@@ -21,7 +23,9 @@ const PALETTE_KEY = 'runvitals.palette';
 
 class ChartView {
   options = $derived(pageOptions(here.query));
-  zoom = $derived(zoomOf(here.query));
+  #zoomText = $derived(`${here.query.get('from')} ${here.query.get('to')}`);
+  /** The same object until the zoom changes: charts are not drawn again when something else in the address does. */
+  zoom = $derived.by(() => (void this.#zoomText, untrack(() => zoomOf(here.query))));
   /** The chart that fills the window. */
   enlarged = $derived(here.query.get('open'));
   palette = $state<PaletteName>(keptPalette());
@@ -29,6 +33,11 @@ class ChartView {
   /** `preset`: options of the chart where the address has none. */
   state(chart: string, preset: Partial<ChartOptions> = {}): ChartState {
     return chartState(here.query, chart, preset);
+  }
+
+  /** Changes if and only if the state of the chart may have. */
+  stateText(chart: string): string {
+    return chartStateText(here.query, chart);
   }
 
   setOptions(options: Partial<ChartOptions>): void {

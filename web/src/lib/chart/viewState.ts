@@ -60,6 +60,10 @@ export const pageOptions = (query: URLSearchParams): ChartOptions => optionsOf(q
 
 const nameOf = (chart: string): string => `chart.${chart.replaceAll('\n', '~')}`;
 
+/** What an address says about one chart, as text: as long as it is the same, so is the state of the chart. */
+export const chartStateText = (query: URLSearchParams, chart: string): string =>
+  ['y', 'smooth', 'outliers', 'mode', nameOf(chart)].map((name) => query.get(name) ?? '').join('\n');
+
 /** The state of one chart: its own options where it has some, otherwise those of all charts, otherwise its preset ones. */
 export function chartState(query: URLSearchParams, chart: string, preset: Partial<ChartOptions> = {}): ChartState {
   const own = new URLSearchParams(query.get(nameOf(chart)) ?? '');

@@ -2,9 +2,9 @@
 
 import { get, type RunPage, type RunRow } from '../api';
 
-/** The names that the table groups by, as its address has them: with commas between. */
-export const groupingOf = (query: URLSearchParams): string[] =>
-  (query.get('by') ?? '')
+/** The names that the table groups by, as the address has them: with commas between. */
+export const groupingOf = (text: string): string[] =>
+  text
     .split(',')
     .filter(Boolean)
     .map((name) => name.replaceAll('%2C', ',').replaceAll('%25', '%'));

@@ -14,6 +14,9 @@ export interface OverlayRun {
   end_ms: number;
 }
 
+/** What charts need of a run that is shown. */
+export type ShownRun = Pick<OverlayRun, 'id' | 'name'>;
+
 /** A sampled metric that at least one of the runs has. `key`: the template of the metric. */
 export interface OverlayMetric {
   key: string;
@@ -90,7 +93,7 @@ export interface RunGroup {
 }
 
 /** The runs by their values of what they are grouped by; those without a value are a group too. */
-export function groupsOf(runs: readonly OverlayRun[], by: readonly string[], valuesOf: (run: string) => readonly string[] | undefined): RunGroup[] {
+export function groupsOf(runs: readonly ShownRun[], by: readonly string[], valuesOf: (run: string) => readonly string[] | undefined): RunGroup[] {
   const known = runs.flatMap((run) => {
     const values = valuesOf(run.id);
     return values ? [{ run: run.id, values }] : [];

@@ -52,14 +52,14 @@ interface Batch {
 export class OverlayData {
   /** Those that may be read, in the requested order. */
   runs = $state.raw<readonly OverlayRun[]>([]);
+  /** The same by id, with the newest times; reading it does not depend on them. */
+  known: ReadonlyMap<string, OverlayRun> = new Map();
   missing = $state.raw<readonly string[]>([]);
   /** null until the first response. */
   logged = $state.raw<readonly string[] | null>(null);
   system = $state.raw<readonly OverlayMetric[]>([]);
   error = $state('');
   link = $state<Link>('connecting');
-  /** Counts up when points change. */
-  version = $state(0);
   running = $derived(this.runs.some(({ state }) => state === 'running'));
 
   #ids: readonly string[] = [];
@@ -70,7 +70,7 @@ export class OverlayData {
   #busyMs = 0;
   #planned = 0;
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
-  #changes: OverlayFeed[] = [];
+  #drawings: (() => void)[] = [];
   #closed = new AbortController();
 
   /** `followed`: by a stream of its own. Otherwise `changed` has to be called: a browser has few connections to a server. */
@@ -125,11 +125,6 @@ export class OverlayData {
     };
   }
 
-  /** The points of all panels that were loaded. */
-  *loaded(x: PanelX): Iterable<RunPoints> {
-    for (const feed of this.#feeds) if (feed.x === x && feed.base) yield feed.base;
-  }
-
   /** Request everything in view again. */
   reload(): void {
     for (const feed of this.#feeds) {
@@ -145,7 +140,9 @@ export class OverlayData {
     try {
       const plan = await get<OverlayPlan>('overlay/plan', { ...this.place, runs: [...ids] }, this.#closed.signal);
       if (ids !== this.#ids) return;
-      if (!same(this.runs, plan.runs)) this.runs = plan.runs;
+      this.known = new Map(plan.runs.map((run) => [run.id, run]));
+      // The end of a running run changes all the time: nothing is drawn again because of that.
+      if (!same(this.runs.map(lasting), plan.runs.map(lasting))) this.runs = plan.runs;
       this.missing = plan.missing;
       if (!same(this.logged, plan.logged)) this.logged = plan.logged;
       if (!same(this.system, plan.system)) this.system = plan.system;
@@ -281,16 +278,19 @@ export class OverlayData {
     this.#changed(feed);
   }
 
-  /** Charts are drawn one after the other, a frame each, so that the page answers in between. */
   #changed(feed: OverlayFeed): void {
-    if (!this.#changes.includes(feed)) this.#changes.push(feed);
+    this.drawLater(feed.changed);
+  }
+
+  /** Charts are drawn one after the other, so that the page answers in between. */
+  drawLater(draw: () => void): void {
+    if (!this.#drawings.includes(draw)) this.#drawings.push(draw);
     this.#later('draw', 0, () => this.#drawNext());
   }
 
   #drawNext(): void {
-    this.#changes.shift()?.changed();
-    this.version += 1;
-    if (this.#changes.length > 0) this.#later('draw', 8, () => this.#drawNext());
+    this.#drawings.shift()?.();
+    if (this.#drawings.length > 0) this.#later('draw', 8, () => this.#drawNext());
   }
 
   /** Call `work` once after `ms`, however often it is requested until then. */
@@ -317,4 +317,5 @@ function tailStart(feeds: readonly OverlayFeed[], runs: readonly string[]): numb
   return Math.min(...ends);
 }
 
+const lasting = ({ id, name, state }: OverlayRun): string[] => [id, name, state];
 const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b);
