@@ -202,14 +202,14 @@ COMPARED = "/compare?" + "&".join(f"runs=sweep-{number}" for number in range(3))
 def test_runs_are_compared(page: Browser) -> None:
     page.open(COMPARED)
     shown(page, "One run does not exist, or you may not see it: none")
-    page.wait("document.querySelectorAll('[aria-label=Differences] tbody').length >= 2")
+    page.wait("document.querySelectorAll('[aria-label^=\"Table of facts\"] tbody').length >= 2")
     names = page.evaluate(
-        "[...document.querySelectorAll('[aria-label=Differences] tr:not(.section) th[scope=row]')]"
+        "[...document.querySelectorAll('[aria-label^=\"Table of facts\"] tr:not(.section) th[scope=row]')]"
         ".map(e => e.innerText)"
     )
     assert {"lr", "optimizer", "commit"} <= set(names)
     assert not {"seed", "branch", "os"} & set(names)
-    assert page.text("[aria-label=Statistics] tbody tr .best").startswith("0.3")
+    assert page.text("[aria-label='Table of statistics'] tbody tr .best").startswith("0.3")
     assert page.evaluate("document.querySelectorAll('main img').length") == 0
     looked_at(page, "compare")
 
