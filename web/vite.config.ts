@@ -3,6 +3,8 @@ import { defineConfig, type HtmlTagDescriptor, type Plugin } from 'vite';
 
 // `server/page.py` serves this folder: everything under assets/ is named after its content and kept by browsers.
 const OUT = '../src/runvitals/server/static';
+/** Which the entry imports. */
+const PAGE = decodeURIComponent(new URL('src/app.ts', import.meta.url).pathname);
 /** What the entry needs, which must not wait for the page. */
 const EARLY = /\/src\/lib\/early\.ts$|preload-helper|rolldown[\\/]runtime/;
 
@@ -55,7 +57,7 @@ export default defineConfig({
               // One file instead of a dozen that later parts share with the first view: a browser has six connections.
               debugName: 'page',
               name(id, modules) {
-                firstView ??= needed(`${import.meta.dirname}/src/app.ts`, (from) => modules.getModuleInfo(from)?.importedIds ?? []);
+                firstView ??= needed(PAGE, (from) => modules.getModuleInfo(from)?.importedIds ?? []);
                 return firstView.has(id) ? 'page' : null;
               },
             },

@@ -70,7 +70,17 @@ def over_a_store(folder: Path, data: Path) -> Iterator[PageServer]:
     """`runvitals server` after a restart, with the runs of a data folder in its store."""
     store = str(folder / "store")
     with serving_store(store) as (_, port):
-        command = [sys.executable, "-m", "runvitals", "sync", "--dir", str(data), f"http://127.0.0.1:{port}"]
+        command = [
+            sys.executable,
+            "-m",
+            "runvitals",
+            "sync",
+            "--all",
+            "--dir",
+            str(data),
+            "--to",
+            f"http://127.0.0.1:{port}",
+        ]
         subprocess.run(command, check=True, stdout=sys.stderr, timeout=SYNC_LIMIT_S)
     with serving_store(store) as (pid, port):
         yield PageServer(pid, f"http://127.0.0.1:{port}")

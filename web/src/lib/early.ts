@@ -51,6 +51,11 @@ export function startEarly(): void {
   }
 }
 
+/** What nobody took yet is too old by now. */
+export function forgetEarly(): void {
+  started.clear();
+}
+
 /** The response to an address that was requested early; once, because later requests want newer data. */
 export function takeEarly(address: string): Promise<Response> | undefined {
   const response = started.get(address);

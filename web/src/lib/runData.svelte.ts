@@ -2,7 +2,7 @@
 
 import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from './api';
 import type { ChartPlan } from './chartPlan';
-import { CARD_POINTS, EARLY_KEYS } from './early';
+import { CARD_POINTS, EARLY_KEYS, forgetEarly } from './early';
 import { EventStream, type Link } from './eventStream';
 import { groupBy } from './groups';
 import { append, fromMetrics, seriesId, type Points } from './points';
@@ -103,6 +103,7 @@ export class RunData {
       if (this.error?.status === 0) this.#later('start', RETRY_MS, () => void this.#start());
       return;
     }
+    if (!this.series?.length) this.#withoutEarly(); // a chart that comes later needs newer points
     // From the position of the plan: points are requested after it, so that nothing between them and the stream is missed.
     this.#live = new EventStream(
       runPath(this.key, '/live'),
@@ -115,7 +116,13 @@ export class RunData {
     );
   }
 
+  #withoutEarly(): void {
+    this.#first = false;
+    forgetEarly();
+  }
+
   close(): void {
+    this.#withoutEarly();
     this.#closed.abort();
     this.#live?.close();
     for (const timer of this.#timers.values()) clearTimeout(timer);
