@@ -23,6 +23,8 @@
   }
 
   let waiting = false;
+  /** Whether everything is drawn, as a page said last; null if it says nothing. */
+  let complete = null;
   function noteDrawing(canvas) {
     if (canvas instanceof HTMLCanvasElement && canvas.closest('figure')) {
       if (!drawn.has(canvas)) timeline.charts += 1;
@@ -33,13 +35,14 @@
 
   /** Something was drawn. Pages of other libraries call it from their own events. */
   timeline.note = (isAll = null) => {
+    complete = isAll;
     if (waiting) return;
     waiting = true;
     afterPaint((now) => {
       waiting = false;
       timeline.first ??= now;
       timeline.last = now;
-      if (timeline.all === null && (isAll ?? isComplete())) timeline.all = now;
+      if (timeline.all === null && (complete ?? isComplete())) timeline.all = now;
     });
   };
 
