@@ -107,9 +107,17 @@ def test_everyone_can_use_it(page: Browser, run: LoggedRun) -> None:  # noqa: F8
     checks = files("axe_core_python").joinpath("axe.min.js").read_text()
     for dark in (False, True):
         page.resize(390, 900, dark)
-        for path, ready in (("logged", "article img"), ("files", "tbody tr"), ("alerts", "ol li")):
-            page.open(f"/runs/abc/{path}")
-            page.wait(f"document.querySelectorAll('{ready}').length > 0")
+        for path, ready in (
+            ("/runs/abc/logged", "article img"),
+            ("/runs/abc/files", "tbody tr"),
+            ("/runs/abc/alerts", "ol li"),
+            ("/compare?runs=abc", "article img"),
+        ):
+            page.open(path)
+            scroll = (
+                "document.querySelector('article')?.scrollIntoView()"  # media are loaded when they are near
+            )
+            page.wait(f"({scroll}, document.querySelectorAll('{ready}').length > 0)")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
             page.evaluate(f"{checks}; true")
             found = page.evaluate(
@@ -192,5 +200,7 @@ def test_media_of_several_runs_are_compared(page: Browser, run: LoggedRun, tmp_p
     weights = "document.querySelector('article[aria-label=weights]')"
     page.evaluate(f"{weights}.scrollIntoView()")
     page.wait(f"{weights}.querySelectorAll('svg').length === 2 && {weights}.innerText.includes('1000')")
+    page.open("/compare?runs=xyz&runs=abc")
+    page.wait(f"({panel}?.scrollIntoView(), {panel}?.innerText.includes('other at 3'))")
     page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
     other.journal.close()

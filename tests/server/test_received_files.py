@@ -5,12 +5,13 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from runvitals.server.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
+from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.files.uploads import ContentDiffers
 from runvitals.store.metadata import MetadataStore, WriterRegistration
 from runvitals.store.metadata.stored_files import StoredFile
@@ -152,3 +153,31 @@ def test_unfinished_uploads_count_towards_the_limit_of_a_run(
     with pytest.raises(ContentDiffers):
         files.append(one, "0" * 64, 60, 50, b"x" * 10)
     files.append(one, "1" * 64, 60, 0, b"x" * 50)
+
+
+class BusyStore(FolderFileStore):
+    """While it takes a content, something else happens."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(str(folder))
+        self.meanwhile: Callable[[], object] = int
+
+    def take(self, sha256: str, path: str) -> None:
+        super().take(sha256, path)
+        self.meanwhile()
+
+
+def test_a_content_that_is_being_kept_is_not_removed(tmp_path: Path, metadata_store: MetadataStore) -> None:
+    """The last run that had it was deleted just before another one sends it, and a bucket takes a while."""
+    store = BusyStore(tmp_path / "contents")
+    files = ReceivedFiles(str(tmp_path / "files"), metadata_store, lambda: NOW, store=store)
+    before, after = new_run(metadata_store, "before"), new_run(metadata_store, "after")
+    files.append(before, SHA256, len(CONTENT), 0, CONTENT)
+    metadata_store.runs.delete([before], NOW)
+    metadata_store.runs.purge([before], NOW)
+    store.meanwhile = files.collect
+    assert files.append(after, SHA256, len(CONTENT), 0, CONTENT).complete
+    opened = files.open(after, SHA256)
+    assert opened is not None
+    with opened.file as file:
+        assert file.read() == CONTENT

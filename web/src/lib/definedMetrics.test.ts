@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bestOf, definitionOf, matchesPattern } from './definedMetrics';
+import { definitionOf, matchesPattern } from './definedMetrics';
 
 describe('patterns', () => {
   it.each([
@@ -31,11 +31,4 @@ describe('the definition of a metric', () => {
     expect(definitionOf(defined, 'lr')).toEqual({ hidden: true, summary: 'last' });
     expect(definitionOf({}, 'constructor')).toEqual({});
   });
-});
-
-it('finds the best value', () => {
-  expect(bestOf([3, null, 1, NaN], 'minimize')).toBe(1);
-  expect(bestOf([3, null, 1], 'maximize')).toBe(3);
-  expect(bestOf([3, 1], undefined)).toBeNull();
-  expect(bestOf([3, null], 'minimize')).toBeNull();
 });

@@ -41,13 +41,6 @@ export function definitionOf(defined: DefinedMetrics, name: string): DefinedMetr
   return Object.assign({}, ...patterns.map((pattern) => defined[pattern])) as DefinedMetric;
 }
 
-/** The best of some values; null without a goal, and if there is only one to choose from. */
-export function bestOf(values: readonly (number | null)[], goal: Goal | undefined): number | null {
-  const found = values.filter((value) => value !== null && Number.isFinite(value)) as number[];
-  if (goal === undefined || found.length < 2) return null;
-  return found.reduce((a, b) => (goal === 'minimize' ? Math.min(a, b) : Math.max(a, b)));
-}
-
 /** The definitions of the newest runs that match the filters of a list of runs. */
 export const loadDefinedMetrics = (filters: Params, signal?: AbortSignal): Promise<DefinedMetrics> =>
   get<DefinedMetrics>('defined-metrics', filters, signal);
