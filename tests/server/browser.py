@@ -22,7 +22,18 @@ from websockets.sync.client import connect
 from tests.patience import PATIENCE_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-_KEY_CODES = {"Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40}
+_KEY_CODES = {
+    "Enter": 13,
+    "Escape": 27,
+    " ": 32,
+    "End": 35,
+    "Home": 36,
+    "ArrowLeft": 37,
+    "ArrowUp": 38,
+    "ArrowRight": 39,
+    "ArrowDown": 40,
+    "F2": 113,
+}
 _FLAGS = (
     "--headless",
     "--no-sandbox",
@@ -201,12 +212,12 @@ class Browser:
             buttons=int(clicks > 0),
         )
 
-    def press(self, key: str, alt: bool = False) -> None:
+    def press(self, key: str, alt: bool = False, shift: bool = False) -> None:
         """A key, for the element that has the focus."""
         # By its code the browser itself knows a key: Escape closes a dialog.
         code = {"windowsVirtualKeyCode": _KEY_CODES[key]} if key in _KEY_CODES else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=int(alt), **code)
+            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=alt + 8 * shift, **code)
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
         """(left, top, width, height) of an element in the window, scrolled into view."""

@@ -92,7 +92,7 @@ def many_runs(shared: StoredServer, count: int) -> None:
 
 
 def rows(page: Browser) -> list[str]:
-    found: list[str] = page.evaluate("[...document.querySelectorAll('tbody .run')].map(e => e.innerText)")
+    found: list[str] = page.evaluate("[...document.querySelectorAll('tbody .name')].map(e => e.innerText)")
     return found
 
 
@@ -136,40 +136,27 @@ def test_the_login_redirects_back(serve: Serve, server: StoredServer, tmp_path: 
     page.wait("location.pathname === '/login'")
 
 
-def test_ten_thousand_runs_are_searched_sorted_and_paged_by_the_server(
-    serve: Serve, server: StoredServer
-) -> None:
+def test_runs_are_searched_and_sorted_by_the_server(serve: Serve, server: StoredServer) -> None:
     many_runs(server, 250)
     page = serve()
     page.open("/runs")
-    shown(page, "1–100 of 250")
-    assert rows(page)[0].startswith("name 249")
-    click(page, "nav a.button", "Next")
-    shown(page, "101–200 of 250")
-    assert rows(page)[0].startswith("name 149")
-    click(page, "nav a.button", "Next")
-    shown(page, "201–250 of 250")
-    assert len(rows(page)) == 50
-    page.evaluate("history.back()")
-    shown(page, "101–200 of 250")
-
-    click(page, "th button", "Run")
+    page.wait("document.querySelector('[role=status]')?.innerText === '250'")
+    assert rows(page)[0] == "name 249"
+    click(page, "th .sorts", "Run")
     page.wait("document.querySelector('th[aria-sort=ascending]')?.innerText.startsWith('Run')")
-    shown(page, "1–100 of 250")
-    assert rows(page)[0].startswith("name 0")
+    page.wait("document.querySelector('tbody .name')?.innerText === 'name 0'")
     click(page, ".states button", "failed")
     page.wait("document.querySelectorAll('tbody tr').length == 25")
-    assert page.evaluate("location.search") == "?sort=run&order=up&state=failed"
-    type_into(page, "input[type=search]", "name 24")
+    assert page.evaluate("location.search") == "?q=state%3Afailed&sort=name"
+    type_into(page, "input[type=search]", ' "name 24"')
     page.wait("document.querySelectorAll('tbody tr').length == 1")
-    assert rows(page) == ["name 240 run-240 p0"]
+    assert rows(page) == ["name 240"]
     type_into(page, "input[type=search]", " nothing")
     shown(page, "No runs match.")
     click(page, "button", "Show all")
-    shown(page, "1–100 of 250")
-    click(page, ".projects a", "p1")
+    page.wait("document.querySelector('[role=status]')?.innerText === '250'")
+    click(page, "nav[aria-label=Projects] a", "p1")
     page.wait("document.querySelector('h1').innerText == 'p1'")
-    page.wait("document.querySelectorAll('tbody tr').length == 83")
 
 
 def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
@@ -254,15 +241,6 @@ def test_a_rejection_is_shown_in_the_dialog(serve: Serve, server: StoredServer, 
     page.complaints.clear()
 
 
-NUMBERS_ARE_ON_ONE_LINE = """
-    [...document.querySelectorAll('tbody tr')].every((row) => {
-      const numbers = [...row.querySelectorAll('td.number')].filter((cell) => cell.offsetParent);
-      const tops = numbers.map((cell) => cell.offsetTop);
-      return Math.max(...tops) - Math.min(...tops) < 8;  // cells of different heights are centered
-    })
-"""
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_nothing_is_wider_than_a_phone(
     serve: Serve, server: StoredServer, tmp_path: Path, dark: bool
@@ -278,11 +256,10 @@ def test_nothing_is_wider_than_a_phone(
     server.request("DELETE", "/api/v1/runs/bin", json={})
     page = serve()
     page.resize(390, 800, dark)
-    for view in ("/", "/?trash=1"):
+    for view in ("/runs", "/runs?trash=1"):
         page.open(view)
         page.wait("document.querySelector('tbody tr')")
         assert page.evaluate("document.documentElement.scrollWidth") <= 390
-        assert page.evaluate(NUMBERS_ARE_ON_ONE_LINE)
     page.open("/runs/abc")
     for button in ("Stop", "Edit", "Delete"):
         click(page, ".actions button", button)

@@ -340,8 +340,12 @@ class Library(Protocol):
         after: str | None,
         last: Callable[[str], bool],
         shown: ShownColumns = NO_COLUMNS,
+        skip: int = 0,
     ) -> RunsPage:
         """A page of the runs that match a filter, with the newest values of the keys that `last` accepts.
+
+        Args:
+            skip: leave out this many runs first.
 
         Raises:
             ValueError: `after` is not the `next` of a previous page.

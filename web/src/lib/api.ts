@@ -46,6 +46,12 @@ export interface RunRow extends Ending {
   service_account: { id: number; name: string; deleted: boolean } | null;
   /** What the user may do with it: `run:stop`, …; null in live events. */
   may: string[] | null;
+  /** In lists: the first lines of the notes. */
+  notes?: string;
+  /** In lists: the fields and statistics that were asked for. */
+  columns?: Record<string, Json>;
+  /** In lists: at most 40 values over the run, null where there are none. */
+  sparklines?: Record<string, Value[]>;
 }
 
 /** A user as the author of runs. `name` null: the user was deleted. */
@@ -100,6 +106,21 @@ export interface RunDetail extends RunRow {
   problems: string[];
   /** A server of an earlier version sends none. */
   defined_metrics?: DefinedMetrics;
+}
+
+/** The runs that have the same values, and what is known of them together. */
+export interface RunGroup {
+  values: Record<string, string | number | boolean | null>;
+  runs: number;
+  states: Partial<Record<State, number>>;
+  started_ms: [first: number, last: number] | null;
+  columns?: Record<string, { min: Value; mean: Value; max: Value; n: number }>;
+}
+
+export interface RunGroups {
+  groups: RunGroup[];
+  total: number;
+  next: string | null;
 }
 
 export interface RunPage {

@@ -51,6 +51,7 @@ const LADDERS: Record<string, { one: number; ladder: Ladder }> = {
   'Mb/s': { one: 1e6, ladder: decimal('bit/s') },
   MHz: { one: 1e6, ladder: decimal('Hz') },
   W: { one: 1, ladder: decimal('W') },
+  Wh: { one: 1, ladder: decimal('Wh') },
   J: { one: 1, ladder: decimal('J') },
   mJ: { one: 1e-3, ladder: decimal('J') },
   s: { one: 1, ladder: SECONDS },
@@ -132,3 +133,6 @@ export function valueRange(low: number | null, high: number | null, unit: string
   const span = high - low || Math.abs(high) * 0.1;
   return [low >= 0 ? Math.max(0, low - span * 0.15) : low - span * 0.15, high + span * 0.15];
 }
+
+/** `12,345`. */
+export const count = (number: number): string => number.toLocaleString('en-US');

@@ -136,6 +136,7 @@ class RunRowSchema(BaseModel):
 class ListedRunSchema(RunRowSchema):
     """A run in a list with the requested columns."""
 
+    notes: str = Field("", description="The first line of its notes, cut after 200 characters.")
     columns: dict[str, str | Number] = Field({}, description="By the names in `columns`; None: no value.")
     sparklines: dict[str, list[Number]] = Field(
         {}, description="By key: means in equal parts of the run's time; None is a gap. Empty without values."

@@ -37,6 +37,7 @@ from runvitals.server.run_lists import RunsPage
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
+_NOTE_CHARACTERS = 200
 _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
 
 _ROW_FIELDS = tuple(name for name in models.RunRowSchema.model_fields if name != "may")
@@ -60,6 +61,7 @@ async def list_runs(
     ] = None,
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
+    skip: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out this many runs first.")] = 0,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     access = route_check(request)
@@ -71,7 +73,7 @@ async def list_runs(
         if after is not None and access is not None:
             after = await run_in_threadpool(access.opened_cursor, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
-        page = await library.page(run_filter, wanted.sort, limit, after, keys, wanted.shown)
+        page = await library.page(run_filter, wanted.sort, limit, after, keys, wanted.shown, skip)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
@@ -91,6 +93,8 @@ async def list_runs(
 def _rows(page: RunsPage, wanted: RequestedList) -> list[dict[str, Any]]:
     runs = [run_as_dict(run) for run in page.runs]
     rows: list[dict[str, Any]] = [{name: run[name] for name in _ROW_FIELDS} for run in runs]
+    for row, run in zip(rows, runs, strict=True):
+        row["notes"] = run["notes"].partition("\n")[0][:_NOTE_CHARACTERS]
     if wanted.fields:
         for row, values in zip(rows, page.columns, strict=True):
             row["columns"] = {name: values.get(field) for name, field in wanted.fields.items()}

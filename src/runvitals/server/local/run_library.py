@@ -131,6 +131,7 @@ class JournalLibrary:
         after: str | None,
         last: Callable[[str], bool],
         shown: ShownColumns = NO_COLUMNS,
+        skip: int = 0,
     ) -> RunsPage:
         """A page of the runs that match a filter."""
         named = {*run_filter.fields, *(part.by for part in sort.parts)}
@@ -139,6 +140,7 @@ class JournalLibrary:
         total = len(placed)
         if after is not None:
             placed = runs_after(placed, sort, after)
+        placed = placed[skip:]
         following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
         runs = [run for _, run in placed[:limit]]
         if shown.sparklines or any(map(is_statistic, shown.fields)):

@@ -142,6 +142,7 @@ class StoredLibrary(RunChanges):
         after: str | None,
         last: Callable[[str], bool],
         shown: ShownColumns = NO_COLUMNS,
+        skip: int = 0,
     ) -> RunsPage:
         """A page of the runs that match a filter.
 
@@ -149,7 +150,7 @@ class StoredLibrary(RunChanges):
             ValueError: `after` is not the `next` of a previous page.
         """
         workers = self._thorough if shown.sparklines else self._quick
-        return await workers.run(lambda: self._page(wanted, sort, limit, after, last, shown))
+        return await workers.run(lambda: self._page(wanted, sort, limit, after, last, shown, skip))
 
     def _page(
         self,
@@ -159,13 +160,14 @@ class StoredLibrary(RunChanges):
         after: str | None,
         last: Callable[[str], bool],
         shown: ShownColumns,
+        skip: int,
     ) -> RunsPage:
         now_ms = self.clock()
-        page = self._metadata_store.runs.page(wanted, sort, now_ms, limit, after)
+        page = self._metadata_store.runs.page(wanted, sort, now_ms, limit, after, skip)
         runs = listed_runs(
             page.runs, self._metadata_store, self._store, self._selection.numbers(last), now_ms
         )
-        complete = after is None and page.next is None
+        complete = after is None and not skip and page.next is None
         total = len(runs) if complete else self._metadata_store.runs.count(wanted, now_ms)
         ids = [row.id for row in page.runs]
         values = self._metadata_store.runs.field_values(ids, shown.fields) if shown.fields else {}

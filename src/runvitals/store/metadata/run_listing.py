@@ -32,16 +32,22 @@ class PagePosition:
 
 
 def page(
-    connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
+    connection: Connection,
+    wanted: Filter,
+    sort: RunSort,
+    limit: int,
+    after: str | None,
+    now_ms: int,
+    skip: int,
 ) -> RunPage:
     """Implements `RunTable.page`."""
     if sort.then:
-        return sorted_page(connection, wanted, sort, limit, after, now_ms)
+        return sorted_page(connection, wanted, sort, limit, after, now_ms, skip)
     as_of_ms, position = (now_ms, None) if after is None else _read_cursor(after, sort)
     if is_field(sort.by):
-        positions = _by_field(connection, wanted, sort, limit + 1, position, as_of_ms)
+        positions = _by_field(connection, wanted, sort, limit + 1, position, as_of_ms, skip)
     else:
-        positions = _by_column(connection, wanted, sort, limit + 1, position, as_of_ms)
+        positions = _by_column(connection, wanted, sort, limit + 1, position, as_of_ms, skip)
     following = _cursor(sort, positions[limit - 1], as_of_ms) if len(positions) > limit else None
     return RunPage(read_rows(connection, [position.id for position in positions[:limit]], now_ms), following)
 
@@ -53,14 +59,16 @@ def _by_column(
     limit: int,
     position: PagePosition | None,
     now_ms: int,
+    skip: int,
 ) -> list[PagePosition]:
     by = sorted_columns(now_ms)[sort.by]
-    needed = limit if sort.by in ("started_ms", "name", "id") else None
+    needed = limit + skip if sort.by in ("started_ms", "name", "id") else None
     query_plan = plan(connection, wanted, now_ms, needed)
     statement = _ordered(
         select(run.c.id, by.label("value")).where(*query_plan.where), by, run.c.id, sort, position
     )
-    return [PagePosition(0, row.value, row.id) for row in connection.execute(statement.limit(limit))]
+    rows = connection.execute(statement.limit(limit).offset(skip))
+    return [PagePosition(0, row.value, row.id) for row in rows]
 
 
 def _ordered(
@@ -85,10 +93,11 @@ def _by_field(
     limit: int,
     position: PagePosition | None,
     now_ms: int,
+    skip: int,
 ) -> list[PagePosition]:
     """Numbers, then texts, then runs without a value; an index provides the order of each part."""
     number = ids_of(connection, field.c.name, [plain_text(sort.by)]).get(plain_text(sort.by))
-    query_plan = plan(connection, wanted, now_ms, limit, project_indexed=False)
+    query_plan = plan(connection, wanted, now_ms, limit + skip, project_indexed=False)
     first = NUMBER if position is None else position.kind
     found: list[PagePosition] = []
     for kind in range(NUMBER if number is not None else _MISSING, _MISSING + 1):
@@ -99,9 +108,19 @@ def _by_field(
             statement = _without_value(query_plan, number, start)
         else:
             statement = _with_value(query_plan, number, kind, sort, start)
-        rows = connection.execute(statement.limit(limit - len(found)))
+        rows = connection.execute(statement.limit(limit - len(found)).offset(skip)).all()
+        if skip and not rows:  # the part may have fewer runs than are left out
+            skip -= min(skip, _size(connection, statement))
+        elif rows:
+            skip = 0
         found += [PagePosition(kind, row.value, row.id) for row in rows]
     return found
+
+
+def _size(connection: Connection, statement: Select[Any]) -> int:
+    """How many rows a statement has."""
+    rows = statement.order_by(None).subquery()
+    return connection.execute(select(func.count()).select_from(rows)).scalar_one()
 
 
 def _with_value(

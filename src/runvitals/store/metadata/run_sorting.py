@@ -32,7 +32,13 @@ class _Key(NamedTuple):
 
 
 def sorted_page(
-    connection: Connection, wanted: Filter, sort: RunSort, limit: int, after: str | None, now_ms: int
+    connection: Connection,
+    wanted: Filter,
+    sort: RunSort,
+    limit: int,
+    after: str | None,
+    now_ms: int,
+    skip: int,
 ) -> RunPage:
     """Implements `RunTable.page` for an order of several parts."""
     as_of_ms, end = now_ms, None
@@ -50,6 +56,7 @@ def sorted_page(
         .where(*plan(connection, wanted, as_of_ms, None).where)
         .order_by(*(key.by.desc() if key.descending else key.by for key in keys))
         .limit(limit + 1)
+        .offset(skip)
     )
     if end is not None:
         statement = statement.where(_comes_after(keys, end))

@@ -105,6 +105,7 @@ class RunTable:
         now_ms: int,
         limit: int = 100,
         after: str | None = None,
+        skip: int = 0,
     ) -> RunPage:
         """A page of the runs matching a filter, in order. Takes 1 to 50 ms with 100,000 runs.
 
@@ -113,6 +114,7 @@ class RunTable:
         Args:
             limit: 1 to 1000.
             after: `next` of the previous page; None for the first page.
+            skip: leave out this many runs first. The database counts them, which takes up to 50 ms more.
 
         Raises:
             ValueError: invalid `limit` or `after`.
@@ -120,7 +122,7 @@ class RunTable:
         if not 1 <= limit <= MAX_PAGE:
             raise ValueError(f"invalid limit {limit}; expected 1 to {MAX_PAGE}")
         with self._database.read() as connection:
-            return run_listing.page(connection, wanted, sort, limit, after, now_ms)
+            return run_listing.page(connection, wanted, sort, limit, after, now_ms, skip)
 
     def count(self, wanted: Filter, now_ms: int, up_to: int | None = None) -> int:
         """The number of runs matching a filter. Counting stops at `up_to`, which is faster."""
