@@ -51,8 +51,8 @@ REPEATABLE: Final[dict[str, dict[str, Any]]] = {
     "PATCH /api/v1/projects/{project:path}": {},
     "DELETE /api/v1/projects/{project:path}": {},
 }
-"""What a request is sent with. Changes are undone or do no harm: a project gets its own name, runs are
-restored."""
+"""What a request is sent with. Changes are undone or do no harm: a project gets its own name, projects
+and runs are restored."""
 REQUIRED: Final[dict[str, dict[str, Any]]] = {
     "GET /api/v1/runs/{run}/differences": {"params": {"t0": 0, "t1": 1}},
 }
@@ -110,6 +110,10 @@ class Walk:
             if not answer.headers.get("content-type", "").startswith("text/event-stream"):
                 answer.read()
         if route.method == "DELETE" and answer.status_code < 300:
+            if "project" in route.parameters:
+                number = self.served.metadata_store.projects.id(path.rpartition("/")[2])
+                self.served.accounts.owned_projects.restore(number, CLI, NOW)
+                self.served.served.app.access.rights_changed()
             self._restore_runs()
         return answer
 
