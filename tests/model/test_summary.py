@@ -92,8 +92,8 @@ def test_only_numbers_count_towards_minimum_and_mean() -> None:
 
 def test_lists_and_long_texts_are_left_out_of_a_state() -> None:
     found = summary_of([{"a": [1], "b": {"c": 1}, "d": "x" * 2000, "e": 1}])
-    assert found.state()["values"] == {"e": 1}
-    assert combined_summary([found], SummaryRules()) == {"e": 1}
+    assert found.state()["values"] == {"b.c": 1, "e": 1}
+    assert combined_summary([found], SummaryRules()) == {"b.c": 1, "e": 1}
 
 
 def test_the_number_of_metrics_is_limited() -> None:
@@ -121,3 +121,16 @@ def test_matching_takes_linear_time() -> None:
     began_s = time.thread_time()
     assert not matches("*a" * 5000 + "b", "a" * 10_000)
     assert time.thread_time() - began_s < 60, "backtracking would take years"
+
+
+def test_statistics_of_arrays_have_dotted_names() -> None:
+    summary = WriterSummary()
+    summary.rules.define({"w.max": {"summary": "max"}})
+    for step, most in enumerate((5.0, 3.0)):
+        summary.add(
+            {"loss": 0.5, "w": {"min": -most, "max": most, "bins": [1.0, 2.0], "of": {"n": 1}, "_type": "x"}},
+            step,
+        )
+    names = ["loss", "w", "w.min", "w.max", "w.of.n"]
+    assert summary.values_of(names) == {"loss": 0.5, "w.min": -3.0, "w.max": 5.0, "w.of.n": 1}
+    assert set(summary.values) == {"loss", "w.min", "w.max", "w.of.n"}

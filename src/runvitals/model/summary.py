@@ -6,7 +6,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from typing import Any, TypeGuard
 
 KINDS = ("last", "min", "max", "mean", "none")
@@ -15,7 +15,7 @@ MAX_NAMES = 10_000
 """Maximum number of metrics in a writer's summary; metrics logged later are left out."""
 _BYTES_PER_VALUE = 45  # with its time, as JSON
 TEXT_CHARACTERS = 1000
-"""Longer strings are left out of a summary, as are lists and mappings."""
+"""Longer strings are left out of a summary, as are lists."""
 
 
 def matches(pattern: str, name: str) -> bool:
@@ -78,6 +78,28 @@ class SummaryRules:
         return kind
 
 
+def flat(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A row of `log()` with the numbers that are nested in it, such as the minimum of an array, under dotted
+    names. A row without any is returned as it is.
+
+    Example:
+        >>> flat({"loss": 0.5, "weights": {"min": -1.0, "max": 1.0}})
+        {'loss': 0.5, 'weights.min': -1.0, 'weights.max': 1.0}
+    """
+    for value in row.values():
+        if type(value) is dict:
+            return dict(_leaves(row, ""))
+    return row
+
+
+def _leaves(row: Mapping[str, Any], prefix: str) -> Iterator[tuple[str, Any]]:
+    for name, value in row.items():
+        if type(value) is dict:
+            yield from _leaves(value, f"{prefix}{name}.")
+        elif not prefix or is_number(value):
+            yield prefix + name, value
+
+
 def _by_length(pattern: str) -> tuple[int, str]:
     return len(pattern), pattern
 
@@ -102,6 +124,7 @@ class WriterSummary:
 
     def add(self, row: Mapping[str, Any], time_ms: int) -> None:
         """Add one row of `log()`."""
+        row = flat(row)
         if len(self.values) + len(row) > MAX_NAMES:
             free = max(0, MAX_NAMES - len(self.values))
             new = set([name for name in row if name not in self.values][:free])

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runvitals.journal.json_codec import dumps
-from runvitals.model.summary import WriterSummary
+from runvitals.model.summary import WriterSummary, flat
 
 # Write the aggregates after this many logged bytes. Run lists read only the last 64 KiB of a file.
 _EVERY_BYTES = 48 * 1024
@@ -37,8 +37,9 @@ class LoggedSummary:
         """Choose how metrics are aggregated; see `Run.define_metric`."""
         self._summary.rules.define(definition)
 
-    def add(self, row: dict[str, Any], now_ms: int, size: int) -> dict[str, Any]:
+    def add(self, row: Mapping[str, Any], now_ms: int, size: int) -> Mapping[str, Any]:
         """Add a row whose record has `size` bytes; returns the aggregates of its metrics."""
+        row = flat(row)
         self._summary.add(row, now_ms)
         self._pending_bytes += size
         return self._summary.values_of(row) if self._summary.rules else row
