@@ -34,7 +34,7 @@ def test_runs_side_by_side(tmp_path: Path) -> None:
         runs = ["three", "one", "none", "one", "../x"]
         mine, theirs = (client.ask("compare", runs=runs) for client in (local, server))
         for answer in (mine, theirs):
-            compare_models.Comparison.model_validate(answer)
+            compare_models.ComparedRuns.model_validate(answer)
             for run in answer["runs"]:
                 run.pop("last")  # a journal knows the newest sample, a store the newest value of each key
         rows = {row["name"]: row for row in mine["statistics"]}

@@ -30,7 +30,7 @@ router = APIRouter()
 
 @router.get(
     "/compare",
-    response_model=compare_models.Comparison,
+    response_model=compare_models.ComparedRuns,
     responses=INVALID_PARAMETER,
     dependencies=[needs("filtered run:read")],
 )

@@ -30,7 +30,7 @@ class StatisticRowSchema(BaseModel):
     best: list[int] = Field(description="Places of the best runs; empty without a goal.")
 
 
-class Comparison(BaseModel):
+class ComparedRuns(BaseModel):
     """Some runs side by side."""
 
     runs: list[RunRowSchema] = Field(description="In the requested order.")
