@@ -1,9 +1,11 @@
-"""How fast the metadata store finds and sorts runs: p50 and p95 of queries, on both databases.
+"""How fast the metadata store finds, sorts and groups runs: p50 and p95 of queries, on both databases.
 
     scripts/bench metadata [--runs 100000] [--database sqlite|postgresql] [--keep FILE]
 
 The runs are generated and written through the store's methods: half of them in one project, the others in
 199, with 20 configuration values, 10 summary values, tags and notes each, from the words of this repository.
+The CPU time is that of this process: SQLite's own, but only the client's of PostgreSQL.
+
 Both databases sync the disk. PostgreSQL is started by this program, on a socket, with default settings.
 """
 
@@ -21,7 +23,9 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from runvitals.model.ending import Ending
+from runvitals.model.filter_text import parse
 from runvitals.model.run import State
+from runvitals.model.system_statistics import statistic_names
 from runvitals.store.metadata import (
     Filter,
     MetadataStore,
@@ -71,7 +75,7 @@ def build(metadata_store: MetadataStore, runs: int) -> None:
     """Write runs like a server does: writers register, facts arrive, most runs end."""
     chance = random.Random(55)
     words = sorted({word for path in glob.glob("src/**/*.py", recursive=True) for word in _words(path)})
-    spent = {"join": 0.0, "facts": 0.0, "end": 0.0}
+    spent = {"join": 0.0, "facts": 0.0, "end": 0.0, "statistics": 0.0}
     for first in range(0, runs, AT_ONCE):
         joining = [_joining(chance, words, number) for number in range(first, min(first + AT_ONCE, runs))]
         with spending(spent, "join"):
@@ -98,6 +102,9 @@ def build(metadata_store: MetadataStore, runs: int) -> None:
                 WriterEnd(w.writer_id, Ending(state), now_ms) for w, state in zip(joined, states, strict=True)
             ]
             metadata_store.writers.record_ends([end for end in ends if chance.random() < 0.97])
+        with spending(spent, "statistics"):
+            for registered in joined:
+                metadata_store.run_statistics.put(registered.run_id, now_ms, _statistics(chance))
     for what, seconds in spent.items():
         print(f"  {what:8} {seconds / runs * 1e6:31,.0f} µs a run")
     began = time.perf_counter()
@@ -165,6 +172,11 @@ def _summary(chance: random.Random) -> dict[str, object]:
     return {"loss": loss, "accuracy": chance.random(), **others}
 
 
+def _statistics(chance: random.Random) -> dict[str, float]:
+    """All system statistics of a run with a GPU."""
+    return {name: chance.uniform(0, 100) for name in statistic_names()}
+
+
 def measure(metadata_store: MetadataStore, runs: int) -> None:
     """Run each query several times, with different values if it has any."""
     now_ms = T0 + runs * 1000
@@ -197,11 +209,12 @@ def measure(metadata_store: MetadataStore, runs: int) -> None:
         "text: in none of them": lambda: (Filter(text=f"zq{chance.randrange(10**6)}x"), newest),
         "text: two letters": lambda: (Filter(text=chance.choice(("qx", "zz", "jk"))), newest),
     }
-    print(f"  {'a page of 100':42} {'p50':>8} {'p95':>8} ms")
+    print(f"  {'a page of 100':42} {'p50':>8} {'p95':>8} {'CPU':>8} ms")
     for name, ask in pages.items():
         report(name, partial(_page, metadata_store, ask, now_ms))
     after = _deep(metadata_store, by_loss, now_ms)
     report("by summary, page 50", lambda: metadata_store.runs.page(whole, by_loss, now_ms, after=after))
+    _measure_tables(metadata_store, now_ms)
     print("  counts")
     report("all", lambda: metadata_store.runs.count(whole, now_ms))
     report("config.lr > 1e-4 (75 %)", lambda: metadata_store.runs.count(_where("config.lr > 1e-4"), now_ms))
@@ -228,6 +241,45 @@ def measure(metadata_store: MetadataStore, runs: int) -> None:
     )
     report("a summary of 10 numbers, durable", lambda: _merge(metadata_store, chance, [numbers[0]]))
     report("100 summaries of 10 numbers, durable", lambda: _merge(metadata_store, chance, numbers))
+
+
+def _measure_tables(metadata_store: MetadataStore, now_ms: int) -> None:
+    """The filter grammar, several sort keys, columns and groups."""
+    pages = {
+        "gpu.util<20 (20 %)": ("gpu.util<20", "-started_ms"),
+        "gpu.util<1 (1 %), by energy": ("gpu.util<1", "-energy"),
+        "by mean GPU use": ("", "-system.gpu"),
+        "state, tag, not a note": ("state:failed,crashed tag:paper -note:monitor", "-started_ms"),
+        "a host (0.2 %), by summary": ("host:node7", "summary.loss"),
+        "hosts by a glob (2 %)": ("host:node7*", "-started_ms"),
+        "name:sample (some)": ("name:sample", "-started_ms"),
+        "a name that none has": ("name:zqxj", "-started_ms"),
+        "negated config (25 %)": ("-config.lr>1e-4", "-started_ms"),
+        "by state and summary": ("", "state,summary.loss"),
+        "by group, GPU use and name": ("", "group,-system.gpu,name"),
+        "the same, half of them (project)": ("project:main", "group,-system.gpu,name"),
+    }
+    for name, (text, order) in pages.items():
+        wanted, sort = Filter(terms=parse(text)), RunSort.parse(order, descending=False)
+        report(name, partial(metadata_store.runs.page, wanted, sort, now_ms))
+    numbers = [row.id for row in metadata_store.runs.page(Filter(), RunSort(), now_ms).runs]
+    columns = ["config.lr", "config.model.name", "summary.loss", "system.gpu", "system.energy"]
+    report("5 columns of 100 runs", partial(metadata_store.runs.field_values, numbers, columns))
+    print("  groups")
+    by_name = {
+        "totals of 2 columns": (),
+        "by model (5), 2 columns": ("config.model.name",),
+        "by group (500), 2 columns": ("group",),
+        "by tag (5), 2 columns": ("tag",),
+        "by host (512), 2 columns": ("host",),
+        "by model and optimizer (20), 2 columns": ("config.model.name", "config.optimizer.name"),
+    }
+    for name, by in by_name.items():
+        report(name, partial(metadata_store.runs.groups, Filter(), by, columns[2:4], now_ms))
+    main = Filter(project="project-7")
+    report("a small project by model", partial(metadata_store.runs.groups, main, columns[1:2], [], now_ms))
+    report("names and values for completion", partial(metadata_store.runs.choices, Filter(), now_ms))
+    report("runs with old statistics, of all", partial(metadata_store.run_statistics.due, now_ms, 500))
 
 
 def _where(*predicates: str) -> Filter:
@@ -261,13 +313,15 @@ def _merge(metadata_store: MetadataStore, chance: random.Random, run_ids: list[i
 def report(name: str, ask: Callable[[], object]) -> None:
     """Print the duration of a query over `REPEATS` repetitions, after a first one."""
     ask()
-    took = []
+    took, spent = [], []
     for _ in range(REPEATS):
-        began = time.perf_counter()
+        began, began_cpu = time.perf_counter(), time.process_time()
         ask()
         took.append((time.perf_counter() - began) * 1000)
+        spent.append((time.process_time() - began_cpu) * 1000)
     took.sort()
-    print(f"  {name:42} {took[len(took) // 2]:8.1f} {took[int(len(took) * 0.95)]:8.1f}")
+    middle, high = took[len(took) // 2], took[int(len(took) * 0.95)]
+    print(f"  {name:42} {middle:8.1f} {high:8.1f} {sorted(spent)[len(spent) // 2]:8.1f}")
 
 
 if __name__ == "__main__":

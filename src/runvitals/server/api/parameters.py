@@ -206,7 +206,7 @@ def requested_filter(
         Query(
             alias="filter",
             description="Terms that all hold: `state:failed,crashed gpu.util<20 config.lr>=1e-3 -tag:debug`; "
-            "see Filters in the guide of the browser.",
+            "see the guide Find runs.",
             max_length=MAX_LENGTH,
         ),
     ] = "",
