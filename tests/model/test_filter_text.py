@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
-from runvitals.model.filter import Comparison, FieldMatch, Labelled, Predicate, Term, TextPattern, Words
+from runvitals.model.filter import FieldComparison, FieldMatch, Labelled, Predicate, Term, TextPattern, Words
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 
 
@@ -18,7 +18,7 @@ def labelled(label: str, *patterns: TextPattern, negated: bool = False) -> Term:
 
 
 def compared(field: str, operator: str, value: float | str | bool, negated: bool = False) -> Term:
-    return Term(Comparison((Predicate(field, operator, value),)), negated)
+    return Term(FieldComparison((Predicate(field, operator, value),)), negated)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_terms_are_separated_by_spaces() -> None:
 
 def test_alternatives_of_a_field() -> None:
     (term,) = parse("config.model:resnet*,vit,7")
-    assert term.condition == Comparison(
+    assert term.condition == FieldComparison(
         (
             FieldMatch("config.model", TextPattern("resnet*", "glob")),
             Predicate("config.model", "=", "vit"),

@@ -181,7 +181,7 @@ class FieldMatch:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class FieldComparison:
     """One of some comparisons with a value of the run holds."""
 
     alternatives: tuple[Predicate | FieldMatch, ...]
@@ -191,13 +191,13 @@ class Comparison:
 class Term:
     """A term of a filter text. `negated`: runs for which the condition does not hold."""
 
-    condition: Words | Labelled | Comparison
+    condition: Words | Labelled | FieldComparison
     negated: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields that it compares."""
-        if not isinstance(self.condition, Comparison):
+        if not isinstance(self.condition, FieldComparison):
             return ()
         return tuple(one.field for one in self.condition.alternatives)
 

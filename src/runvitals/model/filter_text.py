@@ -26,7 +26,7 @@ from runvitals.model.filter import (
     NUMBER_COLUMNS,
     OPERATORS,
     TEXT_COLUMNS,
-    Comparison,
+    FieldComparison,
     FieldMatch,
     Label,
     Labelled,
@@ -107,7 +107,7 @@ def parse(text: str) -> tuple[Term, ...]:
 def _number_of_alternatives(term: Term) -> int:
     if isinstance(term.condition, Labelled):
         return len(term.condition.patterns)
-    return len(term.condition.alternatives) if isinstance(term.condition, Comparison) else 1
+    return len(term.condition.alternatives) if isinstance(term.condition, FieldComparison) else 1
 
 
 def _skip_space(text: str, at: int) -> int:
@@ -217,13 +217,15 @@ def _labelled(name: str, operator: str, values: list[_Value], negated: bool) -> 
         return Term(Labelled(_label(label), patterns), negated != (operator == "!="))
     field = _field(label)
     if operator == ":":
-        return Term(Comparison(tuple(_equal(field, name, value) for value in values)), negated)
+        return Term(FieldComparison(tuple(_equal(field, name, value) for value in values)), negated)
     if len(values) > 1 and operator not in ("=", "!="):
         raise ValueError(f"expected one value after {operator}; several are alternatives of {name}:a,b")
     if operator == "!=" and len(values) > 1:  # it is none of them
-        equal = Comparison(tuple(_comparison(field, name, "=", value) for value in values))
+        equal = FieldComparison(tuple(_comparison(field, name, "=", value) for value in values))
         return Term(equal, not negated)
-    return Term(Comparison(tuple(_comparison(field, name, operator, value) for value in values)), negated)
+    return Term(
+        FieldComparison(tuple(_comparison(field, name, operator, value) for value in values)), negated
+    )
 
 
 def _label(name: str) -> Label:

@@ -132,7 +132,7 @@ def _value(group: RunGroup, name: str, by: Sequence[str], columns: Sequence[str]
     if name in columns:
         return group.columns[name].mean
     allowed = ", ".join((*by, NUMBER_OF_RUNS, STARTED, *columns))
-    raise ValueError(f"cannot sort groups by {name!r:.100}; expected one of {allowed}")
+    raise ValueError(f"cannot order groups by sort={name:.100}; expected one of {allowed}")
 
 
 def _place(value: GroupValue) -> tuple[int, float, str]:

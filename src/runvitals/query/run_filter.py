@@ -10,7 +10,7 @@ from runvitals.model import fields
 from runvitals.model.device import devices_of
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.filter import (
-    Comparison,
+    FieldComparison,
     FieldMatch,
     Filter,
     Labelled,
@@ -80,7 +80,7 @@ def _meets(run: Run, term: Term, statistics: SystemStatistics) -> bool:
             for text in _labels(run, condition)
             for pattern in condition.patterns
         )
-    assert isinstance(condition, Comparison)
+    assert isinstance(condition, FieldComparison)
     return any(
         _matches_field(run, one) if isinstance(one, FieldMatch) else _holds(run, one, statistics)
         for one in condition.alternatives

@@ -164,6 +164,19 @@ CALLS: Final[dict[str, Call]] = {
     "run:move": Call(
         "POST", "/runs/{run}/move", {"entity": "{entity}", "project": "organisation"}, _runs_moved_back
     ),
+    "workspace:read": Call("GET", "/views?project={project}&entity={entity}"),
+    "workspace:update": Call(
+        "POST",
+        "/views",
+        {
+            "kind": "workspace",
+            "name": "view {number}",
+            "project": "{project}",
+            "entity": "{entity}",
+            "data": {},
+            "published": True,
+        },
+    ),
     "slack:manage": Call(
         "POST",
         "/teams/{team}/slack-destinations",
@@ -195,7 +208,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 LATER: Final = {
     "registry": "the registry of models",
     "report": "reports",
-    "workspace": "saved workspaces",
     "artifact": "artifacts",
     "sweep": "sweeps",
     "billing": "usage and cost",

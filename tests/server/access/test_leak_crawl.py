@@ -98,6 +98,7 @@ def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Respon
 
 
 GIVEN = (
+    f"sort='summary.{MARK}_loss'",  # as validation shows it
     f"{MARK}-run",
     f"{MARK}-project",
     f"{MARK}-host",

@@ -293,7 +293,7 @@ def test_an_unknown_order_of_groups_is_rejected(both: tuple[Client, StoredServer
     for client in both:
         response = client.get("/api/v1/runs/groups", params={"by": "host", "sort": "colour"})
         assert response.status_code == 422
-        assert "cannot sort groups by 'colour'; expected one of host, runs, started_ms" in response.text
+        assert "cannot order groups by sort=colour; expected one of host, runs, started_ms" in response.text
 
 
 def test_runs_as_csv(both: tuple[Client, StoredServer], tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from runvitals.store.metadata import MetadataStore, RunRow
 T = TypeVar("T")
 
 
-class RunChanges:
+class StoredChanges:
     """The changes of a library: an `EditableLibrary`.
 
     Attributes:

@@ -31,7 +31,7 @@ from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.plans import StoredPlans
 from runvitals.server.stored.run import StoredRun
-from runvitals.server.stored.run_changes import RunChanges
+from runvitals.server.stored.run_changes import StoredChanges
 from runvitals.server.stored.run_facts import last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
 from runvitals.server.stored.storage import storage_of
@@ -91,7 +91,7 @@ class OpenedStoredRun:
         return min(self._views, key=lambda pair: pair[1].users)
 
 
-class StoredLibrary(RunChanges):
+class StoredLibrary(StoredChanges):
     """All runs of a store: a `Library` and an `EditableLibrary`.
 
     Args:

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, and_, exists, false, f
 
 from runvitals.model.fields import TEXT
 from runvitals.model.filter import (
-    Comparison,
+    FieldComparison,
     FieldMatch,
     Label,
     Labelled,
@@ -65,7 +65,7 @@ def _condition(connection: Connection, term: Term, numbers: Mapping[str, int], n
         if condition.label == "state":
             return in_states([pattern.text for pattern in condition.patterns], now_ms)
         return _OF_LABEL[condition.label](connection, condition.patterns)
-    assert isinstance(condition, Comparison)
+    assert isinstance(condition, FieldComparison)
     return _any_of(
         [
             _matches_field(connection, one, numbers.get(plain_text(one.field)))
