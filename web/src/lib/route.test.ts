@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 vi.stubGlobal('window', { location: { pathname: '/', search: '', hash: '' }, addEventListener: () => undefined });
-const { here, parse, projectHref, runHref } = await import('./route.svelte');
+const { compareHref, here, parse, projectHref, runHref } = await import('./route.svelte');
 
 describe('the view of an address', () => {
   it.each([
@@ -56,5 +56,15 @@ describe('the address of a run', () => {
     expect(runHref(run, 'charts')).toBe('/-/shared/runs/a%20b/charts');
     expect(projectHref('a/b', 'vision')).toBe('/-/shared');
     here.path = '/';
+  });
+});
+
+describe('the comparison of runs', () => {
+  const run = (id: string, entity: string | null): { id: string; entity: string | null } => ({ id, entity });
+
+  it('names the team if there is one', () => {
+    expect(compareHref([run('a', null), run('b', null)])).toBe('/compare?runs=a&runs=b');
+    expect(compareHref([run('a', 'vision'), run('b', 'vision')])).toBe('/compare?runs=a&runs=b&entity=vision');
+    expect(compareHref([run('a', 'vision'), run('b', 'speech')])).toBe('/compare?runs=a&runs=b');
   });
 });
