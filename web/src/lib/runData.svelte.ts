@@ -78,6 +78,8 @@ export class RunData {
   #live: EventStream | null = null;
   #feeds = new Set<ChartFeed>();
   #requested = new Set<ChartFeed>();
+  /** Charts whose points have changed since they were drawn. */
+  #undrawn = new Set<ChartFeed>();
   #recent: Sample[] = [];
   #known = new Set<string>();
   #pages = 1;
@@ -242,6 +244,7 @@ export class RunData {
     this.#request(feed);
     return () => {
       this.#feeds.delete(feed);
+      this.#undrawn.delete(feed);
       this.#requested.delete(feed);
     };
   }
@@ -331,7 +334,21 @@ export class RunData {
     feed.points = points;
     feed.zoomed = zoomed;
     feed.state = 'ready';
+    this.#draw([feed]);
+  }
+
+  /** Have charts drawn one after the other, each in a task of its own: together they would block the page for too long. */
+  #draw(feeds: Iterable<ChartFeed>): void {
+    for (const feed of feeds) this.#undrawn.add(feed);
+    if (this.#undrawn.size > 0) this.#later('draw', 0, () => this.#drawNext());
+  }
+
+  #drawNext(): void {
+    const [feed] = this.#undrawn;
+    if (!feed) return;
+    this.#undrawn.delete(feed);
     feed.changed();
+    this.#draw([]);
   }
 
   // Live news
@@ -344,7 +361,10 @@ export class RunData {
 
   #take(news: News): void {
     // News are the same for everyone: what this user may do is known from the response.
-    if (news.run) this.run = { ...news.run, may: this.run?.may ?? null };
+    if (news.run) {
+      this.run = { ...news.run, may: this.run?.may ?? null };
+      this.#draw([...this.#feeds].filter((feed) => feed.base));
+    }
     if (news.reload) this.#later('reload', 0, () => void this.#reloadAll());
     if (news.calls) for (const listener of this.#listeners) listener(news.calls);
     if (news.samples) this.#takeSamples(news.samples);
@@ -358,16 +378,16 @@ export class RunData {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
     for (const feed of this.#feeds) {
-      let moved = false;
-      for (const sample of samples) moved = this.#append(feed, sample) || moved;
-      if (moved && !feed.zoomed) feed.changed();
+      for (const sample of samples) this.#append(feed, sample);
       if (feed.appended > MAX_APPENDED && !this.zoom) this.#request(feed);
     }
     this.newestMs = newest;
+    // All of them, because the end of the time axis moves too.
+    this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
   }
 
-  #append(feed: ChartFeed, sample: Sample): boolean {
-    if (!feed.base || sample.t <= feed.upto) return false;
+  #append(feed: ChartFeed, sample: Sample): void {
+    if (!feed.base || sample.t <= feed.upto) return;
     let moved = false;
     for (const one of feed.plan.series) {
       if (one.host !== sample.host || one.role !== sample.role || !Object.hasOwn(sample.values, one.key)) continue;
@@ -375,6 +395,5 @@ export class RunData {
       if (points) moved = append(points, sample.t, sample.values[one.key] ?? null) || moved;
     }
     if (moved) feed.appended += 1;
-    return moved;
   }
 }
