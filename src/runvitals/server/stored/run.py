@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Iterable, Iterator, Mapping
 
@@ -49,6 +50,8 @@ _MAX_NEWEST = 5_000
 """Newest values that are returned with a run."""
 _MAX_SERIES = 10_000
 """Series in one response: each takes 0.1 ms. More need several requests with different `keys`."""
+_MAX_EXTENTS = 32
+"""Selections whose times are kept while no newer samples arrive."""
 _MAX_RATE_VALUES = 2_000_000
 """Values of counters that are read to compute the lowest and highest rates."""
 
@@ -75,6 +78,8 @@ class StoredRun:
         self._lanes: list[Lane] = []
         self._started_ms = 0
         self._run: tuple[float, int, Run] | None = None
+        self._selected: tuple[SeriesSelection, list[RequestedSeries]] | None = None
+        self._extents: dict[SeriesSelection, tuple[dict[int, int], tuple[int, int] | None]] = {}
 
     @property
     def run_id(self) -> str:
@@ -86,7 +91,7 @@ class StoredRun:
         self._lanes = lanes(self._metadata_store, self._number, writers, self._lanes)
         self._started_ms = min((writer.started_ms for writer in writers), default=0)
         self._series.refresh(self._lanes)
-        self._run = None
+        self._run = self._selected = None
 
     def note_problems(self) -> Mapping[str, None]:
         self._series.noted = {}
@@ -122,12 +127,19 @@ class StoredRun:
     # Series
 
     def _requested(self, selection: SeriesSelection) -> list[RequestedSeries]:
+        """The series of a selection. One response asks for them several times."""
+        if self._selected is None or self._selected[0] != selection:
+            self._selected = selection, self._matching(selection)
+        return self._selected[1]
+
+    def _matching(self, selection: SeriesSelection) -> list[RequestedSeries]:
         hosts: frozenset[str] = frozenset()
         if selection.rank is not None:
             ranks = self._metadata_store.writers.processes(self._number)
             hosts = frozenset(rank.host for rank in ranks if rank.rank == selection.rank)
         devices = None if selection.device is None else self._devices(selection.device)
-        matches_key = selection.matches_key
+        # Hosts have the same keys; a filter of many globs takes 10 µs for one.
+        matches_key = functools.cache(selection.matches_key)
 
         def matches(lane: Lane, key: str) -> bool:
             return matches_key(key) and (devices is None or (lane.host, device_index(key)) in devices)
@@ -196,6 +208,16 @@ class StoredRun:
         return self._store.last_times([lane.id for lane in self._lanes])
 
     def extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
+        last_times = self._last_times()
+        known = self._extents.pop(selection, None)
+        if known is None or known[0] != last_times:  # nothing is older than what was read, or it came late
+            known = last_times, self._read_extent(selection)
+        self._extents[selection] = known
+        while len(self._extents) > _MAX_EXTENTS:
+            self._extents.pop(next(iter(self._extents)))
+        return known[1]
+
+    def _read_extent(self, selection: SeriesSelection) -> tuple[int, int] | None:
         wanted = self._limited(self._requested(selection))
         extents = self._series.extents(wanted, self._started_ms) if wanted else {}
         if not extents:
