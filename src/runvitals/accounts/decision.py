@@ -337,9 +337,9 @@ def _membership(
 
 
 def _project_membership(user: User, action: Action, team: Membership, project: Project) -> Membership | None:
-    if team.role is Role.ADMIN and (
-        project.visibility in _OF_UNREAD.get(action, ()) or _has_lost_its_owner(project)
-    ):
+    # Where the owner of a private project has left, administrators act as its owner: nobody else reads it.
+    ownerless = project.visibility is Visibility.PRIVATE and project.owner_id is None
+    if team.role is Role.ADMIN and (ownerless or project.visibility in _OF_UNREAD.get(action, ())):
         return team
     owner = project.owner_id == user.id
     added = project.visibility is Visibility.RESTRICTED and project.id in user.projects
@@ -351,11 +351,6 @@ def _project_membership(user: User, action: Action, team: Membership, project: P
     if team.role is Role.VIEWER:
         return Membership(Role.VIEWER, given.added if given.role is Role.VIEWER else frozenset())
     return given
-
-
-def _has_lost_its_owner(project: Project) -> bool:
-    """Nobody could read the project any more: the administrators of its team act as its owner."""
-    return project.visibility is Visibility.PRIVATE and project.owner_id is None
 
 
 def _service_membership(

@@ -19,7 +19,7 @@ from runvitals.model.errors import UnknownProject
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import AuditEvent
-from runvitals.store.metadata.accounts.user_deletion import TOLD_LATER
+from runvitals.store.metadata.accounts.user_deletion import MAIL_LATER
 from runvitals.store.metadata.accounts.users import UserRow
 
 LATEST_MS: Final = DAY_MS
@@ -45,7 +45,7 @@ class OutsideChanges:
         self._announce_deletions(notices, now_ms)
         after_id, announced = 0, set()
         while events := self._accounts.audit.made_via(
-            TOLD_LATER, max(self._from_ms, now_ms - LATEST_MS), after_id
+            MAIL_LATER, max(self._from_ms, now_ms - LATEST_MS), after_id
         ):
             for event in events:
                 # Not twice: a user who became an administrator since then would get a message about the past.

@@ -1,4 +1,4 @@
-"""Users who were deleted where no mail can be sent, until a server that sends mail tells them."""
+"""Users who were deleted where no mail can be sent, until a server that sends mail writes to them."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class DeletionNoticeTable:
         self._database = database
 
     def all(self) -> list[DeletionNotice]:
-        """Those who were not told yet."""
+        """Those who have not got a mail yet."""
         columns = [deletion_notice.c[name] for name in DeletionNotice.__dataclass_fields__]
         with self._database.read() as connection:
             rows = connection.execute(select(*columns).order_by(deletion_notice.c.id))
             return [DeletionNotice(**row._asdict()) for row in rows]
 
     def remove(self, notice_id: int) -> None:
-        """Forget a user who was told. Removing it twice has no effect."""
+        """Forget a user who has got the mail. Removing it twice has no effect."""
         mine = delete(deletion_notice).where(deletion_notice.c.id == notice_id)
         self._database.write(lambda connection: connection.execute(mine))
 

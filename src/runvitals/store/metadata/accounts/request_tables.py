@@ -41,7 +41,7 @@ audit_webhook = Table(
     Column("problem", Text),
 )
 
-# Users who were deleted on the command line or by an identity provider, until they are told by mail.
+# Users who were deleted on the command line or by an identity provider, until a server has sent them a mail.
 deletion_notice = Table(
     "deletion_notice",
     metadata,

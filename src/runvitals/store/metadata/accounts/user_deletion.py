@@ -15,7 +15,7 @@ from runvitals.store.metadata.accounts.team_administrators import lock_members
 from runvitals.store.metadata.tables import project
 
 DELETED_NAME = "deleted user"
-TOLD_LATER = ("cli", "provider")
+MAIL_LATER = ("cli", "provider")
 """Ways to change an account on which no mail is sent: a server does it later."""
 _PERSONAL = (
     tables.session,
@@ -55,7 +55,7 @@ def remove_user(
     """
     mine = select(tables.email.c.address).where(tables.email.c.user_id == user_id)
     addresses = connection.execute(mine).scalars().all()
-    if by.via in TOLD_LATER:
+    if by.via in MAIL_LATER:
         _announce(connection, user_id, owner[1], now_ms)
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
@@ -87,7 +87,7 @@ def remove_user(
 
 
 def _announce(connection: Connection, user_id: int, name: str, now_ms: int) -> None:
-    """Keep the primary address until the user is told about the deletion."""
+    """Keep the primary address for the mail about the deletion."""
     column = tables.email.c
     primary = (column.user_id == user_id, column.is_primary, column.verified_ms.is_not(None))
     address = connection.execute(select(column.address).where(*primary)).scalar()
