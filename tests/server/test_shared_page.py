@@ -147,7 +147,7 @@ def test_runs_are_searched_and_sorted_by_the_server(serve: Serve, server: Stored
     page.wait("document.querySelector('tbody .name')?.innerText === 'name 0'")
     click(page, ".states button", "failed")
     page.wait("document.querySelectorAll('tbody tr').length == 25")
-    assert page.evaluate("location.search") == "?q=state%3Afailed&sort=name"
+    assert page.evaluate("location.search") == "?sort=name&q=state%3Afailed"
     type_into(page, "input[type=search]", ' "name 24"')
     page.wait("document.querySelectorAll('tbody tr').length == 1")
     assert rows(page) == ["name 240"]

@@ -36,6 +36,24 @@ def test_pages_of_runs_are_stable_while_runs_start(tmp_path: Path, client: Clien
     assert seen == ["run3", "run0", "run1"]
 
 
+def test_a_list_begins_after_skipped_runs(tmp_path: Path, client: Client) -> None:
+    for i in range(5):
+        Monitor(tmp_path, f"run{i}", start_ms=T0 + i)
+    page = client.ask("runs", limit=2, skip=1)
+    assert ([run["id"] for run in page["runs"]], page["total"]) == (["run3", "run2"], 5)
+    page = client.ask("runs", limit=2, after=page["next"], skip=1)
+    assert ([run["id"] for run in page["runs"]], page["next"]) == (["run0"], None)
+    assert client.ask("runs", skip=9)["runs"] == []
+
+
+def test_rows_have_the_first_line_of_the_notes(tmp_path: Path, client: Client) -> None:
+    training = Training(tmp_path)
+    training.trainer.info(T0, run={"notes": "first" * 100 + "\nsecond"})
+    (row,) = client.ask("runs")["runs"]
+    assert row["notes"] == "first" * 40
+    assert client.ask("runs/abc")["notes"].endswith("second")
+
+
 def test_rows_have_the_newest_values_of_requested_keys(tmp_path: Path, client: Client) -> None:
     Monitor(tmp_path).sample(
         T0, {"cpu": 5.0, "gpu.0.gpu": 50.0, "gpu.0.temp": 60.0, "memory_percent": math.nan}

@@ -27,6 +27,7 @@ from runvitals.store.metadata import (
     WriterRegistration,
     filter_sql,
 )
+from runvitals.store.metadata.run_rows import RunPage
 from tests.store.metadata.runs import EVERYTHING, T0, joined, made, uids, where
 
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -179,6 +180,24 @@ def test_new_runs_do_not_shift_pages(five: MetadataStore) -> None:
     second = five.runs.page(EVERYTHING, RunSort(), T0, limit=3, after=first.next)
     assert [run.uid for run in (*first.runs, *second.runs)] == list("fedcba")
     assert second.next is None
+
+
+@pytest.mark.parametrize("by", ["started_ms", "name", "config.lr", "config.mixed", "config.absent"])
+@pytest.mark.parametrize("then", [(), (RunSort("id"),)])
+def test_any_part_of_a_list_can_be_read(five: MetadataStore, by: str, then: tuple[RunSort, ...]) -> None:
+    order = RunSort(by, then=then)
+    everything = uids_of(five.runs.page(EVERYTHING, order, T0))
+    assert len(everything) == 6
+    for skip in range(7):
+        page = five.runs.page(EVERYTHING, order, T0, limit=2, skip=skip)
+        assert uids_of(page) == everything[skip : skip + 2]
+        if page.next is not None:
+            following = five.runs.page(EVERYTHING, order, T0, limit=2, after=page.next)
+            assert uids_of(following) == everything[skip + 2 : skip + 4]
+
+
+def uids_of(page: RunPage) -> list[str]:
+    return [run.uid for run in page.runs]
 
 
 def test_all_pages_use_states_of_the_first_page(five: MetadataStore) -> None:
