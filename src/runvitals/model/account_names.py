@@ -16,9 +16,9 @@ _FORBIDDEN = frozenset(
 _JOINERS = frozenset("\u200c\u200d")  # part of letters in some scripts, and of emoji
 
 _RESERVED = (
-    "about account accounts admin admins all anonymous api app artifacts assets auth billing blog default "
-    "deleted docs everyone explore favicon files ghost graphql guest health healthz help home invitation "
-    "invitations invite latest local login logout me metrics mlflow new none null oauth oidc org "
+    "about account accounts admin admins all anonymous api app artifacts assets auth billing blog compare "
+    "default deleted docs everyone explore favicon files ghost graphql guest health healthz help home hosts "
+    "invitation invitations invite latest local login logout me metrics mlflow new none null oauth oidc org "
     "organisation organization postmaster profile project projects public readyz registry report reports "
     "reset robots root run runs runvitals scim search security self server service settings setup signin "
     "signup sitemap sso static storage support sweep sweeps system team teams token tokens true false "
