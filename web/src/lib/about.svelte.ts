@@ -3,7 +3,7 @@
 import { signOutHere } from './account.svelte';
 import { ApiError, get, onDemand, type About } from './api';
 
-export type Capability = 'stop' | 'delete' | 'edit';
+export type Capability = 'stop' | 'delete' | 'edit' | 'views';
 
 class ThisServer {
   about = $state.raw<About | null>(null);

@@ -12,7 +12,7 @@ from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary
 
 _CAPABILITIES = ("search", "statistics", "latest", "aggregate", "media")
-_EDIT_CAPABILITIES = ("stop", "delete", "edit")
+_EDIT_CAPABILITIES = ("stop", "delete", "edit", "views")
 """Of a shared server only."""
 
 router = APIRouter()

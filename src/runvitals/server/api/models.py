@@ -24,7 +24,9 @@ class About(BaseModel):
     auth: Literal["open", "tokens", "accounts"] = Field(
         description="What requests need: nothing, a token, or an account or key."
     )
-    capabilities: list[str] = Field(description="Groups of routes. `stop`, `delete` and `edit` change runs.")
+    capabilities: list[str] = Field(
+        description="Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views."
+    )
 
 
 class Done(BaseModel):

@@ -46,6 +46,10 @@ it.each([
   expect(() => layoutOf(data)).toThrow(message);
 });
 
+it('percentiles are those that differ', () => {
+  expect(layoutOf(withPanel({ kind: 'percentile', percentiles: [5, 5, 50] })).sections[0]!.panels[0]!.percentiles).toEqual([5, 50]);
+});
+
 it('what is not JSON, or too much of it, is refused', () => {
   expect(() => layoutOfText('{')).toThrow('This is not JSON.');
   expect(() => layoutOfText(`"${'x'.repeat(MAX_BYTES)}"`)).toThrow('at most 256 KiB');

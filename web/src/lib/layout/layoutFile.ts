@@ -166,7 +166,7 @@ class Reader {
     const value = this.#fields.get(name) ?? usual;
     const fits = Array.isArray(value) && value.length <= count && value.every((one) => typeof one === 'number' && one >= least && one <= most);
     if (!fits) throw this.#wrong(name, `at most ${count} numbers from ${least} to ${most}`);
-    return value as number[];
+    return [...new Set(value as number[])];
   }
 
   list(name: string, most: number): Reader[] {

@@ -47,6 +47,11 @@ export class LayoutHistory {
     this.#show(after);
   }
 
+  /** Show the layout in another way, which is nothing to undo and nothing to save. */
+  replace(layout: Layout): void {
+    this.#layout = layout;
+  }
+
   /** Begin again with another layout, such as the one that was loaded. */
   reset(layout: Layout): void {
     this.#past = [];

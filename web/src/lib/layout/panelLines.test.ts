@@ -93,6 +93,14 @@ describe('lines', () => {
     expect(linesOf(metrics, found, [run('r')]).map(({ points: { y } }) => y)).toEqual([[4], [5]]);
   });
 
+  it('have different ids, whatever is named twice or recorded twice', () => {
+    const metrics = metricsOf(panel({ metrics: ['cpu', 'cpu', 'loss'] }), NAMES);
+    expect(metrics.map(({ text }) => text)).toEqual(['cpu', 'loss']);
+    const twice = [line({ host: 'a' }, 1), line({ host: 'a' }, 2)];
+    const lines = linesOf(metrics, new Map([['logged:cpu', twice], ['logged:loss', twice]]), [run('r')]);
+    expect(new Set(lines.map(({ id }) => id)).size).toBe(4);
+  });
+
   it('of several runs have their names, and an id that stays', () => {
     const metrics = metricsOf(panel({ metrics: ['loss', 'cpu'] }), NAMES);
     const both = [line({ run: 'r' }, 1), line({ run: 's' }, 2)];

@@ -21,7 +21,7 @@ export interface PanelLine {
   label: string;
   /** Its colour in the palettes. */
   slot: number;
-  /** Runs whose colour is that of another are told apart by their dashes. */
+  /** Where colours repeat, lines have different dashes. */
   dashed: boolean;
   /** Which of the panel's expressions it is. */
   metric: number;
@@ -47,7 +47,7 @@ export const neededFor = (metrics: readonly PanelMetric[]): KnownMetric[] => [..
 /** The expressions of a panel, with those across at the end. Throws a SyntaxProblem. */
 export function metricsOf(panel: LayoutPanel, names: MetricNames): PanelMetric[] {
   const texts = panel.pattern ? matchesOf(panel.pattern, names).slice(0, MOST_MATCHES) : panel.metrics.filter((text) => text.trim());
-  return [...texts, ...(panel.kind === 'scatter' && panel.across.trim() ? [panel.across] : [])].map((text) => metricOf(text, names));
+  return [...new Set(texts), ...(panel.kind === 'scatter' && panel.across.trim() ? [panel.across] : [])].map((text) => metricOf(text, names));
 }
 
 function metricOf(text: string, names: MetricNames): PanelMetric {
@@ -95,12 +95,21 @@ export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, run
   const names = new Map(runs.map(({ id, name }) => [id, name]));
   const label = labelling(lines.map(({ subject }) => subject), names);
   const several = new Set(metrics.map(({ text }) => text)).size > 1;
+  const ids = new Set<string>();
   return lines.slice(0, MOST_LINES).map(({ metric, index, subject, points }, i) => {
     const about = label(subject);
     const own = about && several ? `${about} · ${metric.text}` : about || metric.text;
     const slot = runs.length > 1 ? runSlot(subject.run) + COLOURS * index : i;
-    return { id: `${idOf(subject)}/${metric.text}`, label: own, slot, dashed: runs.length > 1, metric: index, text: metric.text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points };
+    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: runs.length > 1, metric: index, text: metric.text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points };
   });
+}
+
+/** An id that is not in `ids`, which gets it: two writers of a host may record the same metric. */
+function unique(id: string, ids: Set<string>): string {
+  let found = id;
+  for (let i = 2; ids.has(found); i++) found = `${id}/${i}`;
+  ids.add(found);
+  return found;
 }
 
 /** Slots in one round of colours: those of the next round are dashed. */

@@ -1,9 +1,9 @@
 // The layout of a workspace: the user's own if there is one, otherwise the published one. Changes are saved by themselves.
 
 import { reasonOf } from '../api';
-import { EMPTY, type Layout } from './layout';
+import { changeSection, EMPTY, type Layout } from './layout';
 import { LayoutHistory } from './layoutHistory.svelte';
-import { Conflict, lacksViews, type Kept, type Shelf, type Shelved } from './shelf';
+import { Conflict, type Kept, type Shelf } from './shelf';
 
 /** `blocked`: someone else changed it, or it cannot be read; nothing is saved until the user decides. */
 export type SaveState = 'loading' | 'saved' | 'unsaved' | 'saving' | 'blocked';
@@ -17,26 +17,11 @@ export class SavedLayout {
   published = $state.raw<Kept | null>(null);
   mayPublish = $state(false);
   readonly history = new LayoutHistory(EMPTY, () => this.#changed());
-  #maySave = true;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #closed = false;
 
-  /** `otherwise`: where layouts are kept if the server has no place for them. */
-  constructor(
-    private shelf: Shelf,
-    private readonly otherwise: Shelf,
-  ) {
+  constructor(readonly shelf: Shelf) {
     void this.load();
-  }
-
-  async #shelved(): Promise<Shelved> {
-    try {
-      return await this.shelf.load();
-    } catch (problem) {
-      if (!lacksViews(problem)) throw problem;
-      this.shelf = this.otherwise;
-      return this.shelf.load();
-    }
   }
 
   /** Load what is kept, instead of what is shown. */
@@ -45,11 +30,10 @@ export class SavedLayout {
     this.state = 'loading';
     this.problem = '';
     try {
-      const found = await this.#shelved();
+      const found = await this.shelf.load();
       this.own = found.own;
       this.published = found.published;
       this.mayPublish = found.mayPublish;
-      this.#maySave = found.maySave;
       this.history.reset((found.own ?? found.published)?.layout ?? EMPTY);
       this.state = 'saved';
     } catch (problem) {
@@ -59,7 +43,7 @@ export class SavedLayout {
   }
 
   #changed(): void {
-    if (!this.#maySave || this.state === 'blocked') return;
+    if (this.state === 'blocked') return;
     this.state = 'unsaved';
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => void this.save(), WAIT_MS);
@@ -107,6 +91,13 @@ export class SavedLayout {
     this.own = null;
     this.history.reset(this.published?.layout ?? EMPTY);
     this.state = 'saved';
+  }
+
+  /** Fold or unfold a section. In published panels that is no change, so it makes no copy of them. */
+  fold(id: string, folded: boolean): void {
+    const layout = changeSection(this.history.layout, id, { folded });
+    if (this.published && !this.own) this.history.replace(layout);
+    else this.change(layout);
   }
 
   /** Change the layout, with undo. */

@@ -21,8 +21,6 @@ export interface Kept {
 export interface Shelved {
   own: Kept | null;
   published: Kept | null;
-  /** Whether the user may save, and publish. */
-  maySave: boolean;
   mayPublish: boolean;
 }
 
@@ -30,6 +28,7 @@ export interface Shelved {
 export class Conflict extends Error {}
 
 export interface Shelf {
+  readonly keeps: 'server' | 'browser' | 'nothing';
   load: () => Promise<Shelved>;
   /** Keep a layout in the place of `before`, or beside the others if that is null. */
   save: (layout: Layout, before: Kept | null, published: boolean) => Promise<Kept>;
@@ -40,6 +39,7 @@ const STORED = 'runvitals.layout.';
 
 /** Layouts in this browser. */
 export class BrowserShelf implements Shelf {
+  readonly keeps = 'browser';
   readonly #name: string;
 
   constructor({ project, entity }: Workspace) {
@@ -48,7 +48,7 @@ export class BrowserShelf implements Shelf {
 
   async load(): Promise<Shelved> {
     const text = localStorage.getItem(this.#name);
-    return { own: text === null ? null : kept(layoutOfText(text)), published: null, maySave: true, mayPublish: false };
+    return { own: text === null ? null : kept(layoutOfText(text)), published: null, mayPublish: false };
   }
 
   async save(layout: Layout): Promise<Kept> {
@@ -66,44 +66,49 @@ const kept = (layout: Layout): Kept => ({ id: null, revision: 0, layout });
 /** A saved view of the API. */
 interface View {
   id: number;
-  /** null: it is published for the project. */
-  owner: unknown;
+  name: string;
+  /** null: it is published for the project; without accounts, that of everyone. */
+  owner: string | null;
   revision: number;
   data: unknown;
-}
-
-interface Views {
-  views: View[];
-  may?: string[];
+  may: string[];
 }
 
 const NAME = 'Panels';
 const CONFLICT = 409;
+const REFUSED: readonly number[] = [401, 403, 404];
 
-const NOT_FOUND = 404;
-
-/** The server is older and has no saved views. */
-export const lacksViews = (problem: unknown): boolean => problem instanceof ApiError && problem.status === NOT_FOUND;
+async function viewsOf({ project, entity }: Workspace): Promise<View[]> {
+  const { views } = await get<{ views: View[] }>('views', { project, entity, kind: 'workspace' });
+  return views.filter(({ name }) => name === NAME);
+}
 
 /** Layouts on a shared server. */
 export class ServerShelf implements Shelf {
-  constructor(private readonly workspace: Workspace) {}
+  readonly keeps = 'server';
+
+  /** `accounts`: without them, all who use the server have the same layout. */
+  constructor(
+    private readonly workspace: Workspace,
+    private readonly accounts: boolean,
+  ) {}
 
   async load(): Promise<Shelved> {
-    const { project, entity } = this.workspace;
-    const { views, may = [] } = await get<Views>('views', { project, entity, kind: 'workspace' });
-    const [own, published] = [views.find(({ owner }) => owner !== null), views.find(({ owner }) => owner === null)];
-    const allowed = may.includes('workspace:save');
-    return { own: own ? ofView(own) : null, published: published ? ofView(published) : null, maySave: true, mayPublish: allowed };
+    const views = await viewsOf(this.workspace);
+    const [mine, published] = [views.find(({ owner }) => owner !== null), views.find(({ owner }) => owner === null)];
+    if (!this.accounts) return { own: published ? ofView(published) : null, published: null, mayPublish: false };
+    // Without a published layout it is not known who may publish one: the server says so when they try.
+    const mayPublish = published === undefined || published.may.includes('workspace:update');
+    return { own: mine ? ofView(mine) : null, published: published ? ofView(published) : null, mayPublish };
   }
 
   async save(layout: Layout, before: Kept | null, published: boolean): Promise<Kept> {
     const data = layoutData(layout);
     try {
       const view =
-        before?.id != null
-          ? await send<View>('PATCH', `views/${before.id}`, { data, revision: before.revision })
-          : await send<View>('POST', 'views', { kind: 'workspace', name: NAME, ...this.workspace, published, data });
+        before === null
+          ? await send<View>('POST', 'views', { kind: 'workspace', name: NAME, ...this.workspace, published, data })
+          : await send<View>('PATCH', `views/${before.id}`, { data, revision: before.revision });
       return { id: view.id, revision: view.revision, layout };
     } catch (problem) {
       if (problem instanceof ApiError && problem.status === CONFLICT) throw new Conflict();
@@ -114,6 +119,33 @@ export class ServerShelf implements Shelf {
   async remove({ id }: Kept): Promise<void> {
     await send('DELETE', `views/${id}`);
   }
+}
+
+/** What guests see: the published layout. What they change is kept nowhere. */
+export class GuestShelf implements Shelf {
+  readonly keeps = 'nothing';
+
+  constructor(private readonly workspace: Workspace) {}
+
+  async load(): Promise<Shelved> {
+    const views = await viewsOf(this.workspace).catch(ignoreRefusal);
+    const published = views.find(({ owner }) => owner === null);
+    return { own: null, published: published ? ofView(published) : null, mayPublish: false };
+  }
+
+  async save(layout: Layout): Promise<Kept> {
+    return kept(layout);
+  }
+
+  async remove(): Promise<void> {
+    return undefined;
+  }
+}
+
+/** A link to a single run gives no access to the views of its project. */
+function ignoreRefusal(problem: unknown): View[] {
+  if (problem instanceof ApiError && REFUSED.includes(problem.status)) return [];
+  throw problem;
 }
 
 function ofView({ id, revision, data }: View): Kept {
