@@ -141,3 +141,24 @@ def test_no_event_is_repeated_after_a_restart(vision: AccountsServer, tmp_path: 
     assert AuditFile(str(path), audit, vision.clock).write_new() == 0
     ids = [json.loads(line)["id"] for line in path.read_text().splitlines()]
     assert len(ids) == len(set(ids)) == 3002
+
+
+def test_where_the_audit_log_is_sent(vision: AccountsServer) -> None:
+    path = "organisation/audit/webhook"
+    assert vision.ask("olga", "GET", path) == {"url": None}
+    vision.ask("ada", "PUT", path, 403, json={"url": "https://logs.example/audit"})
+    vision.ask("olga", "POST", f"{path}/test", 409, json={})
+    for url in ("http://logs.example/", "https://127.0.0.1/", "https://10.1.2.3/", "https://[::1]/", "logs"):
+        assert list(vision.ask("olga", "PUT", path, 422, json={"url": url})["fields"]) == ["url"]
+    url = "https://logs.invalid/audit?token=hush"
+    set_up = vision.ask("olga", "PUT", path, json={"url": url})
+    assert len(set_up["secret"]) == 43
+    shown = vision.ask("olga", "GET", path)
+    assert "secret" not in shown
+    assert (shown["url"], shown["delivered_ms"]) == (url, None)
+    assert "could not be sent" in vision.ask("olga", "POST", f"{path}/test", 502, json={})["error"]
+    assert vision.ask("olga", "PUT", path, json={"url": url})["secret"] != set_up["secret"]
+    vision.ask("olga", "DELETE", path, 204)
+    assert vision.ask("olga", "GET", path) == {"url": None}
+    events = vision.ask("olga", "GET", "organisation/audit?action=org.audit_webhook")["events"]
+    assert [event["after"] for event in events] == [None, *[{"url": "logs.invalid"}] * 2]

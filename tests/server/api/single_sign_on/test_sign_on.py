@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from tests.server.api.accounts.people import (
     People,
     serving_people,
 )
-from tests.single_sign_on.provider import CLIENT, SECRET, Idp, sign
+from tests.single_sign_on.provider import CLIENT, RSA, SECRET, Idp, sign
 
 LAB: dict[str, Any] = {
     "id": "lab",
@@ -431,3 +432,18 @@ def test_who_links_a_login_gets_a_mail(people: People, idp: Idp, monkeypatch: py
         assert rita.post("/organisation/mail/test", json={"address": "x"}).status_code == 422
     failed = rita.post("/organisation/mail/test", json={"address": "x@lab.example"})
     assert (failed.status_code, "cannot be used" in failed.json()["error"]) == (502, True)
+
+
+def test_an_issuer_with_pasted_keys_is_not_asked(people: People, idp: Idp, site: Site) -> None:
+    rita, path = people.browser("rita"), "/organisation/issuers"
+    body = {"name": "Cluster", "url": "https://kubernetes.default.svc", "audience": "runs"}
+    refused = rita.post(path, json={**body, "keys": '{"keys": []}'})
+    assert (refused.status_code, list(refused.json()["fields"])) == (422, ["keys"])
+    site.requests.clear()
+    keys = json.dumps({"keys": [RSA.as_dict(private=False)]})
+    created = rita.post(path, json={**body, "keys": keys})
+    assert (created.status_code, created.json()["pasted_keys"]) == (201, True)
+    one = f"{path}/{created.json()['id']}"
+    assert rita.patch(one, json={"name": "The cluster"}).json()["pasted_keys"] is True
+    assert rita.patch(one, json={"keys": ""}).json()["pasted_keys"] is False
+    assert site.requests == []
