@@ -2,7 +2,6 @@
 
 import { get, reasonOf, type Params } from '../api';
 import { EventStream, type Link } from '../eventStream';
-import { groupBy } from '../groups';
 import type { PanelMetric, PanelX } from '../panels';
 import type { Range } from '../runData.svelte';
 import { pointsOf, withTail, type Overlay, type OverlayMetric, type OverlayPlan, type OverlayRun, type RunPoints } from './overlay';
@@ -13,8 +12,9 @@ export const MAX_POINTS = 300;
 const MOST_POINTS = 2 * MAX_POINTS;
 /** A band behind each line tells something only while there are few. */
 const MOST_BANDS = 4;
-/** Keys in one request: its response is parsed at once, which must not take long. */
-const KEYS_PER_REQUEST = 6;
+/** Values in one response: it is parsed at once, which must not take longer than a frame. */
+const VALUES_PER_REQUEST = 60_000;
+const MOST_KEYS = 12;
 const LEAST_REFRESH_MS = 2000;
 /** Requests for news take at most this share of the time. */
 const BUSY_SHARE = 1 / 10;
@@ -67,6 +67,7 @@ export class OverlayData {
   #feeds = new Set<OverlayFeed>();
   #requested = new Set<OverlayFeed>();
   #zooms: ReadonlyMap<PanelX, Range> = new Map();
+  #isLoading = false;
   #busyMs = 0;
   #planned = 0;
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
@@ -180,7 +181,7 @@ export class OverlayData {
   }
 
   #refresh(): void {
-    for (const feed of this.#feeds) if (feed.stale.size > 0 && !this.#zooms.has(feed.x)) this.#requested.add(feed);
+    for (const feed of this.#feeds) if (feed.base && feed.stale.size > 0 && !this.#zooms.has(feed.x)) this.#requested.add(feed);
     void this.#loadRequested();
   }
 
@@ -191,28 +192,32 @@ export class OverlayData {
     this.#later('points', 30, () => void this.#loadRequested());
   }
 
+  /** One request after the other: what is requested meanwhile is in the next ones. */
   async #loadRequested(): Promise<void> {
-    const feeds = [...this.#requested];
-    this.#requested.clear();
+    if (this.#isLoading) return;
+    this.#isLoading = true;
     const began = performance.now();
-    for (const batch of this.#batches(feeds)) await this.#load(batch);
-    if (feeds.length > 0) this.#busyMs = performance.now() - began;
+    for (let batch = this.#nextBatch(); batch; batch = this.#nextBatch()) await this.#load(batch);
+    this.#isLoading = false;
+    this.#busyMs = performance.now() - began;
   }
 
-  /** One request for the panels that came into view together, or several if they are many. */
-  *#batches(feeds: readonly OverlayFeed[]): Iterable<Batch> {
+  /** One request for some of the panels that came into view together. */
+  #nextBatch(): Batch | null {
     const ids = this.#ids;
-    if (ids.length === 0) return;
-    const kinds = groupBy(feeds, (feed) => [feed.metric.source, feed.x, this.#tailWidth(feed) ?? ''].join('\n'));
-    for (const members of kinds.values()) {
-      for (let i = 0; i < members.length; i += KEYS_PER_REQUEST) {
-        const part = members.slice(i, i + KEYS_PER_REQUEST);
-        const zoom = this.#zooms.get(part[0]!.x) ?? null;
-        const width = this.#tailWidth(part[0]!);
-        const runs = width === null ? ids : ids.filter((id) => part.some((feed) => feed.stale.has(id)));
-        if (runs.length > 0) yield { feeds: part, runs, zoom, tail: width === null ? null : { width, from: tailStart(part, runs) } };
-      }
+    const kindOf = (feed: OverlayFeed): string => [feed.metric.source, feed.x, this.#tailWidth(feed) ?? ''].join('\n');
+    while (this.#requested.size > 0 && ids.length > 0) {
+      const [first] = [...this.#requested] as [OverlayFeed];
+      const kind = kindOf(first);
+      const most = Math.max(1, Math.min(MOST_KEYS, Math.floor(VALUES_PER_REQUEST / (ids.length * MAX_POINTS))));
+      const feeds = [...this.#requested].filter((feed) => kindOf(feed) === kind).slice(0, most);
+      for (const feed of feeds) this.#requested.delete(feed);
+      const width = this.#tailWidth(first);
+      const runs = width === null ? ids : ids.filter((id) => feeds.some((feed) => feed.stale.has(id)));
+      if (runs.length > 0) return { feeds, runs, zoom: this.#zooms.get(first.x) ?? null, tail: width === null ? null : { width, from: tailStart(feeds, runs) } };
     }
+    this.#requested.clear();
+    return null;
   }
 
   /** The width of the buckets to request what is new in; null: everything has to be requested. */
