@@ -1,5 +1,6 @@
 // The runs of a project that its charts show. They are in the address, so that a link shows the same.
 
+import { untrack } from 'svelte';
 import { here } from './route.svelte';
 import { claimColours } from './runColour';
 
@@ -28,7 +29,9 @@ class ChosenRuns {
   /** The ids that the table lists: the first of them are shown unless the user chose others. */
   offer(ids: readonly string[]): void {
     const first = ids.slice(0, FIRST_SHOWN);
-    if (first.length !== this.#listed.length || first.some((id, i) => id !== this.#listed[i])) this.#listed = first;
+    // An effect that offers must not run again because of what it offered.
+    const before = untrack(() => this.#listed);
+    if (first.length !== before.length || first.some((id, i) => id !== before[i])) this.#listed = first;
   }
 
   has(id: string): boolean {
