@@ -37,6 +37,7 @@ from runvitals.store.metadata import (
     WriterRegistration,
     open_metadata_store,
 )
+from runvitals.store.metadata.run_statistics import ComputedStatistics
 
 T0 = 1_760_000_000_000
 AT_ONCE = 4000
@@ -103,8 +104,9 @@ def build(metadata_store: MetadataStore, runs: int) -> None:
             ]
             metadata_store.writers.record_ends([end for end in ends if chance.random() < 0.97])
         with spending(spent, "statistics"):
-            for registered in joined:
-                metadata_store.run_statistics.put(registered.run_id, now_ms, _statistics(chance))
+            computed = [ComputedStatistics(one.run_id, now_ms, _statistics(chance)) for one in joined]
+            for part in range(0, len(computed), 100):
+                metadata_store.run_statistics.put(computed[part : part + 100])
     for what, seconds in spent.items():
         print(f"  {what:8} {seconds / runs * 1e6:31,.0f} µs a run")
     began = time.perf_counter()

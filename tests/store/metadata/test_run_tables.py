@@ -16,6 +16,7 @@ from runvitals.model.system_statistics import statistic_names
 from runvitals.store.metadata import MetadataStore, SectionUpdate, WriterEnd, run_groups
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.migration import downgrade, migrate
+from runvitals.store.metadata.run_statistics import ComputedStatistics
 from tests.store.metadata.conftest import NewAddress
 from tests.store.metadata.runs import EVERYTHING, T0, joined, uids
 
@@ -45,7 +46,7 @@ def four(metadata_store: MetadataStore) -> dict[str, int]:
                 SectionUpdate(writer.run_id, "config", config, T0),
             ]
         )
-        metadata_store.run_statistics.put(writer.run_id, T0, statistics)
+        metadata_store.run_statistics.put([ComputedStatistics(writer.run_id, T0, statistics)])
         numbers[uid] = writer.run_id
         if uid == "d":
             metadata_store.writers.record_ends([WriterEnd(writer.writer_id, Ending("failed", 1), T0)])
@@ -220,13 +221,13 @@ def test_statistics_are_replaced_and_listed_as_due(metadata_store: MetadataStore
     assert [run.uid for run in table.due(T0, 10, newer_than=first.run_id)] == ["b"]
     assert [run.uid for run in table.due(T0, 10, second.run_id, [first.run_id])] == ["a"]
     assert len(table.due(T0, 1)) == 1
-    table.put(first.run_id, T0, dict.fromkeys(statistic_names(), 1.0))
-    table.put(first.run_id, T0, {"system.cpu": 2.0})
+    table.put([ComputedStatistics(first.run_id, T0, dict.fromkeys(statistic_names(), 1.0))])
+    gone = 12345  # purged a moment ago
+    table.put([ComputedStatistics(number, T0, {"system.cpu": 2.0}) for number in (gone, first.run_id)])
     assert metadata_store.runs.field_values([first.run_id], list(statistic_names())) == {
         first.run_id: {"system.cpu": 2.0}
     }
     assert [run.uid for run in table.due(T0, 10)] == ["b"]
-    table.put(12345, T0, {"system.cpu": 2.0})  # purged a moment ago
     assert table.running(T0) == {first.run_id, second.run_id}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Final
 
@@ -11,6 +11,7 @@ from runvitals.model.durations import HOUR_MS
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.system_statistics import statistics_of
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.run_statistics import ComputedStatistics, DueRun
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -72,15 +73,23 @@ class StatisticsUpdater:
             due = table.due(now_ms, _AT_ONCE)
         else:
             due = table.due(now_ms, _AT_ONCE, max(1, self._newest), running | self._running)
-        until_s = self._monotonic() + _WORK_S
-        for one in due:
-            if self._monotonic() > until_s or self.thread.closing.is_set():
-                return  # the next turn goes on: what is left is still due
-            run = StoredRun(one.uid, one.id, self._store, self._metadata_store)
-            run.refresh()
-            table.put(one.id, one.last_ms, statistics_of(run, one.started_ms, one.last_ms))
-        if len(due) < _AT_ONCE:
+        computed = self._computed(due)
+        table.put(computed)
+        if len(computed) == len(due) < _AT_ONCE:  # otherwise the next turn goes on with what is still due
             self._newest = max((self._newest, *(one.id for one in due)))
             self._running = running
             if full:
                 self._full_check_ms = now_ms + _FULL_CHECK_MS
+
+    def _computed(self, due: Sequence[DueRun]) -> list[ComputedStatistics]:
+        """The statistics of runs, of as many as there is time for."""
+        until_s = self._monotonic() + _WORK_S
+        found = []
+        for one in due:
+            if self._monotonic() > until_s or self.thread.closing.is_set():
+                break
+            run = StoredRun(one.uid, one.id, self._store, self._metadata_store)
+            run.refresh()
+            values = statistics_of(run, one.started_ms, one.last_ms)
+            found.append(ComputedStatistics(one.id, one.last_ms, values))
+        return found

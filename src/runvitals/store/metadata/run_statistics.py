@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import Connection, and_, or_, select
@@ -26,6 +27,14 @@ class DueRun(NamedTuple):
     uid: str
     started_ms: int
     last_ms: int
+
+
+class ComputedStatistics(NamedTuple):
+    """The statistics of a run by field. `as_of_ms`: `last_ms` of the run when its data was read."""
+
+    run_id: int
+    as_of_ms: int
+    values: Mapping[str, float]
 
 
 class RunStatisticsTable:
@@ -73,30 +82,33 @@ class RunStatisticsTable:
             statement = select(run.c.id).where(run.c.alive_until_ms >= now_ms)
             return set(connection.execute(statement).scalars())
 
-    def put(self, run_id: int, as_of_ms: int, values: Mapping[str, float]) -> None:
-        """Replace the statistics of a run; without effect if it does not exist any more.
-
-        Args:
-            as_of_ms: `last_ms` of the run when its data was read.
-        """
+    def put(self, computed: Sequence[ComputedStatistics]) -> None:
+        """Replace the statistics of runs; those that do not exist any more are skipped."""
 
         def work(connection: Connection) -> None:
-            if not lock_runs(connection, [run_id]):
-                return
-            after = {name: fields.of_number(value) for name, value in values.items()}
-            write_fields(connection, {run_id: _before(connection, run_id)}, {run_id: after})
-            row = {"run_id": run_id, "as_of_ms": as_of_ms, "version": VERSION}
-            put_rows(connection, run_statistics, [row])
+            existing = set(lock_runs(connection, [one.run_id for one in computed]))
+            known = [one for one in computed if one.run_id in existing]
+            after = {
+                one.run_id: {name: fields.of_number(value) for name, value in one.values.items()}
+                for one in known
+            }
+            write_fields(connection, _before(connection, existing), after)
+            rows = [{"run_id": one.run_id, "as_of_ms": one.as_of_ms, "version": VERSION} for one in known]
+            put_rows(connection, run_statistics, rows)
 
-        self._database.write(work, durable=False)
+        if computed:
+            self._database.write(work, durable=False)
 
 
-def _before(connection: Connection, run_id: int) -> dict[str, Scalar]:
+def _before(connection: Connection, run_ids: Iterable[int]) -> dict[int, dict[str, Scalar]]:
     numbers = ids_of(connection, field.c.name, statistic_names())
     by_number = {number: name for name, number in numbers.items()}
-    statement = select(run_field.c.field_id, run_field.c.number).where(
-        run_field.c.run_id == run_id,
+    statement = select(run_field.c.run_id, run_field.c.field_id, run_field.c.number).where(
+        among(connection, run_field.c.run_id, run_ids),
         among(connection, run_field.c.field_id, by_number),
         run_field.c.kind == NUMBER,
     )
-    return {by_number[number]: fields.of_number(value) for number, value in connection.execute(statement)}
+    found: dict[int, dict[str, Scalar]] = defaultdict(dict)
+    for run_id, number, value in connection.execute(statement):
+        found[run_id][by_number[number]] = fields.of_number(value)
+    return found
