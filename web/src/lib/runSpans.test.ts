@@ -26,6 +26,8 @@ describe('the hosts of a run in time', () => {
     const found = runSpans({ ...run, events, ranks }, 0);
     expect(found.hosts[0]!.gaps).toEqual([{ left: 20, width: 20, text: 'gap' }]);
     expect(found.hosts[0]!.ends).toEqual([{ left: 50, level: 'error', text: 'rank 1: SIGKILL, out of memory' }]);
+    const both = runSpans({ ...run, ranks: [rank(0, 50_000, { exit_code: 1 }), rank(1, 50_010, { exit_code: 1 })] }, 0);
+    expect(both.hosts[0]!.ends.map(({ text }) => text)).toEqual(['2 processes: exit code 1']);
     expect(found.hosts[1]!.gaps).toEqual([]);
     expect(found.events).toEqual([{ left: 60, level: 'error', text: 'loss is NaN' }]);
   });

@@ -1,6 +1,7 @@
 // The hosts of a run in time: when each reported, where it did not, and when its processes ended.
 
-import type { RunDetail } from './api';
+import type { Rank, RunDetail } from './api';
+import { groupBy } from './groups';
 import { pinsOf, why } from './runText';
 
 /** A part of the time axis, in percent of it. */
@@ -23,7 +24,7 @@ export interface HostSpan {
   bar: Part;
   /** When none came, because its monitor was restarted. */
   gaps: Part[];
-  /** Processes that ended otherwise than normally. */
+  /** Processes that ended otherwise than normally, together where they ended in the same second. */
   ends: Mark[];
 }
 
@@ -36,6 +37,12 @@ export interface RunSpans {
   /** Alerts, and what went wrong. */
   events: Mark[];
 }
+
+const namesOf = (ranks: readonly Rank[]): string => {
+  if (ranks.length > 1) return `${ranks.length} processes`;
+  const [{ rank, pid }] = ranks as [Rank];
+  return rank === null ? `process ${pid}` : `rank ${rank}`;
+};
 
 const MOST_HOSTS = 32;
 /** Narrower than this, a part could not be seen. */
@@ -58,9 +65,9 @@ export function runSpans(run: Pick<RunDetail, 'started_ms' | 'ended_ms' | 'hosts
       state: host.state,
       bar: part(host.started_ms, host.last_ms, `${host.name}: ${host.state}`),
       gaps: gaps.map(({ data, time_ms, text }) => part(Number(data.since), time_ms, text)),
-      ends: ends.map((rank) => {
-        const name = rank.rank === null ? `process ${rank.pid}` : `rank ${rank.rank}`;
-        return { left: place(rank.ended_ms!), level: 'error', text: `${name}: ${why({ ...rank, state: 'crashed' })}` };
+      ends: [...groupBy(ends, ({ ended_ms }) => Math.floor(ended_ms! / 1000)).values()].map((some) => {
+        const reasons = new Set(some.map((rank) => why({ ...rank, state: 'crashed' })));
+        return { left: place(some[0]!.ended_ms!), level: 'error', text: `${namesOf(some)}: ${[...reasons].join('; ')}` };
       }),
     };
   });
