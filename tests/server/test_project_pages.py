@@ -234,6 +234,42 @@ def lab_user(lab: Lab, name: str) -> int:
     return lab.people.accounts.users.by_name(name).id
 
 
+def test_panels_are_ones_own_until_they_are_published(page: Browser, lab: Lab) -> None:
+    run = "/vision/digits/runs/otter-1/charts"
+    views = "/views?project=digits&entity=vision&kind=workspace"
+    signed_in(page, "bob")
+    page.open(run)
+    click(page, "section[aria-label='Your panels'] button:enabled", "Add panel")
+    choose_field(page, "Kind", "text")
+    fill(page, "Title", "What we learned", "dialog")
+    click(page, "dialog button[type=submit]", "Add")
+    shown(page, "Saved", "section[aria-label='Your panels'] .bar")
+    assert lab.people.browser("vera").get(views).json()["views"] == []
+    click(page, "section[aria-label='Your panels'] button", "Layout")
+    click(page, ":popover-open button", "Publish")
+    click(page, "dialog button[type=submit]", "Publish")
+    shown(page, "The panels are published")
+
+    page.call("Network.clearBrowserCookies")
+    signed_in(page, "vera")
+    page.open(run)
+    shown(page, "What we learned", "article")
+    shown(page, "Published for the project.")
+    click(page, "article [aria-label^=Remove]")
+    shown(page, "Saved", "section[aria-label='Your panels'] .bar")
+    kept = {
+        name: {
+            view["owner"]: len(view["data"]["sections"][0]["panels"])
+            for view in lab.people.browser(name).get(views).json()["views"]
+        }
+        for name in ("bob", "vera")
+    }
+    assert kept == {"bob": {"bob": 1, None: 1}, "vera": {"vera": 0, None: 1}}
+    click(page, "section[aria-label='Your panels'] button", "Layout")
+    click(page, ":popover-open button", "Use the published")
+    shown(page, "What we learned", "article")
+
+
 def choose_field(page: Browser, label: str, value: str) -> None:
     """Choose from the drop-down list of a form's field."""
     page.wait(
