@@ -17,7 +17,7 @@ it('columns are known by name; the name of the run is the first', () => {
   expect(columnChoices(['config.lr', 'summary.loss'], ['config.gone']).map(({ name }) => name)).toEqual(expect.arrayContaining(['config.lr', 'config.gone', 'summary.loss', 'sparkline.loss', 'system.energy', 'notes']));
 });
 
-it('values are shown as short as they are told apart', () => {
+it('values have as few digits as tell them from each other', () => {
   expect([0.1 + 0.2, 1e-7, 12345678, true, null, undefined, 'a', [1, 2]].map(valueText)).toEqual(['0.3', '1e-7', '12345678', 'true', '', '', 'a', '[1,2]']);
   expect(statisticsText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 })).toBe('min 0.5 · mean 1 · max 2 of 3 values');
 });
