@@ -8,11 +8,13 @@ from typing import Any, Final
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.run_events import DELETED, RESTORED, change_of_run
 from runvitals.store.metadata.events import StoredEvent
+from runvitals.store.metadata.projects import project_name
 
 _EVENTS: Final = {
     "run.stop": ("stop_requested", "A stop was requested"),
     "run.update": ("edited", "Changed"),
     "run.set_author": ("edited", "Changed: author"),
+    "run.move": ("moved", "Moved to"),
     "run.delete": DELETED,
     "run.restore": RESTORED,
 }
@@ -28,4 +30,6 @@ def change_event(
     name, text = _EVENTS[action]
     if action == "run.update":
         text = f"{text}: {', '.join(after.get('fields', ()))}"
+    elif action == "run.move":
+        text = f"{text} {project_name(after.get('project'))}"
     return change_of_run(run_id, by, now_ms, (name, text))

@@ -204,8 +204,10 @@ async def edit(
         if access is None:
             raise HTTPException(422, "author: this server has no accounts")
         writes.append(await run_in_threadpool(access.author_change, request, changes.author))
-    if values:
-        writes.append(recording(request, "run.update", fields=sorted(values)))
+    if fields := sorted(values.keys() - {"project"}):
+        writes.append(recording(request, "run.update", fields=fields))
+    if "project" in values:
+        writes.append(recording(request, "run.move", project=values["project"]))
     try:
         await library.edit(run, values, number, partial(_do_all, writes))
     except UnknownRun as error:

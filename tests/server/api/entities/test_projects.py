@@ -159,6 +159,12 @@ def test_what_is_done_to_a_project_is_in_the_events_of_its_runs(digits: Accounts
     ]
     assert events("run-ada") == both
     assert events("run-bob") == [*both, ("moved", "Moved to vision/words", "ada")]
+    digits.ask("ada", "PATCH", "runs/run-bob", json={"project": "letters", "notes": "x"})
+    assert events("run-bob")[-2:] == [
+        ("edited", "Changed: notes", "ada"),
+        ("moved", "Moved to letters", "ada"),
+    ]
+    assert digits.actions(run="run-bob")[-2:] == ["run.update", "run.move"]
     digits.ask("ada", "POST", "runs/gone/restore")
     assert [name for name, _, _ in events("gone")] == ["deleted", "restored"]
 
