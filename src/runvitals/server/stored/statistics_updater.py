@@ -46,7 +46,7 @@ class StatisticsUpdater:
         self._newest = 0
         self._running: set[int] = set()
         self._full_check_ms = 0
-        self.thread = SupervisedThread("run statistics", self._turn, every_s=_EVERY_S)
+        self.thread = SupervisedThread("run-statistics", self._turn, every_s=_EVERY_S)
 
     def __enter__(self) -> StatisticsUpdater:
         self.thread.start()
