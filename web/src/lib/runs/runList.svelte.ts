@@ -72,7 +72,7 @@ export class RunList {
   error = $derived(this.#all.error ?? this.groupsError ?? [...this.#open.values()].find(({ error }) => error)?.error ?? null);
   stale = $derived(this.#all.stale);
   /** The rows that are there, for what depends on all of them. */
-  loaded = $derived(this.groups === null ? this.#all.loaded : [...this.#open.values()].flatMap((rows) => rows.loaded));
+  loaded = $derived([...this.#all.loaded, ...[...this.#open.values()].flatMap((rows) => rows.loaded)]);
 
   /** Show the list of a view. */
   async list(view: RunsView, scope: Scope, columns: readonly string[]): Promise<void> {
@@ -180,7 +180,7 @@ export class RunList {
     for (const [key, rows] of this.#open) {
       if (!open.has(key)) rows.close();
     }
-    this.#open = open;
+    if (open.size > 0 || this.#open.size > 0) this.#open = open;
     await Promise.all(lists);
   }
 }
