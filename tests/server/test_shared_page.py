@@ -156,7 +156,7 @@ def test_runs_are_searched_and_sorted_by_the_server(serve: Serve, server: Stored
     click(page, "button", "Show all")
     page.wait("document.querySelector('[role=status]')?.innerText === '250'")
     click(page, "nav[aria-label=Projects] a", "p1")
-    page.wait("document.querySelector('h1').innerText == 'p1'")
+    page.wait("document.querySelector('h1')?.innerText == 'p1'")
 
 
 def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
