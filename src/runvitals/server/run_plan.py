@@ -65,7 +65,7 @@ class RunPlan:
         return self._page(self.series[:MAX_SERIES], len(self.series), 0)
 
     def page(self, matches: Callable[[str], bool] | None, skip: int = 0) -> dict[str, Any]:
-        """The fields of `plan_models.RunPlan` about the series.
+        """The fields of `plan_models.RunPlanSchema` about the series.
 
         Args:
             matches: whether a key is requested; None means all are.

@@ -51,7 +51,7 @@ def test_a_definition_is_sent_once_for_all_devices_and_hosts(tmp_path: Path, cli
     for host in ("a", "b"):
         Monitor(tmp_path, host=host).sample(T0, {f"gpu.{i}.powerWatts": 300.0 for i in range(8)})
     plan = client.ask("runs/abc/plan")
-    plan_models.RunPlan.model_validate(plan)
+    plan_models.RunPlanSchema.model_validate(plan)
     (metric,) = plan["metrics"]
     assert (metric["template"], metric["unit"], metric["chart"]) == ("gpu.{i}.powerWatts", "W", "GPU power")
     assert metric["mlflow"] == {"unit": "W", "factor": 1.0}

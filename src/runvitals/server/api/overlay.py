@@ -24,7 +24,7 @@ from runvitals.server.live.changed_runs import ChangedRuns
 from runvitals.server.named_runs import NamedRun, NamedRuns
 from runvitals.server.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.overlay.lines import COLUMNS, KeyLines, grouped_lines, rows_of
-from runvitals.server.overlay.logged import Values, logged_lines, read_logged
+from runvitals.server.overlay.logged import LoggedPoints, logged_lines, read_logged
 from runvitals.server.overlay.plan import MetricNames
 from runvitals.server.overlay.system import system_query
 from runvitals.server.run_library import RunView, TooMuch
@@ -202,7 +202,7 @@ async def overlay_logged(
     axis = _axis(x, "step", "relative", "wall", "metric")
     total = 0
 
-    def read(run: NamedRun, view: RunView) -> dict[str, list[Values]]:
+    def read(run: NamedRun, view: RunView) -> dict[str, list[LoggedPoints]]:
         nonlocal total
         found = read_logged(run, view, keys, axis)
         total += sum(len(values.y) for processes in found.values() for values in processes)

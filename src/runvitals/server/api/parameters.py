@@ -9,7 +9,7 @@ from fastapi import Depends, HTTPException, Path, Query, Request
 
 from runvitals.journal.paths import check_run_id
 from runvitals.model.errors import UnknownRun
-from runvitals.model.filter import Filter, Predicate, ReadableRuns
+from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 from runvitals.model.run import State
 from runvitals.server.editable_library import EditableLibrary
@@ -172,6 +172,28 @@ def requested_place(
     return Filter(project, readable=readable, entity=entity, author=author)
 
 
+def requested_terms(
+    filter_text: Annotated[
+        str,
+        Query(
+            alias="filter",
+            description="Terms that all hold: `state:failed,crashed gpu.util<20 config.lr>=1e-3 -tag:debug`; "
+            "see the guide Find runs.",
+            max_length=MAX_LENGTH,
+        ),
+    ] = "",
+) -> tuple[Term, ...]:
+    """The terms of the filter text.
+
+    Raises:
+        InvalidFields: 422 for an invalid filter text.
+    """
+    try:
+        return parse(filter_text)
+    except FilterError as error:
+        raise InvalidFields({"filter": str(error)}) from None
+
+
 def requested_filter(
     place: Annotated[Filter, Depends(requested_place)],
     state: Annotated[list[State] | None, Query(description="Only in these states.")] = None,
@@ -201,30 +223,17 @@ def requested_filter(
         ),
     ] = None,
     deleted: Annotated[bool, Query(description="Runs in the trash instead of the others.")] = False,
-    filter_text: Annotated[
-        str,
-        Query(
-            alias="filter",
-            description="Terms that all hold: `state:failed,crashed gpu.util<20 config.lr>=1e-3 -tag:debug`; "
-            "see the guide Find runs.",
-            max_length=MAX_LENGTH,
-        ),
-    ] = "",
+    terms: Annotated[tuple[Term, ...], Depends(requested_terms)] = (),
 ) -> Filter:
     """Which runs are requested.
 
     Raises:
         HTTPException: 422 for an invalid filter expression.
-        InvalidFields: 422 for an invalid filter text.
     """
     try:
         predicates = tuple(Predicate.parse(expression) for expression in where or ())
     except ValueError as error:
         raise HTTPException(422, f"where: {error}") from None
-    try:
-        terms = parse(filter_text)
-    except FilterError as error:
-        raise InvalidFields({"filter": str(error)}) from None
     return replace(
         place,
         states=tuple(state or ()),

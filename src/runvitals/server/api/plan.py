@@ -18,7 +18,7 @@ from runvitals.server.run_library import RunView
 router = APIRouter(responses=RUN_ERRORS)
 
 
-@router.get("/runs/{run}/plan", response_model=plan_models.RunPlan, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/plan", response_model=plan_models.RunPlanSchema, dependencies=[needs("run:read")])
 async def run_plan(
     request: Request,
     run: TheRun,

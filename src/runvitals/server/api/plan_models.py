@@ -48,7 +48,7 @@ class PlannedMetric(BaseModel):
     series: list[PlannedKey]
 
 
-class RunPlan(BaseModel):
+class RunPlanSchema(BaseModel):
     """The series of a run by metric, without their values."""
 
     run: str

@@ -13,7 +13,7 @@ from runvitals.buckets import Buckets, Floats, Integers
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class LinePart:
     """The buckets of one process or device, and the value that stands for each of them."""
 
     buckets: Buckets
@@ -58,7 +58,7 @@ def rows_of(found: KeyLines, names: Mapping[str, str]) -> Iterator[dict[str, Any
             yield dict(zip(COLUMNS, point, strict=True))
 
 
-def reduced(parts: Sequence[Part]) -> Part:
+def reduced(parts: Sequence[LinePart]) -> LinePart:
     """Several parts as one. Each counts the same, however many values it has.
 
     A single part stays as it is, to the last bit.
@@ -82,7 +82,7 @@ def reduced(parts: Sequence[Part]) -> Part:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         mean = total / known
     mean = np.minimum(np.maximum(mean, least), most)  # summation rounds, and may overflow
-    return Part(Buckets(t, n, low, high, mean, mean), mean)
+    return LinePart(Buckets(t, n, low, high, mean, mean), mean)
 
 
 def grouped_lines(lines: Iterable[Line], extremes: bool) -> list[dict[str, Any]]:

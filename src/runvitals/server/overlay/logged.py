@@ -11,25 +11,27 @@ from runvitals import deadline
 from runvitals.buckets import Floats, Grid, reduce
 from runvitals.server.named_runs import NamedRun
 from runvitals.server.overlay.axis import Axis, Extract, Scale, scale_of
-from runvitals.server.overlay.lines import KeyLines, Line, Part, reduced
+from runvitals.server.overlay.lines import KeyLines, Line, LinePart, reduced
 from runvitals.server.run_library import LoggedColumns, RunView
 
 Columns = tuple[Floats, Floats, Floats]
 """Steps, times in ms UTC, values."""
 
 
-class Values(NamedTuple):
+class LoggedPoints(NamedTuple):
     """What one process logged under one name, in ascending order of x."""
 
     x: Floats
     y: Floats
 
 
-def read_logged(run: NamedRun, view: RunView, keys: Sequence[str], axis: Axis) -> dict[str, list[Values]]:
+def read_logged(
+    run: NamedRun, view: RunView, keys: Sequence[str], axis: Axis
+) -> dict[str, list[LoggedPoints]]:
     """By name, what each process of a run logged."""
     names = [*keys, axis.metric] if axis.kind == "metric" else keys
     by_process = joined(view.logged(dict.fromkeys(names)))
-    found: dict[str, list[Values]] = {}
+    found: dict[str, list[LoggedPoints]] = {}
     for columns in by_process:
         for key in keys:
             if key in columns:
@@ -64,17 +66,17 @@ def _resumed(before: Columns, after: Columns) -> Columns:
     return steps, times, values
 
 
-def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis) -> Values:
+def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis) -> LoggedPoints:
     steps, times, values = columns[key]
     if axis.kind == "step":
-        return Values(steps, values)
+        return LoggedPoints(steps, values)
     if axis.kind == "metric":
         x = _at_steps(columns.get(axis.metric), steps)
     else:
         x = times - run.started_ms if axis.kind == "relative" else times
     known = np.flatnonzero(np.isfinite(x))
     order = known[np.argsort(x[known], kind="stable")]
-    return Values(x[order], values[order])
+    return LoggedPoints(x[order], values[order])
 
 
 def _at_steps(other: Columns | None, steps: Floats) -> Floats:
@@ -86,14 +88,16 @@ def _at_steps(other: Columns | None, steps: Floats) -> Floats:
     return np.where(place >= 0, found, np.nan)
 
 
-def logged_lines(key: str, by_run: Mapping[str, Sequence[Values]], axis: Axis, part: Extract) -> KeyLines:
+def logged_lines(
+    key: str, by_run: Mapping[str, Sequence[LoggedPoints]], axis: Axis, part: Extract
+) -> KeyLines:
     """The lines of one name, from the values that each run logged.
 
     Raises:
         ValueError: the requested width is too narrow.
     """
     cut = {
-        run: [Values(x[part.within(x)], y[part.within(x)]) for x, y in processes]
+        run: [LoggedPoints(x[part.within(x)], y[part.within(x)]) for x, y in processes]
         for run, processes in by_run.items()
     }
     columns = [values.x for processes in cut.values() for values in processes]
@@ -109,8 +113,8 @@ def logged_lines(key: str, by_run: Mapping[str, Sequence[Values]], axis: Axis, p
     return KeyLines(key, scale.width, lines)
 
 
-def _part(scale: Scale, values: Values) -> Part:
+def _part(scale: Scale, values: LoggedPoints) -> LinePart:
     indices = scale.indices(values.x)
     first, last = int(indices[0]), int(indices[-1])
     buckets = reduce(Grid(first, 1, last - first + 1), indices, values.y)
-    return Part(buckets, buckets.mean)
+    return LinePart(buckets, buckets.mean)

@@ -14,7 +14,7 @@ from runvitals.buckets import Grid, grid
 from runvitals.query.key_filter import KeyFilter, find
 from runvitals.server.named_runs import NamedRun
 from runvitals.server.overlay.axis import Axis, Extract, check_count
-from runvitals.server.overlay.lines import Line, Part, reduced
+from runvitals.server.overlay.lines import Line, LinePart, reduced
 from runvitals.server.run_library import BucketedSeries, RunView, SeriesSelection
 from runvitals.server.series import bucket_values
 
@@ -51,7 +51,7 @@ class SystemQuery:
         on = self._grid(run)
         if on is None:
             return {}
-        parts: dict[str, list[Part]] = {}
+        parts: dict[str, list[LinePart]] = {}
         for series in view.bucketed(self._selection, on):
             for key in self._requested(series.key):
                 parts.setdefault(key, []).append(_part(series))
@@ -80,7 +80,7 @@ class SystemQuery:
             self._matches[key] = found
         return found
 
-    def _line(self, run: NamedRun, part: Part) -> Line:
+    def _line(self, run: NamedRun, part: LinePart) -> Line:
         buckets = part.buckets
         x = (buckets.t - self._zero(run)).astype(np.float64)
         return Line(run.id, x, part.values, buckets.min, buckets.max, buckets.n)
@@ -103,9 +103,9 @@ def system_query(runs: Sequence[NamedRun], keys: Sequence[str], axis: Axis, part
     return SystemQuery(keys, axis, part, grid(low, high, part.points).width_ms)
 
 
-def _part(series: BucketedSeries) -> Part:
+def _part(series: BucketedSeries) -> LinePart:
     deadline.check()
-    return Part(series.buckets, bucket_values(series.key, series.buckets))
+    return LinePart(series.buckets, bucket_values(series.key, series.buckets))
 
 
 def _filter(key: str) -> Callable[[str], bool]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import APIRouter, HTTPException, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -28,6 +28,7 @@ ViewName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 ViewData = dict[str, Any]
 
 router = APIRouter()
+ViewId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class NewView(BaseModel):
@@ -106,7 +107,7 @@ def create_view(access: TheAccess, requester: TheRequester, view: NewView) -> di
 
 @router.patch("/views/{view}", response_model=ViewSchema, dependencies=[needs(AUTHENTICATED)])
 def change_view(
-    access: TheAccess, requester: TheRequester, view: int, changes: ViewChanges
+    access: TheAccess, requester: TheRequester, view: ViewId, changes: ViewChanges
 ) -> dict[str, Any]:
     """Rename, replace, publish or take back a view. 409 if someone else has changed it since `revision`."""
     _check_writes(requester)
@@ -130,7 +131,7 @@ def change_view(
 
 
 @router.delete("/views/{view}", status_code=204, dependencies=[needs(AUTHENTICATED)])
-def delete_view(access: TheAccess, requester: TheRequester, view: int) -> None:
+def delete_view(access: TheAccess, requester: TheRequester, view: ViewId) -> None:
     """Delete a view."""
     _check_writes(requester)
     known, place = _found(access, requester, view)
