@@ -198,11 +198,13 @@ def _gather_facts(monitor: Monitor, spec: dict[str, Any]) -> None:
     def machine_facts() -> dict[str, Any]:
         from runvitals.environment import facts as environment
         from runvitals.environment import redaction
+        from runvitals.environment.packages import packages
 
         facts = environment.facts(monitor.scope, int(spec["attach"]["pid"]), trainer["cwd"], os.environ)
         program = {**trainer, "argv": redaction.command(trainer["argv"])}
         redacted: dict[str, Any] = redaction.entries({**facts, "program": program})
-        return redacted
+        installed = packages(spec["site"])  # not redacted: names such as "keyring" would lose their versions
+        return {**redacted, "packages": installed} if installed else redacted
 
     def git_facts() -> dict[str, Any]:
         from runvitals.environment import git

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, pinsOf, rows, why } from './runText';
+import { alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, packageRows, pinsOf, rows, why } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -48,6 +48,13 @@ it('numbers have six digits, and the exact value beside them', () => {
     ['seed', '1234567890'],
     ['lr', '0.1, 0.3', '[0.1,0.30000000000000004]'],
   ]);
+});
+
+it('packages are rows of their own', () => {
+  const facts = { user: 'ada', packages: { numpy: '2.4.6', 'ruamel.yaml': '0.18' } };
+  expect(machineRows(facts)).toEqual([['user', 'ada']]);
+  expect(packageRows(facts)).toEqual([['numpy', '2.4.6'], ['ruamel.yaml', '0.18']]);
+  expect([packageRows({}), packageRows({ packages: 'many' })]).toEqual([[], []]);
 });
 
 it('settings that are not set and facts that are not known are left out', () => {

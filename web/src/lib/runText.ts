@@ -118,12 +118,21 @@ const isTextList = (value: Json | undefined): value is string[] => Array.isArray
 
 /** Rows of a machine's facts: bytes in readable units, the command as a shell shows it. */
 export function machineRows(facts: Record<string, Json>): Row[] {
-  const { command, ...others } = facts;
-  const shown = isTextList(command) ? { ...others, command: commandText(command) } : facts;
+  const shown = Object.fromEntries(
+    Object.entries(facts)
+      .filter(([name]) => name !== 'packages')
+      .map(([name, value]) => [name, name === 'command' && isTextList(value) ? commandText(value) : value]),
+  );
   return rows(known(shown)).map((row): Row => {
     const [name, text] = row;
     return /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes'), text] : row;
   });
+}
+
+/** Names and versions of the Python packages that a run could import. */
+export function packageRows(facts: Record<string, Json>): Row[] {
+  const { packages } = facts;
+  return isObject(packages ?? null) ? rows(packages as Record<string, Json>) : [];
 }
 
 /** `main 63651d03ad, with changes`, as far as they are known. */

@@ -1,1 +1,0 @@
-export { count } from './units';
