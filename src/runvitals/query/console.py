@@ -30,9 +30,10 @@ def parse(payload: bytes, writer: str) -> ConsoleText:
 
 
 class Console:
-    """The last `KEPT_BYTES` characters of a run's output."""
+    """The last characters of a run's output, at most `max_size` or one piece."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_size: int = KEPT_BYTES) -> None:
+        self._max_size = max_size
         self._pieces: deque[ConsoleText] = deque()
         self._size = 0
         self.cut = False  # whether older output was dropped
@@ -40,7 +41,7 @@ class Console:
     def add(self, piece: ConsoleText) -> None:
         self._pieces.append(piece)
         self._size += len(piece.text)
-        while self._size > KEPT_BYTES and len(self._pieces) > 1:
+        while self._size > self._max_size and len(self._pieces) > 1:
             self._size -= len(self._pieces.popleft().text)
             self.cut = True
 

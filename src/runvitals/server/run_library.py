@@ -235,8 +235,8 @@ class RunView(Protocol):
     def logged_names(self) -> set[str]:
         """The names under which numbers were logged."""
 
-    def console(self) -> tuple[bool, list[ConsolePiece]]:
-        """Whether older output was left out, and the newest output in order of time."""
+    def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
+        """Whether older output was left out, and the newest (at most `max_bytes`, or one piece) by time."""
 
     def media_keys(self) -> list[MediaKey]:
         """The names under which media were logged, in order of first use."""

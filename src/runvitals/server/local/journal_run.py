@@ -12,12 +12,14 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Grid, reduce
-from runvitals.journal import paths
+from runvitals.journal import frames, paths
+from runvitals.journal.reader import read_run
 from runvitals.model.event import Event
 from runvitals.model.logged_media import MediaKey, SavedFile
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.model.run import Run
 from runvitals.model.state import TRAIN
+from runvitals.query.console import KEPT_BYTES, Console, parse
 from runvitals.query.history import History
 from runvitals.query.rates import rate_of
 from runvitals.query.reader import RunReader
@@ -167,12 +169,19 @@ class JournalView:
                 columns[key] = (steps, times, values)
         return LoggedColumns(writer.host, writer.rank, columns)
 
-    def console(self) -> tuple[bool, list[ConsolePiece]]:
+    def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
+        output = self.reader.console
+        if max_bytes != KEPT_BYTES:
+            output = Console(max_bytes)
+            for record in read_run(self.reader.folder):
+                if record.type == frames.CONSOLE:
+                    deadline.check()
+                    output.add(parse(record.value, record.writer))
         pieces = []
-        for piece in self.reader.console.pieces():
+        for piece in output.pieces():
             writer = self.reader.facts.writer(piece.writer)
             pieces.append(ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank))
-        return self.reader.console.cut, pieces
+        return output.cut, pieces
 
     def media_keys(self) -> list[MediaKey]:
         return self.reader.media.keys()

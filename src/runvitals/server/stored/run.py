@@ -16,7 +16,6 @@ from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.model.logged_media import MediaKey, SavedFile
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.model.run import Run
-from runvitals.query.console import KEPT_BYTES
 from runvitals.query.series import Series
 from runvitals.server import cached_read
 from runvitals.server.local.journal_run import check_value_count, summary
@@ -311,8 +310,8 @@ class StoredRun:
                 found[key] = steps[place[is_row]], times[place[is_row]], values[is_row]
         return found
 
-    def console(self) -> tuple[bool, list[ConsolePiece]]:
-        output = self._metadata_store.console.tail(self._number, KEPT_BYTES)
+    def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
+        output = self._metadata_store.console.tail(self._number, max_bytes)
         writers = {
             writer.id: writer for writer in self._metadata_store.writers.of_runs([self._number])[self._number]
         }
