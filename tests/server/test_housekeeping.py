@@ -202,15 +202,16 @@ def test_failures_are_reported_and_retried(
 def test_projects_are_renamed_and_deleted(server: StoredServer) -> None:
     run(server, "a", 2)
     run(server, "b", 1)
-    renamed = server.request("PATCH", "/api/v1/projects/digits", json={"name": "team/digits"})
-    assert renamed.json() == {"project": "team/digits", "done": "rename", "runs": None}
-    assert [project["name"] for project in server.ask("projects")] == ["team/digits"]
-    assert server.ask("runs/a")["project"] == "team/digits"
+    renamed = server.request("PATCH", "/api/v1/projects/digits", json={"name": "hand digits"})
+    assert renamed.json() == {"project": "hand digits", "done": "rename", "runs": None}
+    assert [project["name"] for project in server.ask("projects")] == ["hand digits"]
+    assert server.ask("runs/a")["project"] == "hand digits"
     assert server.request("PATCH", "/api/v1/projects/nope", json={"name": "x"}).status_code == 404
-    assert server.request("PATCH", "/api/v1/projects/team%2Fdigits", json={"name": ""}).status_code == 422
+    assert server.request("PATCH", "/api/v1/projects/hand%20digits", json={"name": ""}).status_code == 422
+    assert server.request("PATCH", "/api/v1/projects/hand%20digits", json={"name": "a/b"}).status_code == 422
     server.metadata_store.writers.join([WriterRegistration("c", "curl", "other")], server.now_ms)
-    taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "team/digits"})
-    assert (taken.status_code, taken.json()["error"]) == (409, "the project 'team/digits' already exists")
-    gone = server.request("DELETE", "/api/v1/projects/team%2Fdigits", json={})
-    assert gone.json() == {"project": "team/digits", "done": "delete", "runs": 2}
+    taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "hand digits"})
+    assert (taken.status_code, taken.json()["error"]) == (409, "the project 'hand digits' already exists")
+    gone = server.request("DELETE", "/api/v1/projects/hand%20digits", json={})
+    assert gone.json() == {"project": "hand digits", "done": "delete", "runs": 2}
     assert [run["id"] for run in server.ask("runs")["runs"]] == ["c"]

@@ -197,7 +197,7 @@ def test_who_is_signed_in_stays_that_beside_a_link(page: Browser, lab: Lab) -> N
     shown(page, "You see this by a link")
     click(page, "header a", "runvitals")
     page.wait("document.querySelector('.account .picture')")
-    shown(page, "No runs yet")
+    shown(page, "There are no runs yet")
 
 
 def test_addresses_of_runs_have_their_team_and_project(page: Browser, lab: Lab) -> None:
@@ -289,6 +289,7 @@ def test_the_overview_shows_what_a_project_is(page: Browser, lab: Lab) -> None:
         shown(page, text)
     assert page.evaluate("[...document.querySelectorAll('.tabs a')].map(e => e.innerText)") == [
         "Overview",
+        "Workspace",
         "Runs",
     ]
     assert page.evaluate("document.querySelectorAll('main button').length") == 0

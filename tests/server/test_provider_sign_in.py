@@ -16,11 +16,12 @@ from typing import Any
 
 import oidc_provider_mock
 import pytest
-from sqlalchemy import update
+from sqlalchemy import Connection, update
 from werkzeug.serving import make_server
 
 from runvitals.accounts.totp import STEP_S, code_at
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.tables import session
 from tests.certificates import self_signed
 from tests.outbound.site import PUBLIC, Site
@@ -134,8 +135,12 @@ def test_a_user_signs_in_by_a_provider_and_out(
 
 def confirms_by_provider(page: Browser, people: People) -> None:
     """ada has no password: the provider confirms who changes the addresses."""
-    forgotten = update(session).values(sudo_until_ms=None)
-    people.served.metadata_store._database.write(lambda connection: connection.execute(forgotten))
+
+    def forget_confirmations(connection: Connection) -> None:
+        connection.execute(update(session).values(sudo_until_ms=None))
+        rights_changed(connection)
+
+    people.served.metadata_store._database.write(forget_confirmations)
     people.rights_changed()
     page.open("/-/settings/emails")
     click(page, "main button", "Add an address")
