@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Points } from '../points';
-import { extentOf, groupLines, groupsOf, pointsOf, withTail, type OverlayKey, type OverlayRun } from './overlay';
+import { extentOf, groupLines, groupsOf, overlayTable, pointsOf, withTail, type OverlayKey, type OverlayRun } from './overlay';
 
 const points = (x: number[], y: (number | null)[], low: (number | null)[] | null = null): Points => ({ x, y, low, high: low, n: null });
 const run = (id: string): OverlayRun => ({ id, name: id, state: 'finished', started_ms: 0, end_ms: 1 });
@@ -56,5 +56,22 @@ describe('groups of runs', () => {
     const [first, ...others] = groupLines(groups, all, () => 4);
     expect(first).toMatchObject({ slot: 4, points: { x: [0, 1], y: [2, 4], low: [1, 3], high: [3, 5] } });
     expect(others).toEqual([]);
+  });
+});
+
+describe('a table of all panels', () => {
+  const place = { project: 'digits', entity: null };
+
+  it('has as many points as one response may hold', () => {
+    const href = overlayTable('system', place, ['a', 'b'], ['cpu', 'gpu.{i}.temp'], 'relative');
+    expect(href).toBe('/api/v1/overlay/system?project=digits&runs=a&runs=b&keys=cpu&keys=gpu.%7Bi%7D.temp&x=relative&points=2000&format=csv');
+    const many = Array.from({ length: 100 }, (_, i) => `n${i}`);
+    expect(overlayTable('logged', place, many, many, 'step')).toContain('&points=200&');
+  });
+
+  it('is missing without values, and for more names than a response may have', () => {
+    expect(overlayTable('logged', place, [], ['loss'], 'step')).toBeNull();
+    expect(overlayTable('logged', place, ['a'], [], 'step')).toBeNull();
+    expect(overlayTable('logged', place, ['a'], Array.from({ length: 101 }, (_, i) => `n${i}`), 'step')).toBeNull();
   });
 });

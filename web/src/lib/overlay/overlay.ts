@@ -1,7 +1,8 @@
 // Metrics of several runs over each other, as the API answers, and as points of lines.
 
-import type { State, Value } from '../api';
+import { address, type State, type Value } from '../api';
 import { groupBy } from '../groups';
+import type { PanelMetric, PanelX } from '../panels';
 import type { Line, Points } from '../points';
 import { spread } from '../points';
 
@@ -117,6 +118,22 @@ export function groupLines(groups: readonly RunGroup[], points: RunPoints, slotO
     });
     return lines.length > 0 ? [{ id, label, slot: slotOf(id), points: spread(lines) }] : [];
   });
+}
+
+/** Limits of the server for one response. */
+const [MOST_KEYS, MOST_VALUES, MOST_POINTS] = [100, 2_000_000, 2000];
+
+/** The address of all values of some metrics as CSV; null if there are none, or more than one response may hold. */
+export function overlayTable(
+  source: PanelMetric['source'],
+  place: { project: string | null; entity: string | null },
+  runs: readonly string[],
+  keys: readonly string[],
+  x: PanelX,
+): string | null {
+  if (runs.length === 0 || keys.length === 0 || keys.length > MOST_KEYS) return null;
+  const points = Math.min(MOST_POINTS, Math.floor(MOST_VALUES / (runs.length * keys.length)));
+  return address(`overlay/${source}`, { ...place, runs: [...runs], keys: [...keys], x, points, format: 'csv' });
 }
 
 /** The extent of all points; null without any. */
