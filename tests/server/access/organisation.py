@@ -106,6 +106,7 @@ class ServedOrganisation:
 
 @contextmanager
 def served_organisation(folder: Path) -> Iterator[ServedOrganisation]:
-    """A server on loopback, with accounts."""
-    with serving(folder) as served:
+    """A server on loopback, with accounts. Its clock stands still, a second after everything was created:
+    confirmations of passwords do not expire, however long the tests take."""
+    with serving(folder, clock=lambda: NOW + 1000) as served:
         yield ServedOrganisation(served)
