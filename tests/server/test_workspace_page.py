@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.query.journals import Training
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
@@ -104,11 +104,16 @@ def test_axis_zoom_and_folds_are_in_the_address(page: Browser) -> None:
 def test_new_values_of_a_running_run_appear(page: Browser, live: Live) -> None:
     page.open("/projects/digits?shown=carl")
     page.wait(f"document.querySelector('{LOSS} .u-over')")
-    live.training.advance(5)
-    page.wait(
+    asked = (
         "performance.getEntriesByType('resource').filter(({name}) => /overlay.(logged|system)/.test(name))"
         ".some(({name}) => /width=/.test(name))"
     )
+
+    def requested() -> bool:
+        live.training.advance(5)
+        return bool(page.evaluate(asked))
+
+    eventually(requested)
 
 
 def test_it_is_used_by_keys_and_on_a_phone(page: Browser) -> None:

@@ -176,13 +176,22 @@ export class OverlayData {
   changed(ids: readonly string[]): void {
     if (this.#ids.length === 0) return;
     for (const feed of this.#feeds) for (const id of ids) feed.stale.add(id);
-    this.#later('refresh', Math.max(LEAST_REFRESH_MS, this.#busyMs / BUSY_SHARE), () => this.#refresh());
+    this.#refreshLater();
     if (Date.now() - this.#planned > PLAN_REFRESH_MS) void this.#loadPlan();
   }
 
+  #refreshLater(): void {
+    this.#later('refresh', Math.max(LEAST_REFRESH_MS, this.#busyMs / BUSY_SHARE), () => this.#refresh());
+  }
+
   #refresh(): void {
-    for (const feed of this.#feeds) if (feed.base && feed.stale.size > 0 && !this.#zooms.has(feed.x)) this.#requested.add(feed);
+    for (const feed of this.#outdated()) this.#requested.add(feed);
     void this.#loadRequested();
+  }
+
+  /** Those that have points of the whole range, and runs with newer values. */
+  #outdated(): OverlayFeed[] {
+    return [...this.#feeds].filter((feed) => feed.base && !this.#zooms.has(feed.x) && this.#ids.some((id) => feed.stale.has(id)));
   }
 
   // Requests
@@ -200,6 +209,8 @@ export class OverlayData {
     for (let batch = this.#nextBatch(); batch; batch = this.#nextBatch()) await this.#load(batch);
     this.#isLoading = false;
     this.#busyMs = performance.now() - began;
+    // News that came while the first points were loading. What failed is requested again by itself.
+    if (this.#outdated().some(({ error }) => error === '')) this.#refreshLater();
   }
 
   /** One request for some of the panels that came into view together. */
