@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runvitals.monitor.forked_task import ForkedTask
+from tests.patience import PATIENCE_S
 
 
 def fails() -> dict[str, Any]:
@@ -38,3 +42,24 @@ def test_an_exception_is_returned_as_an_error() -> None:
 @pytest.mark.parametrize("function", [dies, dies_while_it_writes_its_result])
 def test_a_killed_child_is_an_error(function: Any) -> None:
     assert ForkedTask(function).result() == {"error": "the child process ended without a result"}
+
+
+def test_a_child_whose_monitor_was_killed_does_not_go_on_as_a_monitor(tmp_path: Path) -> None:
+    gate, went_on = tmp_path / "gate", tmp_path / "went_on"
+    os.mkfifo(gate)
+    script = f"""
+import os
+from runvitals.monitor.forked_task import ForkedTask
+
+task = None
+try:
+    task = ForkedTask(lambda: {{"text": open({str(gate)!r}).read()}})
+finally:
+    with open({str(went_on)!r}, "a") as file:
+        print("parent" if task else "child", file=file)
+os.close(task.fd)  # nobody reads the result
+open({str(gate)!r}, "w").close()
+os.waitpid(task.pid, 0)
+"""
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=PATIENCE_S)
+    assert went_on.read_text().split() == ["parent"]

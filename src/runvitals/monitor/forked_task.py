@@ -11,7 +11,7 @@ from runvitals.journal.json_codec import dumps, loads
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 
 class ForkedTask:
@@ -67,17 +67,22 @@ class ForkedTask:
         os.waitpid(self.pid, 0)
 
 
-def _run_in_child(function: Callable[[], dict[str, Any]], write_end: int) -> None:
+def _run_in_child(function: Callable[[], dict[str, Any]], write_end: int) -> NoReturn:
     """Closes every descriptor but the pipe first: an open copy of the sockets would hide the monitor's
     death.
+
+    Never returns, not even when nobody reads the pipe any more because the monitor was killed: the child would
+    go on as a second monitor of the run.
     """
-    os.dup2(write_end, 1)
-    os.closerange(2, 256)
     try:
-        result = function()
-    except Exception as error:  # noqa: BLE001 - the error becomes the result
-        result = {"error": f"{type(error).__name__}: {error}"}
-    text = dumps(result)
-    while text:
-        text = text[os.write(1, text) :]
-    os._exit(0)
+        os.dup2(write_end, 1)
+        os.closerange(2, 256)
+        try:
+            result = function()
+        except Exception as error:  # noqa: BLE001 - the error becomes the result
+            result = {"error": f"{type(error).__name__}: {error}"}
+        text = dumps(result)
+        while text:
+            text = text[os.write(1, text) :]
+    finally:
+        os._exit(0)
