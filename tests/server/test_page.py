@@ -213,12 +213,13 @@ def test_a_host_is_selected(page: Browser, tmp_path: Path) -> None:
 def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None:
     live_run(tmp_path, 100)
     page.open("/runs/abc")
-    page.wait("document.querySelector('figure canvas')")
+    page.wait("document.querySelectorAll('figure canvas').length >= 3")  # each is drawn in a task of its own
+    page.wait("document.querySelector('.plot canvas')")
     page.evaluate("document.querySelector('.plot').focus()")
     page.press("ArrowLeft")
     page.wait("document.querySelector('.where')?.innerText.startsWith('1:')")
+    page.wait("document.querySelectorAll('.where').length >= 3")
     assert page.evaluate("new Set([...document.querySelectorAll('.where')].map(e => e.innerText)).size") == 1
-    page.wait("document.querySelectorAll('.where').length >= 3")  # each chart is drawn in a task of its own
     page.press("+")
     page.wait("document.querySelector('.zoomed')")
     page.press("Escape")
