@@ -102,6 +102,7 @@ class Receiver:
 
     async def _stop(self) -> None:
         self._server.close()
+        await asyncio.sleep(0)  # a connection whose task is cancelled before it began would never be closed
         others = asyncio.all_tasks() - {asyncio.current_task()}
         for task in others:
             task.cancel()

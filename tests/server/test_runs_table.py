@@ -97,11 +97,11 @@ def address(page: Browser) -> dict[str, str]:
 
 
 def click(page: Browser, selector: str, text: str = "", shift: bool = False) -> None:
-    """The first element that fits and says that, as soon as it is there."""
+    """The first element that fits and says that, as soon as it is there and is not disabled."""
     page.wait(
         f"(e => e && (e.dispatchEvent(new MouseEvent('click', {{bubbles: true, cancelable: true, shiftKey: "
         f"{json.dumps(shift)}}})), true))([...document.querySelectorAll({json.dumps(selector)})]"
-        f".find(e => e.innerText.includes({json.dumps(text)})))"
+        f".find(e => !e.disabled && e.innerText.includes({json.dumps(text)})))"
     )
 
 
