@@ -234,8 +234,8 @@ def test_groups_have_totals_and_open(page: Browser) -> None:
     click(page, "tr.group button", "0.01")
     page.wait("document.querySelectorAll('tbody .run').length === 4")
     assert set(names(page)) == {f"groups {i}" for i in (0, 3, 6, 9)}
-    assert address(page)["open"] == "[0.01]"
-    page.open("/projects/groups?table=1&by=tag&open=%5B%22odd%22%5D")  # with the usual columns
+    assert address(page)["expanded"] == "[0.01]"
+    page.open("/projects/groups?table=1&by=tag&expanded=%5B%22odd%22%5D")  # with the usual columns
     page.wait("document.querySelectorAll('tbody .run').length === 6")
     keep_picture(page, "groups")
     assert serious(page) == []

@@ -97,8 +97,8 @@ def rows(page: Browser) -> list[str]:
 
 
 def click(page: Browser, selector: str, text: str = "") -> None:
-    """The first element that fits and says that. As for a user, what is disabled or behind an open dialog must
-    wait.
+    """The first element that fits and says that. As for a user, what is disabled or behind an open dialog
+    must wait.
     """
     page.wait(
         f"(e => e && (e.click(), true))([...document.querySelectorAll({selector!r})]"

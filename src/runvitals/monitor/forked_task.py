@@ -71,8 +71,8 @@ def _run_in_child(function: Callable[[], dict[str, Any]], write_end: int) -> NoR
     """Closes every descriptor but the pipe first: an open copy of the sockets would hide the monitor's
     death.
 
-    Never returns, not even when nobody reads the pipe any more because the monitor was killed: the child would
-    go on as a second monitor of the run.
+    Never returns, not even when nobody reads the pipe any more because the monitor was killed: the child
+    would go on as a second monitor of the run.
     """
     try:
         os.dup2(write_end, 1)

@@ -56,7 +56,7 @@ it('views are kept in the browser', async () => {
   const kept = new Map<string, string>();
   const storage = { getItem: (key: string) => kept.get(key) ?? null, setItem: (key: string, value: string) => void kept.set(key, value) };
   const views = new BrowserViews({ project: 'digits', entity: null }, storage);
-  const query = queryOf(viewOfQuery('q=state:failed&by=tag&open=x'));
+  const query = queryOf(viewOfQuery('q=state:failed&by=tag&expanded=x'));
   expect(query).toBe('q=state%3Afailed&by=tag');
   const made = await views.create('failures', query);
   await views.update(made, { name: 'Failures' });

@@ -61,7 +61,7 @@ export function viewOf(query: URLSearchParams): RunsView {
     columns: columns === null ? null : split(columns),
     pinned: split(query.get('pinned')),
     by: split(query.get('by')).map((name) => (name === 'author' ? 'user' : name)),
-    open: split(query.get('open')),
+    open: split(query.get('expanded')), // not `open`: that is the enlarged chart of a workspace
     trash: query.get('trash') === '1',
   };
 }
@@ -75,7 +75,7 @@ export function changesFor(view: RunsView): Record<string, string | null> {
     columns: view.columns === null ? null : joined(view.columns),
     pinned: joined(view.pinned) || null,
     by: joined(view.by) || null,
-    open: joined(view.open) || null,
+    expanded: joined(view.open) || null,
     trash: view.trash ? '1' : null,
     // of addresses that were made before
     state: null,
