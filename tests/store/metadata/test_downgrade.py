@@ -25,6 +25,11 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0029",
+        "INSERT INTO routing_rules (project_id, data, changed_ms) VALUES (3, '{}', 1)",
+        "1 projects have routing rules",
+    ),
+    (
         "0025",
         """INSERT INTO saved_view (project_id, kind, name, data, revision, changed_ms)
         VALUES (3, 'runs', 'best', '{}', 1, 1)""",

@@ -19,6 +19,7 @@ from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
 from runvitals.store.metadata.migration import migrate
 from runvitals.store.metadata.projects import ProjectTable
+from runvitals.store.metadata.routing_rules import RoutingRuleTable
 from runvitals.store.metadata.run_statistics import RunStatisticsTable
 from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
@@ -38,7 +39,7 @@ class MetadataStore:
 
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
-            devices, tokens: the tables.
+            devices, routing_rules, tokens: the tables.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
@@ -56,6 +57,7 @@ class MetadataStore:
         self.media = MediaTable(database)
         self.stored_files = StoredFileTable(database)
         self.devices = DeviceTable(database)
+        self.routing_rules = RoutingRuleTable(database)
         self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)
         self.issued_ids = IssuedIds(database)

@@ -77,6 +77,21 @@ project = Table(
     sqlite_autoincrement=True,
 )
 
+# `data`: a JSON object of lists of rules, by field.
+routing_rules = Table(
+    "routing_rules",
+    metadata,
+    Column(
+        "project_id",
+        Integer,
+        ForeignKey("project.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("data", Text, nullable=False),
+    Column("changed_ms", BigInteger, nullable=False),
+)
+
 # `uid` is the run id users see. A run is running until `alive_until_ms`, afterwards it is in `settled_state`;
 # `alive_until_ms` is null once all hosts have ended. The indexes end in `deleted_ms` so that runs can be
 # counted, and those in the trash skipped, without reading their rows. `author_id`: the user whose run it is;
