@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.entities import defaults, links, members, projects, routing_rules, runs, shared, views
+from runvitals.server.api.entities import (
+    defaults,
+    links,
+    members,
+    projects,
+    routing_rules,
+    runs,
+    shared,
+    views,
+)
 
 router = APIRouter(prefix="/api/v1")
 for resource in (projects, members, links, shared, runs, defaults, views, routing_rules):
