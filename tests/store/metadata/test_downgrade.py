@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from runvitals.store.metadata.database import Database
@@ -176,12 +175,14 @@ def shape(database: Database) -> dict[str, object]:
         }
 
 
-@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def chain() -> list[str]:
     """All revisions, the oldest first."""
+    from alembic.script import ScriptDirectory
+
     return [script.revision for script in ScriptDirectory(FOLDER).walk_revisions()][::-1]
 
 
+@pytest.mark.filterwarnings("ignore:Skipped unsupported reflection of expression-based index")
 def test_each_revision_back_and_forth(database: Database) -> None:
     shapes = {}
     revisions = chain()[chain().index("0007") :]

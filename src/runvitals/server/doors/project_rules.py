@@ -43,7 +43,7 @@ class ProjectRules:
         self._kept: dict[tuple[str | int | None, str], _Kept] = {}
 
     async def of(self, scope: Scope, place: Place) -> RoutingRules:
-        """The rules of the project that an authenticated request names; the default ones without a project."""
+        """The rules of the project that an authenticated request names; the defaults if it names none."""
         if place.project is None:
             return DEFAULT_RULES
         whose = place.entity or _home(scope)

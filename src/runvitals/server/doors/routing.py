@@ -1,4 +1,4 @@
-"""Chooses run, host, rank and device of what OpenTelemetry and Prometheus send, from its attributes or labels.
+"""Chooses run, host, rank and device of what OpenTelemetry and Prometheus send, from attributes and labels.
 
 A rule is a text such as `{k8s.namespace.name}-{k8s.job.name}`. It applies if all attributes in braces are
 there; of the rules for a field, the first one that applies counts. Attributes and labels share the rules: the
@@ -7,8 +7,8 @@ label `service_name` is found as `service.name`.
 Example:
     >>> routed({"service.name": "train", "slurm.job.id": "7", "host.name": "node1"}).run
     'slurm-7'
-    >>> routed({"instance": "node1:9100", "job": "node"})
-    Route(entity=None, project=None, run='host-node1', run_name='node1', host='node1', rank=None, is_host_run=True)
+    >>> routed({"instance": "node1:9100", "job": "node"})[2:5]
+    ('host-node1', 'node1', 'node1')
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _HIGHEST_RANK = 1 << 31
 
 @dataclass(frozen=True)
 class RoutingRules:
-    """The rules for each field, by precedence. Those that a project sets for a field replace the default ones.
+    """The rules for each field, by precedence. Those that a project sets for a field replace the defaults.
 
     Args:
         project: the project, if not the one that the sender names. It must exist, or the key may create it.
@@ -147,6 +147,9 @@ class Place(NamedTuple):
     project: str | None = None
 
 
+NO_PLACE: Final = Place()
+
+
 class Route(NamedTuple):
     """Where the values of a resource or series belong.
 
@@ -167,15 +170,15 @@ class Route(NamedTuple):
     is_host_run: bool
 
 
-def addressed(attributes: Attributes, sender: Place = Place()) -> Place:
-    """The project whose rules count: that in `runvitals.entity` and `runvitals.project`, otherwise the one that
-    the sender names.
+def addressed(attributes: Attributes, sender: Place = NO_PLACE) -> Place:
+    """The project whose rules count: that in `runvitals.entity` and `runvitals.project`, otherwise the one
+    that the sender names.
     """
     entity = _value(attributes, "runvitals.entity") or sender.entity
     return Place(entity, _value(attributes, "runvitals.project") or sender.project)
 
 
-def routed(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: Place = Place()) -> Route:
+def routed(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: Place = NO_PLACE) -> Route:
     """Where the values with these attributes belong.
 
     Args:
@@ -210,7 +213,7 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
     """The number of the device that the attributes of a data point name; None if they name none by number.
 
     Example:
-        >>> device({"hw.id": "gpu1"}), device({"gpu": "0", "UUID": "GPU-6f"}), device({"hw.id": "0000:3b:00.0"})
+        >>> device({"hw.id": "gpu1"}), device({"gpu": "0"}), device({"hw.id": "0000:3b:00.0"})
         (1, 0, None)
     """
     for rule in rules.device:
@@ -222,8 +225,8 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
 
 
 def run_id(text: str) -> str:
-    """A valid run id for a name in another system: the name itself, if it is valid; otherwise what is valid of
-    it and a part of its SHA-256.
+    """A valid run id for a name in another system: the name itself, if it is valid; otherwise what is valid
+    of it and a part of its SHA-256.
 
     Example:
         >>> run_id("slurm-7"), run_id("train/7")
