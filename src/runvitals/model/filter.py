@@ -149,12 +149,13 @@ class TextPattern:
 
     Args:
         text: what it must be; or what it must contain, if it is a substring.
-        kind: `exact`; `glob`: `*` stands for any text; `substring`. The last two ignore the case of A to Z
-            where the label is `name` or `note`.
+        kind: `exact`; `glob`: `*` stands for any text; `substring`; `regex`: a regular expression that is
+            found somewhere in the text. Globs and substrings ignore the case of A to Z where the label is
+            `name` or `note`.
     """
 
     text: str
-    kind: Literal["exact", "glob", "substring"] = "exact"
+    kind: Literal["exact", "glob", "substring", "regex"] = "exact"
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,18 +189,45 @@ class FieldComparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Term:
-    """A term of a filter text. `negated`: runs for which the condition does not hold."""
+class HasField:
+    """A configuration, summary or system field has a value, or is an object with fields that have."""
 
-    condition: Words | Labelled | FieldComparison
+    field: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnyOf:
+    """At least one of these terms holds."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AllOf:
+    """All of these terms hold."""
+
+    terms: tuple[Term, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A term of a filter text, or of a filter that another system's client sent. `negated`: runs for which
+    the condition does not hold."""
+
+    condition: Words | Labelled | FieldComparison | HasField | AnyOf | AllOf
     negated: bool = False
 
     @property
     def fields(self) -> tuple[str, ...]:
         """The fields that it compares."""
-        if not isinstance(self.condition, FieldComparison):
+        condition = self.condition
+        if isinstance(condition, (AnyOf, AllOf)):
+            return tuple(name for term in condition.terms for name in term.fields)
+        if isinstance(condition, HasField):
+            return (condition.field,)
+        if not isinstance(condition, FieldComparison):
             return ()
-        return tuple(one.field for one in self.condition.alternatives)
+        return tuple(one.field for one in condition.alternatives)
 
 
 class PlacedRun(Protocol):

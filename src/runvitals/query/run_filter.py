@@ -10,9 +10,12 @@ from runvitals.model import fields
 from runvitals.model.device import devices_of
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.filter import (
+    AllOf,
+    AnyOf,
     FieldComparison,
     FieldMatch,
     Filter,
+    HasField,
     Labelled,
     Predicate,
     Term,
@@ -26,6 +29,7 @@ from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, inva
 from runvitals.model.search_text import MAX_NOTES, search_text
 from runvitals.model.system_statistics import is_statistic
 from runvitals.query.globs import star_glob
+from runvitals.regular_expressions import finder
 
 _COMPARE: dict[str, Callable[[Any, Any], bool]] = {
     "=": operator.eq,
@@ -60,7 +64,7 @@ def _matches(run: Run, run_filter: Filter, statistics: SystemStatistics) -> bool
         return False
     if not all(_holds(run, predicate, statistics) for predicate in run_filter.where):
         return False
-    if not all(_meets(run, term, statistics) != term.negated for term in run_filter.terms):
+    if not all(_meets(run, term, statistics) for term in run_filter.terms):
         return False
     if run_filter.device is not None and not _has_device(run, run_filter.device):
         return False
@@ -69,8 +73,17 @@ def _matches(run: Run, run_filter: Filter, statistics: SystemStatistics) -> bool
 
 
 def _meets(run: Run, term: Term, statistics: SystemStatistics) -> bool:
-    """Whether the condition of a term holds, which the term may negate."""
-    condition = term.condition
+    """Whether a term holds."""
+    return _holds_of(run, term.condition, statistics) != term.negated
+
+
+def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
+    if isinstance(condition, AnyOf):
+        return any(_meets(run, one, statistics) for one in condition.terms)
+    if isinstance(condition, AllOf):
+        return all(_meets(run, one, statistics) for one in condition.terms)
+    if isinstance(condition, HasField):
+        return _has_field(run, condition.field, statistics)
     if isinstance(condition, Words):
         return condition.text.casefold().strip() in _searched(run)
     if isinstance(condition, Labelled):
@@ -108,16 +121,29 @@ def _labels(run: Run, condition: Labelled) -> list[str]:
 
 def _matches_pattern(text: str, pattern: TextPattern, folds: bool) -> bool:
     wanted = pattern.text
-    if folds and pattern.kind != "exact":
+    if folds and pattern.kind in ("glob", "substring"):
         text, wanted = ascii_lower(text), ascii_lower(wanted)
     if pattern.kind == "exact":
         return text == wanted
+    if pattern.kind == "regex":
+        return finder(pattern.text)(text)
     return wanted in text if pattern.kind == "substring" else star_glob(wanted)(text)
 
 
 def _matches_field(run: Run, match: FieldMatch) -> bool:
     value = value_of(run, match.field, _NONE)
-    return value is not None and value.kind == fields.TEXT and star_glob(match.pattern.text)(value.text)
+    return (
+        value is not None and value.kind == fields.TEXT and _matches_pattern(value.text, match.pattern, False)
+    )
+
+
+def _has_field(run: Run, name: str, statistics: SystemStatistics) -> bool:
+    if value_of(run, name, statistics) is not None:
+        return True
+    section = name.partition(".")[0]
+    return section in fields.SECTIONS and any(
+        leaf.startswith(f"{name}.") for leaf in fields.leaves(section, getattr(run, section))
+    )
 
 
 def _has_device(run: Run, identity: str) -> bool:

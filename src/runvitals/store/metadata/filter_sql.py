@@ -105,7 +105,7 @@ def _conditions(
     if words:
         yield has_words(connection, [word[:MAX_WORD] for word in words])
     for term in wanted.terms:
-        yield term_condition(connection, term, numbers, now_ms)
+        yield term_condition(connection, term, numbers, now_ms, projects)
 
 
 def _project_ids(connection: Connection, wanted: Filter) -> list[int] | None:

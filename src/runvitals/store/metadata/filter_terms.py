@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Select, and_, exists, false, func, or_, select, true, union
 
 from runvitals.model.fields import TEXT
 from runvitals.model.filter import (
+    AllOf,
+    AnyOf,
     FieldComparison,
     FieldMatch,
+    HasField,
     Label,
     Labelled,
     Term,
@@ -19,6 +22,8 @@ from runvitals.model.filter import (
     ascii_lower,
 )
 from runvitals.model.names import plain_text
+from runvitals.model.state import STATES
+from runvitals.regular_expressions import finder
 from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.filter_conditions import (
     Condition,
@@ -27,8 +32,10 @@ from runvitals.store.metadata.filter_conditions import (
     in_states,
     of_projects,
 )
+from runvitals.store.metadata.filter_regexes import field_found, label_found
 from runvitals.store.metadata.tables import (
     device,
+    field,
     project,
     run,
     run_device,
@@ -44,31 +51,41 @@ _GLOB_SPECIAL = str.maketrans({"[": "[[]", "?": "[?]"})
 _LIKE_SPECIAL = str.maketrans({"\\": "\\\\", "%": "\\%", "_": "\\_"})
 
 
-def term_condition(connection: Connection, term: Term, numbers: Mapping[str, int], now_ms: int) -> Condition:
+def term_condition(
+    connection: Connection, term: Term, numbers: Mapping[str, int], now_ms: int, among: Collection[int] | None
+) -> Condition:
     """The runs that a term selects.
 
     Args:
         numbers: the ids of fields, by name.
+        among: the projects whose runs are searched by regular expressions; None: all.
     """
-    found = _condition(connection, term, numbers, now_ms)
+    found = _condition(connection, term, numbers, now_ms, among)
     if not term.negated:
         return found
     # A comparison with a missing value is null, not false.
     return Condition(~func.coalesce(found.check, false()))
 
 
-def _condition(connection: Connection, term: Term, numbers: Mapping[str, int], now_ms: int) -> Condition:
+def _condition(
+    connection: Connection, term: Term, numbers: Mapping[str, int], now_ms: int, among: Collection[int] | None
+) -> Condition:
     condition = term.condition
+    if isinstance(condition, (AnyOf, AllOf)):
+        parts = [term_condition(connection, one, numbers, now_ms, among) for one in condition.terms]
+        if isinstance(condition, AnyOf):
+            return _any_of(parts)
+        return Condition(and_(true(), *(part.check for part in parts)))
     if isinstance(condition, Words):
         return has_words(connection, [plain_text(condition.text).casefold().strip()[:MAX_WORD]])
+    if isinstance(condition, HasField):
+        return _has_field(connection, condition.field)
     if isinstance(condition, Labelled):
-        if condition.label == "state":
-            return in_states([pattern.text for pattern in condition.patterns], now_ms)
-        return _OF_LABEL[condition.label](connection, condition.patterns)
+        return _labelled(connection, condition, now_ms, among)
     assert isinstance(condition, FieldComparison)
     return _any_of(
         [
-            _matches_field(connection, one, numbers.get(plain_text(one.field)))
+            _matches_field(connection, one, numbers.get(plain_text(one.field)), among)
             if isinstance(one, FieldMatch)
             else compares(one, numbers.get(plain_text(one.field)))
             for one in condition.alternatives
@@ -76,14 +93,38 @@ def _condition(connection: Connection, term: Term, numbers: Mapping[str, int], n
     )
 
 
+def _labelled(
+    connection: Connection, condition: Labelled, now_ms: int, among: Collection[int] | None
+) -> Condition:
+    expressions = [pattern.text for pattern in condition.patterns if pattern.kind == "regex"]
+    if condition.label == "state":
+        states = {pattern.text for pattern in condition.patterns if pattern.kind != "regex"}
+        states |= {state for state in STATES for one in expressions if finder(one)(state)}
+        return in_states(states, now_ms) if states else Condition(false())
+    others = tuple(pattern for pattern in condition.patterns if pattern.kind != "regex")
+    found = [label_found(connection, condition.label, one, among) for one in expressions]
+    if others:
+        found.append(_OF_LABEL[condition.label](connection, others))
+    return _any_of(found)
+
+
+def _has_field(connection: Connection, name: str) -> Condition:
+    """Runs with a field of this name, or one within it: `config.optimizer.lr` for `config.optimizer`."""
+    plain = plain_text(name)
+    within = and_(field.c.name >= f"{plain}.", field.c.name < f"{plain}/")  # "/" comes after "."
+    named = connection.execute(select(field.c.id).where(or_(field.c.name == plain, within))).scalars().all()
+    having = select(run_field.c.run_id).where(run_field.c.field_id.in_(named)).distinct()
+    return _of_run(having, run_field.c.run_id, indexed=True)
+
+
 def _any_of(conditions: Sequence[Condition]) -> Condition:
     if len(conditions) == 1:
         return conditions[0]
-    check = or_(*(condition.check for condition in conditions))
+    check = or_(false(), *(condition.check for condition in conditions))
     listings = [condition.listing for condition in conditions if condition.listing is not None]
-    if len(listings) < len(conditions):
+    if len(listings) < len(conditions) or not listings:
         return Condition(check)
-    return Condition(check, _union(listings))
+    return Condition(check, _union(listings), all(condition.exact for condition in conditions))
 
 
 def _union(listings: Iterable[Select[Any]]) -> Select[Any]:
@@ -206,10 +247,14 @@ _OF_LABEL: Mapping[Label, Callable[[Connection, Sequence[TextPattern]], Conditio
 }
 
 
-def _matches_field(connection: Connection, match: FieldMatch, number: int | None) -> Condition:
+def _matches_field(
+    connection: Connection, match: FieldMatch, number: int | None, among: Collection[int] | None
+) -> Condition:
     """Runs with a text in a field that matches a pattern."""
     if number is None:  # a field that no run has
         return Condition(false())
+    if match.pattern.kind == "regex":
+        return field_found(connection, number, match.pattern.text, among)
     is_text = and_(run_field.c.field_id == number, run_field.c.kind == TEXT, run_field.c.number == 0.0)
     matches = select(run_field.c.run_id).where(
         is_text, matches_any(connection, run_field.c.text, [match.pattern])

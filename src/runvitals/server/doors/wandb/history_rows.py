@@ -1,0 +1,182 @@
+"""The rows that a run logged, as wandb's clients read them: one for each step of each process."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from runvitals import deadline
+from runvitals.buckets import Floats, Integers
+from runvitals.query.series import Series
+from runvitals.server.run_library import LoggedColumns, TooMuch
+
+MAX_VALUES: Final = 20_000_000
+"""Values that one request may read: half a second of work."""
+MAX_ROWS: Final = 100_000
+"""Rows in one response."""
+MAX_RESPONSE_VALUES: Final = 2_000_000
+STEP: Final = "_step"
+RUNTIME: Final = "_runtime"
+TIMESTAMP: Final = "_timestamp"
+_OF_ROWS: Final = (STEP, RUNTIME, TIMESTAMP)
+Row = dict[str, Any]
+
+
+def logged_names(keys: Iterable[str]) -> tuple[str, ...]:
+    """Those of some requested keys that are names of logged values, not of every row."""
+    return tuple(key for key in keys if key not in _OF_ROWS)
+
+
+class HistoryRows:
+    """Rows by step. What a process logged at one step in several calls is one row, in which the last value of
+    a name counts.
+
+    Args:
+        started_ms: when the run started, from which `_runtime` counts.
+
+    Raises:
+        TooMuch: more than `MAX_VALUES` values.
+    """
+
+    def __init__(self, processes: Sequence[LoggedColumns], started_ms: int) -> None:
+        total = sum(len(values) for one in processes for _, _, values in one.columns.values())
+        if total > MAX_VALUES:
+            raise TooMuch(f"{total:,} values were logged; request fewer keys: at most {MAX_VALUES:,} values")
+        self._started_ms = started_ms
+        self._columns: dict[str, list[tuple[Integers, Floats]]] = {}
+        all_steps: list[Floats] = []
+        all_times: list[Floats] = []
+        before = 0
+        for process in processes:
+            if not process.columns:
+                continue
+            steps: Floats = np.unique(np.concatenate([steps for steps, _, _ in process.columns.values()]))
+            times: Floats = np.full(len(steps), -math.inf)
+            for name, (of_steps, of_times, values) in process.columns.items():
+                deadline.check()
+                rows = np.searchsorted(steps, of_steps)
+                np.maximum.at(times, rows, of_times)
+                self._columns.setdefault(name, []).append((rows + before, values))
+            all_steps.append(steps)
+            all_times.append(times)
+            before += len(steps)
+        self._arrange(all_steps, all_times)
+
+    def _arrange(self, all_steps: Sequence[Floats], all_times: Sequence[Floats]) -> None:
+        """Put the rows of all processes in the order of their steps."""
+        steps: Floats = np.concatenate(all_steps) if all_steps else np.empty(0)
+        times: Floats = np.concatenate(all_times) if all_times else np.empty(0)
+        order = np.argsort(steps, kind="stable")
+        place: Integers = np.empty(len(order), np.int64)
+        place[order] = np.arange(len(order))
+        self._steps, self._times = steps[order], times[order]
+        self._columns = {
+            name: [(place[rows], values) for rows, values in parts] for name, parts in self._columns.items()
+        }
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def chosen(
+        self,
+        samples: int,
+        keys: Sequence[str] = (),
+        first_step: float | None = None,
+        end_step: float | None = None,
+    ) -> Integers:
+        """At most `samples` rows, evenly spaced, the first and the last among them.
+
+        Args:
+            keys: only rows with all of these.
+            first_step, end_step: only rows from one step to before the other.
+        """
+        is_wanted = np.ones(len(self._steps), np.bool_)
+        if first_step is not None:
+            is_wanted &= self._steps >= first_step
+        if end_step is not None:
+            is_wanted &= self._steps < end_step
+        for name in logged_names(keys):
+            has_name = np.zeros(len(self._steps), np.bool_)
+            for of_name, _ in self._columns.get(name, ()):
+                has_name[of_name] = True
+            is_wanted &= has_name
+        rows: Integers = np.flatnonzero(is_wanted)
+        samples = max(0, min(samples, MAX_ROWS))
+        if len(rows) <= samples:
+            return rows
+        return rows[_spread(len(rows), samples)]
+
+    def rows(self, chosen: Integers, keys: Sequence[str] = ()) -> list[Row]:
+        """Rows with `_step`, `_runtime`, `_timestamp` and what was logged; only `keys` of these if there are
+        some.
+
+        Raises:
+            TooMuch: they have more than `MAX_RESPONSE_VALUES` values.
+        """
+        found = [
+            {
+                STEP: int(step) if step.is_integer() else step,
+                TIMESTAMP: time / 1000,
+                RUNTIME: (time - self._started_ms) / 1000,
+            }
+            for step, time in zip(self._steps[chosen].tolist(), self._times[chosen].tolist(), strict=True)
+        ]
+        of_row = np.full(len(self._steps), -1, np.int64)
+        of_row[chosen] = np.arange(len(chosen))
+        count = 0
+        for name, parts in self._columns.items():
+            deadline.check()
+            if keys and name not in keys:
+                continue
+            for rows, values in parts:
+                there = of_row[rows] >= 0
+                count += int(there.sum())
+                if count > MAX_RESPONSE_VALUES:
+                    raise TooMuch(f"more than {MAX_RESPONSE_VALUES:,} values: request fewer rows or keys")
+                for row, value in zip(of_row[rows[there]].tolist(), values[there].tolist(), strict=True):
+                    found[row][name] = value
+        if keys:
+            return [{key: row[key] for key in keys if key in row} for row in found]
+        return found
+
+
+def _spread(count: int, samples: int) -> Integers:
+    """At most this many places among `count`, evenly spaced, the first and the last among them."""
+    places: Integers = np.linspace(0, count - 1, min(samples, count)).round().astype(np.int64)
+    return places
+
+
+def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list[Row]:
+    """The rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced. Where there
+    are several hosts, a name ends in `/l:` and the host, as wandb labels them."""
+    with_samples = [one for one in series if len(one)]
+    if not with_samples or samples <= 0:
+        return []
+    has_hosts = len({one.host for one in with_samples}) > 1
+    times = np.unique(np.concatenate([one.t for one in with_samples]))
+    times = times[_spread(len(times), min(samples, MAX_ROWS))]
+    rows: list[Row] = [
+        {"_wandb": True, TIMESTAMP: t / 1000, RUNTIME: (t - started_ms) / 1000} for t in times.tolist()
+    ]
+    for one in with_samples:
+        deadline.check()
+        name = f"system.{one.key}/l:{one.host}" if has_hosts else f"system.{one.key}"
+        place = np.minimum(np.searchsorted(times, one.t), len(times) - 1)
+        there = (times[place] == one.t) & ~np.isnan(one.values)
+        for row, value in zip(place[there].tolist(), one.values[there].tolist(), strict=True):
+            rows[row][name] = value
+    return [row for row in rows if any(name.startswith("system.") for name in row)]
+
+
+def json_safe(value: Any) -> Any:
+    """A value for JSON, which has no NaN and no infinity: these become texts, as from wandb's server."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: json_safe(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [json_safe(one) for one in value]
+    return value

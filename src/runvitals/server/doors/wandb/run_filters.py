@@ -1,0 +1,401 @@
+"""The filters and sort orders of `wandb.Api().runs()`, which are written like those of MongoDB, as our own.
+
+{"$and": [{"config.lr": {"$gt": 0.1}}, {"state": "finished"}, {"tags": {"$in": ["baseline"]}}]}
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from typing import Any, Final
+
+from runvitals.model.filter import (
+    AllOf,
+    AnyOf,
+    FieldComparison,
+    FieldMatch,
+    HasField,
+    Label,
+    Labelled,
+    Predicate,
+    Term,
+    TextPattern,
+)
+from runvitals.model.run_sort import RunSort
+from runvitals.regular_expressions import finder
+from runvitals.server.doors.wandb.run_states import STATES
+
+MAX_LENGTH: Final = 100_000
+MAX_DEPTH: Final = 10
+MAX_CONDITIONS: Final = 200
+MAX_TEXTS: Final = 10_000
+"""In one `$in` of names, tags and the like."""
+
+ALWAYS: Final = Term(AllOf(()))
+NEVER: Final = Term(AnyOf(()))
+_LABELS: Final[Mapping[str, Label]] = {
+    "name": "id",
+    "displayName": "name",
+    "display_name": "name",
+    "group": "group",
+    "groupName": "group",
+    "group_name": "group",
+    "jobType": "job_type",
+    "job_type": "job_type",
+    "tags": "tag",
+    "host": "host",
+    "user": "user",
+    "username": "user",
+    "user.username": "user",
+    "user.name": "user",
+    "notes": "note",
+    "description": "note",
+    "state": "state",
+}
+_COMPARED_LABELS: Final[Mapping[Label, str]] = {
+    "id": "id",
+    "name": "name",
+    "group": "group",
+    "job_type": "job_type",
+}
+_ALWAYS_THERE: Final = ("id", "name", "state")
+_EMPTY_MEANS_NONE: Final = ("group", "job_type")
+_TIMES: Final[Mapping[str, str]] = {
+    "createdAt": "started_ms",
+    "created_at": "started_ms",
+    "startedAt": "started_ms",
+    "started_at": "started_ms",
+    "heartbeatAt": "last_ms",
+    "heartbeat_at": "last_ms",
+    "updatedAt": "last_ms",
+    "updated_at": "last_ms",
+}
+_DURATIONS: Final = ("duration", "runtime", "computeSeconds")
+_SWEEPS: Final = ("sweep", "sweepName", "sweep_name")
+_SECTIONS: Final[Mapping[str, str]] = {
+    "config.": "config.",
+    "summary_metrics.": "summary.",
+    "summaryMetrics.": "summary.",
+    "summary.": "summary.",
+    "keys_info.keys.": "summary.",
+}
+_COMPARISONS: Final[Mapping[str, str]] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
+_OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $not"
+_ORDERED_BY: Final[Mapping[str, str]] = {
+    **_TIMES,
+    **dict.fromkeys(_DURATIONS, "duration_ms"),
+    "name": "id",
+    "displayName": "name",
+    "display_name": "name",
+    "group": "group",
+    "jobType": "job_type",
+    "job_type": "job_type",
+    "state": "state",
+    "user": "author",
+    "username": "author",
+}
+_MAX_NUMBER_MS: Final = 2.0**53
+
+
+class FilterError(ValueError):
+    """A filter or order that cannot be answered. The message says where, and what is allowed."""
+
+
+def parse_filters(text: str | None) -> tuple[Term, ...]:
+    """The terms of a filter, which all hold.
+
+    Raises:
+        FilterError: it is not a filter, is too large, or names a field or operator that is not supported.
+
+    Example:
+        >>> len(parse_filters('{"state": "finished", "config.lr": {"$lt": 0.1}}'))
+        2
+    """
+    if not text:
+        return ()
+    if len(text) > MAX_LENGTH:
+        raise FilterError(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
+    try:
+        wanted = json.loads(text)
+    except RecursionError:
+        raise _too_deep() from None
+    except ValueError:  # not JSON, or an integer of thousands of digits
+        raise FilterError("the filter is not JSON") from None
+    try:
+        return () if wanted is None else _Translation().terms(wanted, 0)
+    except RecursionError:  # from a value that the message would show
+        raise _too_deep() from None
+
+
+def _too_deep() -> FilterError:
+    return FilterError(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
+
+
+def parse_order(text: str | None) -> RunSort:
+    """The order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`; ascending without a sign.
+
+    Raises:
+        FilterError: runs cannot be ordered by this.
+    """
+    name = (text or "+created_at").strip()
+    by = name.lstrip("+-")
+    column = _ORDERED_BY.get(by)
+    if column is None:
+        names = _field_names(by)
+        if not names:
+            raise FilterError(
+                f"cannot order runs by {by[:60]!r}; expected one of "
+                f"{', '.join(sorted(_ORDERED_BY))}, config.… or summary_metrics.…"
+            )
+        column = names[-1]
+    return RunSort(column, descending=name.startswith("-"))
+
+
+class _Translation:
+    """Translates one filter, and counts its conditions."""
+
+    def __init__(self) -> None:
+        self._conditions = 0
+
+    def terms(self, wanted: Any, depth: int) -> tuple[Term, ...]:
+        """The terms of an object of the filter."""
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        if not isinstance(wanted, dict):
+            raise FilterError(
+                f"invalid condition {_shown(wanted)}; expected an object such as {{'state': 'running'}}"
+            )
+        return tuple(self._term(name, value, depth) for name, value in wanted.items())
+
+    def _term(self, name: str, value: Any, depth: int) -> Term:
+        if name == "$not":
+            return Term(AllOf(self.terms(value, depth + 1)), negated=True)
+        if name in ("$and", "$or", "$nor"):
+            if not isinstance(value, list):
+                raise FilterError(f"invalid {name}: expected a list of conditions")
+            parts = tuple(Term(AllOf(self.terms(one, depth + 1))) for one in value)
+            return Term(AllOf(parts)) if name == "$and" else Term(AnyOf(parts), negated=name == "$nor")
+        if name.startswith("$"):
+            raise FilterError(f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not or a field")
+        return self._field(name, value, depth)
+
+    def _field(self, name: str, value: Any, depth: int) -> Term:
+        if depth > MAX_DEPTH:
+            raise _too_deep()
+        if not isinstance(value, dict):
+            return self._condition(name, "$eq", value)
+        if not value:
+            raise FilterError(f"{name[:60]}: cannot be compared with an empty object")
+        parts = []
+        for operator, operand in value.items():
+            if operator == "$not":
+                parts.append(Term(AllOf((self._field(name, operand, depth + 1),)), negated=True))
+            elif operator == "$regex":
+                parts.append(
+                    self._condition(name, operator, _expression(name, operand, value.get("$options")))
+                )
+            elif operator != "$options":
+                parts.append(self._condition(name, operator, operand))
+        return parts[0] if len(parts) == 1 else Term(AllOf(tuple(parts)))
+
+    def _condition(self, name: str, operator: str, operand: Any) -> Term:
+        self._conditions += 1
+        if operator in ("$in", "$nin") and isinstance(operand, list) and name not in _LABELS:
+            self._conditions += len(operand)
+        if self._conditions > MAX_CONDITIONS:
+            raise FilterError(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
+        if operator in ("$ne", "$nin"):
+            return _negated(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
+        if operator == "$exists":
+            has_none = _compare(name, "$eq", None)
+            return _negated(has_none) if operand else has_none
+        return _compare(name, operator, operand)
+
+
+def _negated(term: Term) -> Term:
+    return Term(term.condition, not term.negated)
+
+
+def _compare(name: str, operator: str, operand: Any) -> Term:
+    """The term for one operator of `_OPERATORS`, without those that negate."""
+    try:
+        if name in _LABELS:
+            return _label_term(name, operator, operand)
+        if name in _TIMES:
+            return _number_term(name, _TIMES[name], operator, operand, _time_ms)
+        if name in _DURATIONS:
+            return _number_term(name, "duration_ms", operator, operand, _seconds_ms)
+        if name in _SWEEPS:  # no run belongs to a sweep
+            return ALWAYS if operator == "$eq" and operand is None else NEVER
+        fields = _field_names(name)
+    except ValueError as error:
+        raise error if isinstance(error, FilterError) else FilterError(f"{name[:60]}: {error}") from None
+    if fields:
+        return _field_term(name, fields, operator, operand)
+    allowed = sorted({*_LABELS, *_TIMES, *_DURATIONS})
+    raise FilterError(
+        f"unknown field {name[:60]!r}; expected one of {', '.join(allowed)}, config.… or summary_metrics.…"
+    )
+
+
+def _field_names(name: str) -> list[str]:
+    """Our names of a field, the likeliest last; none if it is no field. The values of a configuration are
+    named `config.lr` or `config.lr.value`."""
+    for theirs, ours in _SECTIONS.items():
+        rest = name[len(theirs) :]
+        if name.startswith(theirs) and rest:
+            short = rest.removesuffix(".value")
+            return [f"{ours}{rest}"] if short == rest or not short else [f"{ours}{rest}", f"{ours}{short}"]
+    return []
+
+
+def _label_term(name: str, operator: str, operand: Any) -> Term:
+    label = _LABELS[name]
+    if operator == "$eq" and operand is None:
+        if label in _ALWAYS_THERE:
+            return NEVER
+        if label in _EMPTY_MEANS_NONE:
+            return Term(Labelled(label, (TextPattern(""),)))
+        return Term(Labelled(label, (TextPattern("*", "glob"),)), negated=True)
+    if operator in _COMPARISONS:
+        if label not in _COMPARED_LABELS:
+            raise FilterError(f"{name}: {operator} is not supported; expected $eq, $ne, $in, $nin or $regex")
+        return Term(
+            FieldComparison(
+                (Predicate(_COMPARED_LABELS[label], _COMPARISONS[operator], _text(name, operand)),)
+            )
+        )
+    if operator == "$regex":
+        return Term(Labelled(label, (TextPattern(operand, "regex"),)))
+    if operator == "$all" and label == "tag":
+        return Term(
+            AllOf(
+                tuple(Term(Labelled("tag", (TextPattern(tag),))) for tag in _texts(name, operator, operand))
+            )
+        )
+    if operator == "$in":
+        texts = _texts(
+            name,
+            operator,
+            [one for one in operand if one is not None] if isinstance(operand, list) else operand,
+        )
+        found = _any_text(label, texts)
+        return found if None not in operand else Term(AnyOf((found, _label_term(name, "$eq", None))))
+    if operator == "$eq":
+        return _any_text(label, [_text(name, operand)])
+    raise FilterError(f"{name}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
+
+
+def _any_text(label: Label, texts: list[str]) -> Term:
+    if label == "state":
+        texts = [ours for text in texts for ours in STATES.get(text.lower(), ())]
+    return Term(Labelled(label, tuple(map(TextPattern, texts)))) if texts else NEVER
+
+
+def _texts(name: str, operator: str, operand: Any) -> list[str]:
+    if not isinstance(operand, list):
+        raise FilterError(f"{name}: expected a list after {operator}")
+    if len(operand) > MAX_TEXTS:
+        raise FilterError(f"{name}: {len(operand):,} values after {operator}; expected at most {MAX_TEXTS:,}")
+    return [_text(name, one) for one in operand]
+
+
+def _text(name: str, operand: Any) -> str:
+    if not isinstance(operand, str):
+        raise FilterError(f"{name}: cannot be compared with {_shown(operand)}; expected a text")
+    return operand
+
+
+def _number_term(
+    name: str, column: str, operator: str, operand: Any, converted: Callable[[Any], float]
+) -> Term:
+    if operator in _COMPARISONS:
+        return Term(FieldComparison((Predicate(column, _COMPARISONS[operator], converted(operand)),)))
+    if operator == "$in" and isinstance(operand, list):
+        wanted = [Predicate(column, "=", converted(one)) for one in operand if one is not None]
+        return Term(FieldComparison(tuple(wanted))) if wanted else NEVER
+    if operator == "$eq":
+        return (
+            NEVER if operand is None else Term(FieldComparison((Predicate(column, "=", converted(operand)),)))
+        )
+    raise FilterError(
+        f"{name}: {operator[:60]} is not supported; expected $eq, $ne, $gt, $gte, $lt, $lte or $in"
+    )
+
+
+def _time_ms(value: Any) -> float:
+    """A time as clients write it: an ISO date or time, in UTC unless it says otherwise; or seconds."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
+        except ValueError:
+            raise FilterError(f"invalid time {value[:60]!r}; expected e.g. 2026-01-31T12:00:00Z") from None
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=timezone.utc)
+        since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
+        return float((since.days * 86_400 + since.seconds) * 1000 + since.microseconds / 1000)
+    return _seconds_ms(value)
+
+
+def _seconds_ms(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise FilterError(f"invalid value {_shown(value)}; expected a number of seconds")
+    try:
+        ms = float(value) * 1000
+    except OverflowError:
+        ms = math.inf
+    if not abs(ms) < _MAX_NUMBER_MS:
+        raise FilterError(f"invalid number of seconds {_shown(value)}; it is too large")
+    return ms
+
+
+def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Term:
+    if operator == "$eq" and operand is None:
+        has_value = tuple(Term(HasField(field)) for field in fields)
+        return _negated(has_value[0] if len(has_value) == 1 else Term(AnyOf(has_value)))
+    if operator == "$regex":
+        return Term(
+            FieldComparison(tuple(FieldMatch(field, TextPattern(operand, "regex")) for field in fields))
+        )
+    if operator == "$in":
+        if not isinstance(operand, list):
+            raise FilterError(f"{name[:60]}: expected a list after $in")
+        parts = tuple(_field_term(name, fields, "$eq", one) for one in operand)
+        return Term(AnyOf(parts))
+    if operator != "$eq" and operator not in _COMPARISONS:
+        raise FilterError(f"{name[:60]}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
+    value = _value(name, operand)
+    return Term(
+        FieldComparison(tuple(Predicate(field, _COMPARISONS.get(operator, "="), value) for field in fields))
+    )
+
+
+def _value(name: str, operand: Any) -> float | str | bool:
+    if isinstance(operand, list):
+        return json.dumps(operand, ensure_ascii=False, separators=(",", ":"))
+    if not isinstance(operand, (int, float, str, bool)):
+        raise FilterError(
+            f"{name[:60]}: cannot be compared with {_shown(operand)}; compare its fields: {name[:60]}.…"
+        )
+    return operand
+
+
+def _expression(name: str, pattern: Any, options: Any) -> str:
+    """A regular expression with its options in it."""
+    text = _text(f"{name[:60]}: $regex", pattern)
+    flags = _text(f"{name[:60]}: $options", options) if options is not None else ""
+    if not set(flags) <= set("ims"):
+        raise FilterError(f"{name[:60]}: unknown $options {flags[:20]!r}; expected some of i, m and s")
+    whole = f"(?{''.join(sorted(set(flags)))}){text}" if flags else text
+    try:
+        finder(whole)
+    except ValueError as error:
+        raise FilterError(f"{name[:60]}: {error}") from None
+    return whole
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:60]}…"
