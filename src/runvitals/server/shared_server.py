@@ -27,6 +27,7 @@ from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
@@ -154,6 +155,9 @@ class SharedServer:
         self.response_memory: ResponseMemory = self.api.state.response_memory
         self.closing = self.api.state.closing
         self.api.state.access = self.access
+        self.api.state.door_recorder = DoorRecorder(
+            self._recorder, self._ingest.admission, limits, self.tally, access.ingest
+        )
         box = secret_box or temporary_secret_box()
         requests = metadata_store.accounts.idempotent_requests
         # The innermost: bodies have been read, and responses are not yet compressed.

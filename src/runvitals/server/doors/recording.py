@@ -1,0 +1,199 @@
+"""Stores what clients of other systems send, with the checks, limits and rights of our own envelopes."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+from fastapi import Request
+from starlette.types import Scope
+
+from runvitals.buckets import Floats
+from runvitals.server.ingest.admission import Admission, InFlightRequest
+from runvitals.server.ingest.endpoint import IngestCounters
+from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDescription
+from runvitals.server.ingest.envelope_access import IngestAccess
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.recorder import Recorder
+
+_MAX_WRITERS: Final = 50_000
+_NUMBERS_PER_MS: Final = 1 << 20
+_encode_keys = msgspec.msgpack.Encoder().encode
+
+_WriterKey = tuple[str, str, str]
+
+
+class WriterNumbers:
+    """Numbers the envelopes of clients that do not number their requests.
+
+    The numbers of a writer count up from the time in ms × 2²⁰ at which this server first heard of it, so that
+    they never repeat, also after a restart, and the store keeps them as one range for each restart.
+
+    Args:
+        clock_ms: the time now, ms UTC. Real time also in tests: a number that repeats is a batch that is not
+            stored.
+    """
+
+    def __init__(self, clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000) -> None:
+        self._clock_ms = clock_ms
+        self._last: OrderedDict[_WriterKey, int] = OrderedDict()
+
+    def next(self, entity: str, run: str, writer: str) -> int:
+        """The next number of a writer."""
+        key = (entity, run, writer)
+        last = self._last.pop(key, None)
+        number = self._clock_ms() * _NUMBERS_PER_MS if last is None else last + 1
+        self._last[key] = number
+        if len(self._last) > _MAX_WRITERS:
+            self._last.popitem(last=False)
+        return number
+
+
+class DoorRecorder:
+    """Stores envelopes that doors have made of their clients' requests.
+
+    Args:
+        recorder: validates and stores the envelopes.
+        admission: counts the requests in flight, together with those of `/api/v1/ingest`.
+        counters: count the requests.
+        access: knows what each request may send.
+
+    Example:
+        >>> with doors.in_flight(len(body)):
+        ...     await doors.record(request.scope, [samples(run, writer, keys, times_ms, columns)], len(body))
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        admission: Admission,
+        limits: Limits,
+        counters: IngestCounters,
+        access: IngestAccess,
+    ) -> None:
+        self._recorder = recorder
+        self._admission = admission
+        self._counters = counters
+        self._access = access
+        self._numbers = WriterNumbers()
+        self.limits = limits
+
+    @contextmanager
+    def in_flight(self, body_bytes: int = 0) -> Iterator[InFlightRequest]:
+        """Count a request, and the memory that it takes while its body is read and decoded: raise that with
+        `reserve` of what this yields.
+
+        Raises:
+            HttpRejection: 429 with Retry-After: too many requests or bytes are in flight.
+        """
+        try:
+            admitted = self._admission.admit()
+            try:
+                admitted.reserve(body_bytes)
+                yield admitted
+            finally:
+                admitted.release()
+        except HttpRejection as error:
+            self._counters.rejected(error.status)
+            raise
+
+    async def record(self, scope: Scope, envelopes: Sequence[Envelope], body_bytes: int) -> list[Ack]:
+        """Store envelopes, all or none. Returns their acks once everything is durable.
+
+        An envelope without a number gets the writer's next one.
+
+        Args:
+            scope: of the request, which has been authenticated.
+            body_bytes: size of the body that they came in, for the server's own metrics.
+
+        Raises:
+            HttpRejection: as `/api/v1/ingest` answers: 400, 413 and 422 for invalid envelopes, 401 and 403
+                for what the key may not send, 429 and 503 to try again later.
+        """
+        started_s = time.monotonic()
+        access = self._access.of_request(scope)
+        for envelope in envelopes:
+            if envelope.seq is None and not _is_heartbeat(envelope):
+                envelope.seq = self._numbers.next(envelope.entity or "", envelope.run, envelope.writer)
+        valid = self._recorder.validate(envelopes, access, self.limits.unpacked_bytes)
+        acks = await self._recorder.record(valid, access)
+        points = sum(one.columns.values.size for one in valid if one.columns is not None)
+        self._counters.ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
+        return acks
+
+
+def door_recorder(request: Request) -> DoorRecorder:
+    """The recorder of the server that got a request."""
+    recorder: DoorRecorder = request.app.state.door_recorder
+    return recorder
+
+
+def samples(
+    run: str,
+    writer: str,
+    keys: Sequence[str],
+    times_ms: Sequence[int],
+    columns: Floats,
+    *,
+    project: str | None = None,
+    entity: str | None = None,
+    about: WriterDescription | None = None,
+    steps: Sequence[float] | None = None,
+    seq: int | None = None,
+) -> Envelope:
+    """An envelope with samples.
+
+    Args:
+        times_ms: UTC, one for each row.
+        columns: float64 of shape (rows, keys); NaN where a row has no value.
+        about: describes the writer when it is new.
+        steps: one for each row, if the rows were logged by a training process.
+
+    Example:
+        >>> samples("r1", "monitor.node1.0", ["cpu"], [1_760_000_000_000], np.array([[12.5]])).seq is None
+        True
+    """
+    return Envelope(
+        run,
+        writer,
+        seq,
+        project,
+        entity,
+        about,
+        keys=msgspec.Raw(_encode_keys(list(keys))),
+        t=np.asarray(times_ms, "<i8").tobytes(),
+        v=np.asarray(columns, "<f8").tobytes(order="F"),
+        step=None if steps is None else np.asarray(steps, "<f8").tobytes(),
+    )
+
+
+def records(
+    run: str,
+    writer: str,
+    entries: Sequence[tuple[int, str, dict[str, Any]]],
+    *,
+    project: str | None = None,
+    entity: str | None = None,
+    about: WriterDescription | None = None,
+    seq: int | None = None,
+) -> Envelope:
+    """An envelope with records: (number, kind, value), as docs/reference/ingest.md describes them.
+
+    The number identifies an event or a console line of the writer: one that repeats is not stored again.
+    """
+    return Envelope(run, writer, seq, project, entity, about, records=list(entries))
+
+
+def heartbeat(run: str, writer: str, *, project: str | None = None, entity: str | None = None) -> Envelope:
+    """An envelope that says that the writer is alive. Its ack says whether a user asked the run to stop."""
+    return Envelope(run, writer, None, project, entity)
+
+
+def _is_heartbeat(envelope: Envelope) -> bool:
+    return envelope.keys is NOT_SENT and envelope.schema is None and not envelope.records
