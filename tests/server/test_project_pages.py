@@ -218,6 +218,7 @@ def test_addresses_of_runs_have_their_team_and_project(page: Browser, lab: Lab) 
     is_at(page, "/vision/digits/runs/otter-1")
 
     lab.send("otter-1", entity="speech")
+    people.pass_s(1)  # which runs have an id is remembered for a second
     page.open("/runs/otter-1")
     shown(page, "Several runs have this id")
     click(page, "main a", "speech/otter-1")
