@@ -10,12 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.model.durations import DAY_MS
 from runvitals.server.received_files import FileLimits, FileRejected, ReceivedFiles, UploadState
 from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.files.uploads import ContentDiffers
 from runvitals.store.metadata import MetadataStore, WriterRegistration
 from runvitals.store.metadata.stored_files import StoredFile
 from tests.empty_metadata import new_metadata_store
+from tests.store.metadata.artifacts.making import T0, logged, md5, new_project
 
 NOW = 1_790_000_000_000
 CONTENT = b"content"
@@ -181,3 +183,27 @@ def test_a_content_that_is_being_kept_is_not_removed(tmp_path: Path, metadata_st
     assert opened is not None
     with opened.file as file:
         assert file.read() == CONTENT
+
+
+def test_the_file_of_an_artifact_is_kept_while_a_version_has_it(
+    tmp_path: Path, metadata_store: MetadataStore
+) -> None:
+    now_ms = T0
+    files = ReceivedFiles(str(tmp_path / "files"), metadata_store, lambda: now_ms)
+    project_id = new_project(metadata_store)
+    path = files.begin(len(CONTENT))
+    Path(path).write_bytes(CONTENT)
+    contents = metadata_store.artifacts.contents
+    files.keep(path, SHA256, len(CONTENT), lambda file: contents.add(project_id, md5(CONTENT), file, T0))
+    version = logged(metadata_store, project_id, {"a": CONTENT})
+    now_ms += 30 * DAY_MS
+    assert files.collect() == 0
+    file = contents.get(project_id, md5(CONTENT))
+    assert file is not None
+    opened = files.open_file(file)
+    assert opened is not None
+    with opened.file as content:
+        assert content.read() == CONTENT
+    metadata_store.artifacts.versions.delete(version.id, now_ms, with_aliases=True)
+    assert files.collect() == 1
+    assert not stored(tmp_path).exists()

@@ -1,4 +1,5 @@
-"""The files of runs on a shared server: receives them in pieces, keeps and removes them."""
+"""The files of runs and artifacts on a shared server: receives them, in pieces or whole, keeps and removes
+them."""
 
 from __future__ import annotations
 
@@ -42,17 +43,19 @@ class FileRejected(Exception):
 
 @dataclass(frozen=True, slots=True)
 class FileLimits:
-    """How much the files of runs may take.
+    """How much files may take.
 
     Args:
-        file_bytes: one file.
+        file_bytes: one file of a run.
         run_bytes: all files of a run.
+        artifact_file_bytes: one file of an artifact.
         total_bytes: all files of the server, each content counted once; None: no limit.
         free_bytes: what must stay free on the disk.
     """
 
     file_bytes: int = FILE_BYTES
     run_bytes: int = 100 << 30
+    artifact_file_bytes: int = 100 << 30
     total_bytes: int | None = None
     free_bytes: int = 1 << 30
 
@@ -165,6 +168,10 @@ class ReceivedFiles:
             raise FileRejected(
                 507, f"the files of the run would exceed the limit of {limits.run_bytes:,} bytes"
             )
+        self._check_space(missing)
+
+    def _check_space(self, missing: int) -> None:
+        limits = self.limits
         total = self._files.total_bytes() + self._uploads.total_bytes() + missing
         if limits.total_bytes is not None and total > limits.total_bytes:
             raise FileRejected(
@@ -173,24 +180,57 @@ class ReceivedFiles:
         if missing > shutil.disk_usage(self._folder).free - limits.free_bytes:
             raise FileRejected(507, "the disk of this server has no space for the file")
 
+    # Files of artifacts, which arrive whole
+
+    def begin(self, size: int) -> str:
+        """A path for a file of an artifact of this size, which does not exist yet: `keep` or remove it.
+
+        Raises:
+            FileRejected: it exceeds a limit.
+        """
+        if size > self.limits.artifact_file_bytes:
+            limit = self.limits.artifact_file_bytes
+            raise FileRejected(413, f"a file of {size:,} bytes; this server accepts at most {limit:,}")
+        self._check_space(size)
+        return self._uploads.new_path()
+
+    def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None]) -> None:
+        """Keep a file that has arrived.
+
+        Args:
+            path: as `begin` returned it; the file was synced to the disk.
+            note: notes in the metadata store whose file it is.
+
+        Raises:
+            OSError: it could not be stored.
+        """
+        with open(path, "rb") as file:
+            found = media_type(file.read(HEAD_BYTES))
+        with self._keeping(sha256):
+            self._store.take(sha256, path)
+            note(StoredFile(sha256, size, found))
+
     # Reading
+
+    def open_file(self, file: StoredFile) -> OpenedContent | None:
+        """A file whose requester may read it; None if the content is lost."""
+        try:
+            return OpenedContent(self._store.open(file.sha256), file.bytes, file.media_type)
+        except FileNotFoundError:
+            log.error("the content of a file is lost", extra={"fields": {"sha256": file.sha256}})
+            return None
 
     def open(self, run_id: int, sha256: str) -> OpenedContent | None:
         """A file that a run has sent; None if it has not, or if the content is lost."""
         file = self._files.of_run(run_id, sha256)
-        if file is None:
-            return None
-        try:
-            return OpenedContent(self._store.open(sha256), file.bytes, file.media_type)
-        except FileNotFoundError:
-            log.error("the content of a file is lost", extra={"fields": {"sha256": sha256}})
-            return None
+        return None if file is None else self.open_file(file)
 
     # Housekeeping
 
     def collect(self) -> int:
-        """Remove what no run has any more, contents without a file, and abandoned uploads; returns how many
-        contents were removed."""
+        """Remove artifacts whose time is over, what no run and no artifact has any more, contents without a
+        file, and abandoned uploads; returns how many contents were removed."""
+        self._metadata_store.artifacts.remove_expired(self._clock())
         self._uploads.remove_before(time.time() - _STALE_S)
         removed = 0
         while True:

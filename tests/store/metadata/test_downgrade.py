@@ -30,6 +30,12 @@ _LOSSES = (
         "1 projects have routing rules",
     ),
     (
+        "0026",
+        """INSERT INTO artifact_collection (project_id, kind, name, type, description, tags, next_version,
+            created_ms, updated_ms) VALUES (3, 'sequence', 'mnist', 'dataset', '', '[]', 0, 1, 1)""",
+        "1 collections of artifacts",
+    ),
+    (
         "0025",
         """INSERT INTO saved_view (project_id, kind, name, data, revision, changed_ms)
         VALUES (3, 'runs', 'best', '{}', 1, 1)""",

@@ -13,7 +13,7 @@ from sqlalchemy import text
 from runvitals.store.errors import MetadataStoreError
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.migration import FOLDER, is_current, migrate, revisions
+from runvitals.store.metadata.migration import FOLDER, is_current, migrate, newest, revisions
 from tests.patience import PATIENCE_S
 
 _OPEN = """
@@ -27,7 +27,7 @@ print(sorted(name for name in sys.modules if name.partition(".")[0] in ("alembic
 def test_revisions_match_alembic() -> None:
     scripts = ScriptDirectory(FOLDER)
     assert revisions() == {script.revision for script in scripts.walk_revisions()}
-    assert max(revisions()) == scripts.get_current_head()
+    assert newest() == scripts.get_current_head()
 
 
 def test_current_database_opens_without_alembic(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -86,6 +87,10 @@ class Uploads:
                 os.close(fd)
             keep(path)
             return True
+
+    def new_path(self) -> str:
+        """The path of a file that nobody else uses, for what arrives whole."""
+        return os.path.join(self._folder, f"whole-{secrets.token_hex(16)}")
 
     def total_bytes(self, run_id: int | None = None) -> int:
         """The size of all unfinished uploads, or of those of a run."""

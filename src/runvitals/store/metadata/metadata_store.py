@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
+from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
 from runvitals.store.metadata.console import ConsoleTable
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.devices import DeviceTable
@@ -68,6 +69,11 @@ class MetadataStore:
         from runvitals.store.metadata.accounts.account_store import AccountStore
 
         return AccountStore(self._database)
+
+    @cached_property
+    def artifacts(self) -> ArtifactStore:
+        """Versions of files that runs make and use."""
+        return ArtifactStore(self._database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; returns its result."""

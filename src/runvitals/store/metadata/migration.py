@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
+VERSIONS = os.path.join(FOLDER, "versions")
+_DOWN_REVISION = re.compile(r'^down_revision = "(\d{4})"$', re.MULTILINE)
 _REVISION = re.compile(r"r(\d{4})_\w+\.py")
 
 
@@ -71,7 +73,7 @@ def _config(database: Database, connection: Connection) -> Config:
 
 def is_current(database: Database, revision: str = "head") -> bool:
     """Whether the database has this revision, so that there is nothing to migrate."""
-    wanted = max(revisions()) if revision == "head" else revision
+    wanted = newest() if revision == "head" else revision
     with database.read() as connection:
         return _present(connection) == wanted
 
@@ -89,8 +91,20 @@ def revisions() -> set[str]:
         >>> "0001" in revisions()
         True
     """
-    names = map(_REVISION.fullmatch, os.listdir(os.path.join(FOLDER, "versions")))
+    names = map(_REVISION.fullmatch, os.listdir(VERSIONS))
     return {name[1] for name in names if name is not None}
+
+
+def newest() -> str:
+    """The revision that no other one follows: numbers may be out of order."""
+    earlier = set()
+    for name in filter(_REVISION.fullmatch, os.listdir(VERSIONS)):
+        with open(os.path.join(VERSIONS, name), encoding="utf-8") as file:
+            found = _DOWN_REVISION.search(file.read())
+        if found is not None:
+            earlier.add(found[1])
+    (last,) = revisions() - earlier
+    return last
 
 
 def _present(connection: Connection) -> str | None:

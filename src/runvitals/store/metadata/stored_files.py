@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, select
 
+from runvitals.store.metadata.artifacts.tables import artifact_content, artifact_entry
 from runvitals.store.metadata.database import Database, add_rows, among, ensure_ids
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import run, run_file, stored_file
@@ -118,13 +119,17 @@ class StoredFileTable:
         return found
 
     def forget_unused(self, most: int) -> list[str]:
-        """Forget files that no run has any more, at most so many; returns their SHA-256. Remove the contents
-        after it: if that does not happen, they are found as `known` by nobody.
+        """Forget files that no run and no artifact has any more, at most so many; returns their SHA-256.
+        Remove the contents after it: if that does not happen, they are found as `known` by nobody.
         """
 
         def work(connection: Connection) -> list[str]:
-            used = select(run_file.c.file_id).where(run_file.c.file_id == stored_file.c.id).exists()
-            statement = select(stored_file.c.id, stored_file.c.sha256).where(~used).limit(most)
+            used = (
+                select(table.c.file_id).where(table.c.file_id == stored_file.c.id).exists()
+                for table in (run_file, artifact_content, artifact_entry)
+            )
+            unused_files = [~of_table for of_table in used]
+            statement = select(stored_file.c.id, stored_file.c.sha256).where(*unused_files).limit(most)
             unused = dict(map(tuple, connection.execute(statement)))
             connection.execute(delete(stored_file).where(among(connection, stored_file.c.id, unused)))
             return list(unused.values())

@@ -32,17 +32,19 @@ from runvitals.store.metadata.accounts import (
     sign_on_tables,
 )
 from runvitals.store.metadata.accounts import tables as account_tables
+from runvitals.store.metadata.artifacts import tables as artifact_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
 __all__ = [
     "account_tables",
+    "artifact_tables",
     "content_tables",
     "integration_tables",
     "join_tables",
     "metadata",
     "project_tables",
     "sign_on_tables",
-]  # foreign keys name tables of accounts
+]  # foreign keys name tables of accounts; those of artifacts name tables here
 
 
 def _of_run(primary_key: bool = False) -> Column[int]:

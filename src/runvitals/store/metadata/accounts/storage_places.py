@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import ColumnElement, Integer, cast, func, or_, select
+from sqlalchemy import ColumnElement, Integer, Select, cast, func, or_, select
 
+from runvitals.store.metadata.artifacts.tables import artifact_content
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.tables import console_kept, project, run, run_file, stored_file
 
@@ -34,9 +36,10 @@ def _in_trash() -> ColumnElement[bool]:
 
 
 def file_storage(database: Database, entity_id: int) -> dict[int, FileStorage]:
-    """What the media and files of a team or user take, by project id.
+    """What the media, files and artifacts of a team or user take, by project id.
 
-    Each content counts once, however many runs have it: in the project of the first of them.
+    Each content counts once, however many runs have it: in the project of the first of them. One that only
+    artifacts have counts in the first of their projects.
     """
     contents = (
         select(
@@ -61,8 +64,37 @@ def file_storage(database: Database, entity_id: int) -> dict[int, FileStorage]:
         .group_by(run.c.project_id)
     )
     with database.read() as connection:
-        rows = connection.execute(statement).all()
-    return {project_id: FileStorage(int(size), int(trash)) for project_id, size, trash in rows}
+        rows = list(connection.execute(statement))
+        rows += connection.execute(_artifact_storage(entity_id, contents.c.file_id)).all()
+    found: dict[int, FileStorage] = {}
+    for project_id, size, trash in rows:
+        before = found.get(project_id, FileStorage(0, 0))
+        found[project_id] = FileStorage(before.bytes + int(size), before.trash + int(trash))
+    return found
+
+
+def _artifact_storage(entity_id: int, of_runs: ColumnElement[int]) -> Select[Any]:
+    """Bytes of what only artifacts have, and of what is in the trash of it, by project id."""
+    first = (
+        select(
+            artifact_content.c.file_id,
+            func.min(project.c.id).label("project_id"),
+            func.min(cast(project.c.deleted_ms.is_not(None), Integer)).label("trashed"),
+        )
+        .join(project, project.c.id == artifact_content.c.project_id)
+        .where(project.c.entity_id == entity_id, artifact_content.c.file_id.not_in(select(of_runs)))
+        .group_by(artifact_content.c.file_id)
+        .subquery()
+    )
+    return (
+        select(
+            first.c.project_id,
+            func.sum(stored_file.c.bytes),
+            func.sum(stored_file.c.bytes * first.c.trashed),
+        )
+        .join(stored_file, stored_file.c.id == first.c.file_id)
+        .group_by(first.c.project_id)
+    )
 
 
 def storage_places(database: Database, entity_id: int) -> list[StoragePlace]:

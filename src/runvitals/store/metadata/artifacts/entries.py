@@ -1,0 +1,275 @@
+"""The files of versions of artifacts, and the contents that projects have for them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+from sqlalchemy import Connection, Select, delete, func, select, update
+
+from runvitals.store.metadata.artifacts.names import (
+    MAX_ENTRIES,
+    MAX_EXTRA_BYTES,
+    checked_digest,
+    checked_path,
+    checked_reference,
+)
+from runvitals.store.metadata.artifacts.rows import ArtifactConflict, Entry, UnknownArtifact
+from runvitals.store.metadata.artifacts.tables import (
+    artifact_collection,
+    artifact_content,
+    artifact_entry,
+    artifact_version,
+)
+from runvitals.store.metadata.database import Database, ensure_ids, put_rows
+from runvitals.store.metadata.stored_files import StoredFile
+from runvitals.store.metadata.tables import stored_file
+from runvitals.store.metadata.text import check_integers
+
+_ROWS: Final = 2000
+"""Entries in one transaction: others that write wait no longer than for these."""
+_DIGESTS: Final = 500
+
+
+class EntryTable:
+    """The entries of versions, by path."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def begin(self, version_id: int, manifest_kind: str, base_id: int | None, now_ms: int) -> None:
+        """Note of a draft whether its manifest has all entries, or adds to those of a base.
+
+        Raises:
+            UnknownArtifact, ArtifactConflict: there is no such draft, or the base is in another project.
+        """
+
+        def work(connection: Connection) -> None:
+            project_id = _draft_project(connection, version_id)
+            if base_id is not None and _project_of(connection, base_id) != project_id:
+                raise ArtifactConflict(f"there is no artifact {base_id} in this project to be added to")
+            values = {"manifest_kind": manifest_kind, "base_id": base_id, "updated_ms": now_ms}
+            same = artifact_version.c.id == version_id
+            connection.execute(update(artifact_version).where(same).values(values))
+
+        self._database.write(work)
+
+    def put(self, version_id: int, entries: Iterable[Entry]) -> None:
+        """Add the entries of a manifest to a draft; those with the same path are replaced. Many are added in
+        several transactions: who is interrupted sends the manifest again.
+
+        Raises:
+            ValueError: an invalid entry, or too many.
+            UnknownArtifact, ArtifactConflict: there is no such draft.
+        """
+        rest = iter(entries)
+        count = 0
+        while some := list(islice(rest, _ROWS)):
+            count += len(some)
+            if count > MAX_ENTRIES:
+                raise ValueError(f"more than {MAX_ENTRIES:,} entries in a manifest")
+            rows = [_row(version_id, entry) for entry in some]
+
+            def work(connection: Connection, rows: list[dict[str, Any]] = rows) -> None:
+                project_id = _draft_project(connection, version_id)
+                local = {row["digest"] for row in rows if row["reference"] is None}
+                files = _files(connection, project_id, local)
+                for row in rows:
+                    row["file_id"] = files.get(row["digest"]) if row["reference"] is None else None
+                put_rows(connection, artifact_entry, rows)
+
+            self._database.write(work)
+
+    def get(self, version_id: int, path: str) -> Entry | None:
+        """An entry of a version; None if it has none with this path."""
+        return next(iter(self.named(version_id, [path])), None)
+
+    def named(self, version_id: int, paths: Sequence[str]) -> list[Entry]:
+        """Those entries of a version that have one of these paths, at most 500, by path."""
+        wanted = _entries(version_id).where(artifact_entry.c.path.in_(paths[:_DIGESTS]))
+        with self._database.read() as connection:
+            return [_entry(row) for row in connection.execute(wanted)]
+
+    def page(self, version_id: int, after: str, limit: int) -> list[Entry]:
+        """Entries of a version by path, those after one."""
+        wanted = _entries(version_id).where(artifact_entry.c.path > after).limit(limit)
+        with self._database.read() as connection:
+            return [_entry(row) for row in connection.execute(wanted)]
+
+    def all(self, version_id: int) -> Iterator[Entry]:
+        """All entries of a version by path, read in parts."""
+        after = ""
+        while some := self.page(version_id, after, _ROWS):
+            yield from some
+            after = some[-1].path
+
+    def with_digest(self, collection_id: int, digest: str) -> StoredFile | None:
+        """A file that a version of a collection has, by its digest."""
+        statement = (
+            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            .join(artifact_entry, artifact_entry.c.file_id == stored_file.c.id)
+            .join(artifact_version, artifact_version.c.id == artifact_entry.c.version_id)
+            .join(artifact_collection, artifact_collection.c.id == artifact_version.c.collection_id)
+            .join(artifact_content, artifact_content.c.file_id == stored_file.c.id)
+            .where(
+                artifact_content.c.digest == digest,
+                artifact_content.c.project_id == artifact_collection.c.project_id,
+                artifact_version.c.collection_id == collection_id,
+                artifact_entry.c.digest == digest,
+            )
+            .limit(1)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else StoredFile(*row)
+
+
+class ContentTable:
+    """The contents that projects have for their artifacts, by the digest that clients use.
+
+    Nobody gets a content of another project by knowing its digest.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def known(self, project_id: int, digests: Iterable[str], now_ms: int) -> set[str]:
+        """Those of some contents that a project has; they are kept for some days from now on."""
+        wanted = sorted({checked_digest(digest) for digest in digests})
+
+        def work(connection: Connection) -> set[str]:
+            found = _files(connection, project_id, wanted)
+            names = sorted(found)
+            for first in range(0, len(names), _DIGESTS):
+                part = artifact_content.c.digest.in_(names[first : first + _DIGESTS])
+                same = (artifact_content.c.project_id == project_id, part)
+                connection.execute(update(artifact_content).where(*same).values(used_ms=now_ms))
+            return set(found)
+
+        return self._database.write(work) if wanted else set()
+
+    def add(self, project_id: int, digest: str, file: StoredFile, now_ms: int) -> None:
+        """Note that a project has a content, which is in the file store. Durable."""
+        checked_digest(digest)
+
+        def work(connection: Connection) -> None:
+            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
+            (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
+            row = {"project_id": project_id, "digest": digest, "file_id": number, "used_ms": now_ms}
+            put_rows(connection, artifact_content, [row])
+
+        self._database.write(work)
+
+    def get(self, project_id: int, digest: str) -> StoredFile | None:
+        """A content of a project; None if it has none with this digest."""
+        statement = (
+            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            .join(artifact_content, artifact_content.c.file_id == stored_file.c.id)
+            .where(artifact_content.c.project_id == project_id, artifact_content.c.digest == digest)
+        )
+        with self._database.read() as connection:
+            row = connection.execute(statement).first()
+        return None if row is None else StoredFile(*row)
+
+    def forget_unused(self, before_ms: int) -> int:
+        """Forget the contents that no version of their project has, and that nobody asked for since a time;
+        returns how many. `StoredFileTable.forget_unused` removes what nobody has any more."""
+        columns = artifact_content.c
+        used = (
+            select(artifact_entry.c.version_id)
+            .join(artifact_version, artifact_version.c.id == artifact_entry.c.version_id)
+            .join(artifact_collection, artifact_collection.c.id == artifact_version.c.collection_id)
+            .where(
+                artifact_entry.c.file_id == columns.file_id,
+                artifact_collection.c.project_id == columns.project_id,
+            )
+            .exists()
+        )
+        unused = delete(artifact_content).where(columns.used_ms < before_ms, ~used)
+        return self._database.write(lambda connection: connection.execute(unused).rowcount)
+
+    def project_bytes(self, project_id: int) -> int:
+        """The size of the contents of a project's artifacts, each counted once."""
+        files = select(artifact_content.c.file_id).where(artifact_content.c.project_id == project_id)
+        total = select(func.coalesce(func.sum(stored_file.c.bytes), 0)).where(stored_file.c.id.in_(files))
+        with self._database.read() as connection:
+            return int(connection.execute(total).scalar_one())
+
+
+def _row(version_id: int, entry: Entry) -> dict[str, Any]:
+    """An entry as a row; `file_id` is added later.
+
+    Raises:
+        ValueError: it is invalid.
+    """
+    path = checked_path(entry.path)
+    check_integers(path, bytes=entry.bytes, birth_id=entry.birth_id)
+    if entry.bytes is not None and entry.bytes < 0:
+        raise ValueError(f"invalid size {entry.bytes} of {path!r}")
+    if entry.reference is None:
+        checked_digest(entry.digest)
+    else:
+        checked_reference(entry.reference, entry.digest)
+    extra = json.dumps(entry.extra) if entry.extra else None
+    if extra is not None and len(extra) > MAX_EXTRA_BYTES:
+        raise ValueError(f"{len(extra):,} bytes of notes of {path!r}; expected at most {MAX_EXTRA_BYTES:,}")
+    return {
+        "version_id": version_id,
+        "path": path,
+        "digest": entry.digest,
+        "bytes": entry.bytes,
+        "reference": entry.reference,
+        "birth_id": entry.birth_id,
+        "extra": extra,
+        "file_id": None,
+    }
+
+
+def _draft_project(connection: Connection, version_id: int) -> int:
+    """The project of a draft, which is locked until the transaction ends."""
+    statement = select(artifact_version.c.state).where(artifact_version.c.id == version_id)
+    state = connection.execute(statement.with_for_update(key_share=True)).scalar()
+    project_id = _project_of(connection, version_id)
+    if state is None or project_id is None:
+        raise UnknownArtifact(f"there is no artifact {version_id}")
+    if state != "draft":
+        raise ArtifactConflict(f"the artifact {version_id} is {state}: its files cannot be changed")
+    return project_id
+
+
+def _project_of(connection: Connection, version_id: int) -> int | None:
+    statement = (
+        select(artifact_collection.c.project_id)
+        .join(artifact_version, artifact_version.c.collection_id == artifact_collection.c.id)
+        .where(artifact_version.c.id == version_id)
+    )
+    return connection.execute(statement).scalar()
+
+
+def _files(connection: Connection, project_id: int, digests: Iterable[str]) -> dict[str, int]:
+    """The files of contents that a project has, by digest."""
+    columns = artifact_content.c
+    found: dict[str, int] = {}
+    wanted = sorted(digests)
+    for first in range(0, len(wanted), _DIGESTS):
+        statement = select(columns.digest, columns.file_id).where(
+            columns.project_id == project_id, columns.digest.in_(wanted[first : first + _DIGESTS])
+        )
+        found.update(map(tuple, connection.execute(statement)))
+    return found
+
+
+def _entries(version_id: int) -> Select[Any]:
+    return (
+        select(artifact_entry, stored_file.c.sha256)
+        .outerjoin(stored_file, stored_file.c.id == artifact_entry.c.file_id)
+        .where(artifact_entry.c.version_id == version_id)
+        .order_by(artifact_entry.c.path)
+    )
+
+
+def _entry(row: Any) -> Entry:
+    extra = None if row.extra is None else json.loads(row.extra)
+    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, row.sha256)

@@ -1,0 +1,118 @@
+"""Artifacts as the metadata store returns them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A named list of versions. `kind`: `sequence` or `portfolio`. `entity`: None in a store without
+    accounts. `versions`: how many it has."""
+
+    id: int
+    project_id: int
+    project: str
+    entity: str | None
+    kind: str
+    name: str
+    type: str
+    description: str
+    tags: tuple[str, ...]
+    created_ms: int
+    updated_ms: int
+    versions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of an artifact.
+
+    Args:
+        collection: the sequence that it was logged to.
+        version: its number there; None in a draft.
+        state: `draft`, `committed` or `deleted`.
+        ttl_s: after how long it may be deleted; None: nothing was said; not positive: never.
+        run_id: of the run that made it, by the number in the metadata store.
+        bytes, files: of its entries, references included.
+    """
+
+    id: int
+    collection: Collection
+    version: int | None
+    state: str
+    digest: str
+    manifest_kind: str
+    base_id: int | None
+    description: str
+    metadata: dict[str, Any]
+    tags: tuple[str, ...]
+    ttl_s: int | None
+    history_step: int | None
+    run_id: int | None
+    author_id: int | None
+    client_id: str | None
+    bytes: int
+    files: int
+    created_ms: int
+    updated_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Membership:
+    """A version in a collection, with its number and aliases there."""
+
+    id: int
+    collection: Collection
+    number: int
+    created_ms: int
+    version: Version
+    aliases: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file of a version, or a reference to a content that is kept elsewhere.
+
+    Args:
+        digest: of a file: its MD5 as base64.
+        sha256: of a file whose content is here.
+        extra: what the client noted about a reference.
+    """
+
+    path: str
+    digest: str
+    bytes: int | None = None
+    reference: str | None = None
+    birth_id: int | None = None
+    extra: dict[str, Any] | None = None
+    sha256: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NewVersion:
+    """What a client says about a version that it begins to log. See `Version`."""
+
+    project_id: int
+    type: str
+    name: str
+    digest: str
+    aliases: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    description: str = ""
+    metadata: dict[str, Any] | None = None
+    ttl_s: int | None = None
+    history_step: int | None = None
+    run_id: int | None = None
+    author_id: int | None = None
+    client_id: str | None = None
+    distributed_id: str | None = None
+
+
+class UnknownArtifact(LookupError):
+    """There is no such collection, version, alias or file of an artifact."""
+
+
+class ArtifactConflict(ValueError):
+    """A change that the state of an artifact does not allow; the text says why."""
