@@ -28,6 +28,7 @@ from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
@@ -145,7 +146,7 @@ class SharedServer:
                 StoredLibrary(store, metadata_store, clock, self._recorder.version, files),
                 static,
                 response_limits,
-                (*ACCOUNT_ROUTERS, *([] if files is None else [uploads.router]), *routers),
+                (*ACCOUNT_ROUTERS, *DOOR_ROUTERS, *([] if files is None else [uploads.router]), *routers),
             )
         )
         if files is not None:

@@ -14,6 +14,8 @@ from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 BODY_BYTES = MIB
 """The longest body that routes accept, except ingest and pictures; the longest field is a run's notes."""
 PICTURE_BYTES = 5_000_000
+READ_BY_ROUTE = ("/graphql", "/files/", "/wandb/")
+"""Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
 _MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
@@ -35,7 +37,7 @@ class BufferedBodies:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         length = _declared_length(scope) if scope["type"] == "http" else 0
-        if length == 0:
+        if length == 0 or scope["path"].startswith(READ_BY_ROUTE):
             await self._app(scope, receive, send)
             return
         try:

@@ -26,6 +26,7 @@ from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
 from runvitals.store.metadata.stored_files import StoredFileTable
 from runvitals.store.metadata.tokens import TokenTable
+from runvitals.store.metadata.wandb_clients import WandbClientTable
 from runvitals.store.metadata.writers import WriterTable
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class MetadataStore:
 
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
-            devices, routing_rules, tokens: the tables.
+            devices, routing_rules, tokens, wandb_clients: the tables.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
@@ -61,6 +62,7 @@ class MetadataStore:
         self.routing_rules = RoutingRuleTable(database)
         self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)
+        self.wandb_clients = WandbClientTable(database)
         self.issued_ids = IssuedIds(database)
 
     @cached_property

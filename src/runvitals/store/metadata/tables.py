@@ -310,6 +310,22 @@ console_kept = Table(
     Column("dropped_bytes", BigInteger, nullable=False),
 )
 
+# How much of their lines wandb's clients have sent, and whose lines they are: see `wandb_clients`.
+wandb_client = Table(
+    "wandb_client",
+    metadata,
+    _of_run(primary_key=True),
+    Column("client", ordered_text(), primary_key=True),
+    Column("host", ordered_text(), nullable=False),
+    Column("started_ms", BigInteger, nullable=False),
+    Column("history_lines", BigInteger, nullable=False),
+    Column("event_lines", BigInteger, nullable=False),
+    Column("console_lines", BigInteger, nullable=False),
+    Column("row_ms", BigInteger, nullable=False),
+    Column("ended", Boolean, nullable=False),
+    sqlite_with_rowid=False,
+)
+
 # (`writer_id`, `seq`) identifies a media record. `body`: its items, a JSON list.
 media = Table(
     "media",

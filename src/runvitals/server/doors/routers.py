@@ -1,0 +1,11 @@
+"""The routes of all doors, which only a shared server has."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from runvitals.server.doors.wandb import routes as wandb
+
+DOOR_ROUTERS: Final[tuple[APIRouter, ...]] = (wandb.router,)

@@ -1,0 +1,133 @@
+"""What the functions of GraphQL fields work with: `info.context`."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from fastapi import HTTPException, Request
+from starlette.datastructures import State
+
+from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.store.metadata import MetadataStore
+
+if TYPE_CHECKING:
+    from graphql import GraphQLResolveInfo
+
+    from runvitals.accounts.resources import Entity
+
+    Info = GraphQLResolveInfo["GraphQLContext"]
+    """What the functions of fields get as `info`."""
+
+WITHOUT_ACCOUNTS: Final = "main"
+"""The entity that clients see on a server without accounts; they may send any other name."""
+
+
+@dataclass(frozen=True, slots=True)
+class EntityNode:
+    """A team or a user's own space, for the type `Entity`. `number`: None on a server without accounts."""
+
+    number: int | None
+    name: str
+    is_team: bool = True
+    organization: object = None
+
+    @property
+    def id(self) -> str:
+        return node_id("Entity", self.number or 0)
+
+
+class GraphQLContext:
+    """A request, and what answers it."""
+
+    def __init__(self, request: Request) -> None:
+        self.request = request
+
+    @property
+    def state(self) -> State:
+        """That of the application."""
+        state: State = self.request.app.state
+        return state
+
+    @property
+    def access(self) -> AccessControl:
+        return access_of(self.request)
+
+    @property
+    def requester(self) -> Requester:
+        return requester_of(self.request)
+
+    @property
+    def metadata_store(self) -> MetadataStore:
+        return self.access.metadata_store
+
+    def now_ms(self) -> int:
+        """The time now, ms UTC."""
+        return self.access.clock()
+
+    @property
+    def has_accounts(self) -> bool:
+        return self.access.directory.accounts_exist
+
+    def default_entity(self) -> EntityNode:
+        """The team or user that gets runs which name none.
+
+        Raises:
+            HTTPException: 403 if the key's owner has none.
+        """
+        if not self.has_accounts:
+            return EntityNode(None, WITHOUT_ACCOUNTS)
+        principal = self.requester.principal
+        home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
+        if home is None:
+            raise HTTPException(403, "entity is missing: name the team or user that the run belongs to")
+        return self._node(self.access.directory.entity(home))
+
+    def entity_named(self, name: str | None) -> EntityNode:
+        """A team or a user's own space by name; None: the default.
+
+        What the requester may do in it is not checked.
+
+        Raises:
+            HTTPException: 404 if there is none.
+        """
+        if not name or not self.has_accounts:
+            return self.default_entity()
+        found = self.access.directory.entity_named(name.lower())
+        if found is None or found.deleted:
+            raise HTTPException(404, f"there is no entity {name[:100]!r}")
+        return self._node(found)
+
+    def _node(self, entity: Entity) -> EntityNode:
+        names = self.access.accounts.entity_names([entity.id])
+        return EntityNode(entity.id, names[entity.id], entity.owner_id is None)
+
+
+def node_id(kind: str, number: int) -> str:
+    """The global id of an object, as clients keep it and send it back.
+
+    Example:
+        >>> node_id("Run", 7)
+        'UnVuOjc='
+    """
+    return base64.b64encode(f"{kind}:{number}".encode("ascii")).decode("ascii")
+
+
+def number_of(kind: str, text: str) -> int:
+    """The number in a global id.
+
+    Raises:
+        InvalidArgument: it is not the id of an object of this kind.
+    """
+    try:
+        found, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
+    except (binascii.Error, UnicodeDecodeError, ValueError):
+        found = number = ""
+    if found != kind or not number.isdigit() or len(number) > 18:
+        raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a {kind.lower()}")
+    return int(number)

@@ -1,0 +1,217 @@
+"""Executes GraphQL requests within limits, and reports errors in the form that GraphQL clients expect."""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict
+from inspect import isawaitable
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from fastapi import HTTPException
+from graphql import (
+    DocumentNode,
+    ExecutionResult,
+    FieldNode,
+    FragmentDefinitionNode,
+    FragmentSpreadNode,
+    GraphQLError,
+    GraphQLSchema,
+    OperationDefinitionNode,
+    SelectionSetNode,
+    execute,
+    parse,
+    validate,
+)
+
+from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, UnknownAccount
+
+_MAX_TOKENS: Final = 10_000
+_MAX_DEPTH: Final = 25
+"""Of selections: the introspection query of GraphQL tools has 15 levels."""
+_MAX_FIELDS: Final = 5_000
+"""Of a query, each fragment counted wherever it is used."""
+_MAX_ERRORS: Final = 20
+_MAX_CACHED: Final = 256
+_CACHED_CHARACTERS: Final = 32 * 1024
+"""A longer query is parsed anew whenever it is sent."""
+_TRANSIENT: Final = (408, 429, 503, 507)
+"""Statuses that the response to the request gets too, because clients repeat it only then."""
+
+log = logging.getLogger("runvitals.server")
+
+
+class GraphQLRequest(msgspec.Struct):
+    """The body of a request."""
+
+    query: str
+    variables: dict[str, Any] | None = None
+    operationName: str | None = None
+
+
+class GraphQLAnswer(NamedTuple):
+    """The JSON body of a response, its HTTP status, and after how many seconds to try again."""
+
+    body: dict[str, Any]
+    status: int = 200
+    retry_after_s: int | None = None
+
+
+class GraphQLExecutor:
+    """Parses, checks and executes requests. For use in the event loop.
+
+    Args:
+        schema: with resolvers, which find the context in `info.context`.
+    """
+
+    def __init__(self, schema: GraphQLSchema) -> None:
+        self._schema = schema
+        self._documents: OrderedDict[str, DocumentNode] = OrderedDict()
+
+    async def execute(self, request: GraphQLRequest, context: object) -> GraphQLAnswer:
+        """The answer to a request: to an unknown operation, or one that fails, 200 with errors."""
+        try:
+            document = self._document(request.query)
+        except _Invalid as invalid:
+            return GraphQLAnswer({"data": None, "errors": [error.formatted for error in invalid.errors]})
+        result = execute(
+            self._schema,
+            document,
+            context_value=context,
+            variable_values=request.variables,
+            operation_name=request.operationName,
+        )
+        if isawaitable(result):
+            result = await result
+        assert isinstance(result, ExecutionResult)
+        return _answer(result)
+
+    def _document(self, query: str) -> DocumentNode:
+        """
+        Raises:
+            _Invalid: the query cannot be parsed, is too large, or does not match the schema.
+        """
+        known = self._documents.get(query)
+        if known is not None:
+            self._documents.move_to_end(query)
+            return known
+        try:
+            document = parse(query, no_location=True, max_tokens=_MAX_TOKENS)
+            _check_extent(document)
+            errors = validate(self._schema, document, max_errors=_MAX_ERRORS)
+        except GraphQLError as error:
+            raise _Invalid([error]) from None
+        except RecursionError:
+            raise _Invalid([GraphQLError("the query is nested too deeply")]) from None
+        if errors:
+            raise _Invalid(errors)
+        if len(query) <= _CACHED_CHARACTERS:
+            self._documents[query] = document
+            if len(self._documents) > _MAX_CACHED:
+                self._documents.popitem(last=False)
+        return document
+
+
+class _Invalid(Exception):
+    """A query that cannot be executed."""
+
+    def __init__(self, errors: list[GraphQLError]) -> None:
+        super().__init__()
+        self.errors = errors
+
+
+def _check_extent(document: DocumentNode) -> None:
+    """
+    Raises:
+        GraphQLError: the selections are nested too deeply, or too many.
+    """
+    fragments = {
+        definition.name.value: definition.selection_set
+        for definition in document.definitions
+        if isinstance(definition, FragmentDefinitionNode)
+    }
+    fields = 0
+
+    def visit(selections: SelectionSetNode, depth: int) -> None:
+        nonlocal fields
+        if depth > _MAX_DEPTH:
+            raise GraphQLError(f"the query is nested too deeply: at most {_MAX_DEPTH} levels are allowed")
+        for selection in selections.selections:
+            fields += 1
+            if fields > _MAX_FIELDS:
+                raise GraphQLError(f"the query selects too much: at most {_MAX_FIELDS} fields are allowed")
+            if isinstance(selection, FragmentSpreadNode):
+                inner = fragments.get(selection.name.value)
+            else:
+                inner = getattr(selection, "selection_set", None)
+            if inner is not None:
+                visit(inner, depth + isinstance(selection, (FieldNode, FragmentSpreadNode)))
+
+    for definition in document.definitions:
+        if isinstance(definition, OperationDefinitionNode):
+            visit(definition.selection_set, 1)
+
+
+def _answer(result: ExecutionResult) -> GraphQLAnswer:
+    body: dict[str, Any] = {"data": result.data}
+    status, retry_after_s = 200, None
+    if result.errors:
+        shown = [_shown(error) for error in result.errors[:_MAX_ERRORS]]
+        body["errors"] = shown
+        for error, formatted in zip(result.errors, shown, strict=False):
+            code = formatted.get("extensions", {}).get("code")
+            if code in _TRANSIENT:
+                status = code
+                retry_after_s = getattr(error.original_error, "retry_after_s", None) or 5
+    return GraphQLAnswer(body, status, retry_after_s)
+
+
+def _shown(error: GraphQLError) -> dict[str, Any]:
+    """An error for the client: of what it did, with its reason; of the server, without."""
+    cause = error.original_error
+    formatted: dict[str, Any] = dict(error.formatted)
+    if cause is None:
+        return formatted
+    message, code = _reason(cause)
+    if code == 500:
+        log.error("a GraphQL operation failed", exc_info=cause)
+    return {**formatted, "message": message, "extensions": {"code": code}}
+
+
+def _reason(cause: Exception) -> tuple[str, int]:
+    if isinstance(cause, HTTPException):
+        return str(cause.detail), cause.status_code
+    if isinstance(cause, HttpRejection):
+        return cause.text, cause.status
+    if isinstance(cause, MetadataStoreUnavailable):
+        return "the metadata store is unavailable: see the server's log", 503
+    if isinstance(cause, (UnknownRun, UnknownProject, UnknownAccount)):
+        return str(cause), 404
+    if isinstance(cause, (AmbiguousName, NameTaken)):
+        return str(cause), 409
+    if isinstance(cause, InvalidArgument):
+        return str(cause), 422
+    return "the server failed to answer this operation: see its log", 500
+
+
+class InvalidArgument(ValueError):
+    """An argument of an operation that is not valid, or not supported. The client shows the text."""
+
+
+def decoded_request(body: bytes) -> GraphQLRequest:
+    """The request in a body.
+
+    Raises:
+        InvalidArgument: it is not a GraphQL request in JSON.
+    """
+    try:
+        return msgspec.json.decode(body, type=GraphQLRequest)
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError) as error:
+        raise InvalidArgument(f"the body is not a GraphQL request in JSON: {error}") from None
+
+
+def errors_body(text: str) -> dict[str, Any]:
+    """The body of a response that is an error."""
+    return {"data": None, "errors": [{"message": text}]}

@@ -1,0 +1,85 @@
+"""Which of our runs a client means by entity, project and run id.
+
+Run ids of wandb are unique within a project, ours within an entity. A run gets the client's id if it is valid
+and free, else one that is derived from the project and the id.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from typing import Final
+
+from runvitals.journal.paths import check_run_id
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.projects import project_name
+from runvitals.store.metadata.run_places import RunPlace
+
+SECTION: Final = "wandb"
+"""The section of a run with what only wandb's clients need, such as `id` and `project`."""
+DEFAULT_PROJECT: Final = "uncategorized"
+"""The project of a client that names none, as on wandb's servers."""
+_DIGITS: Final = 12
+
+
+@dataclass(frozen=True, slots=True)
+class NamedRun:
+    """A run as a client names it.
+
+    Attributes:
+        uid: our run id.
+        place: None if there is no such run yet.
+    """
+
+    name: str
+    uid: str
+    project: str
+    place: RunPlace | None
+
+
+def find_run(
+    metadata_store: MetadataStore, entity_id: int | None, project: str | None, name: str
+) -> NamedRun:
+    """The run that a client names, or the id that it is to get. What the client may do is not checked.
+
+    Args:
+        entity_id: None on a server without accounts.
+        project: None: `DEFAULT_PROJECT`.
+    """
+    wanted = project_name(project or DEFAULT_PROJECT)
+    derived = _derived(wanted, name)
+    taken = False
+    if _is_valid(name):
+        place = _in_entity(metadata_store, entity_id, name)
+        if place is None or place.project == wanted or _began_in(metadata_store, place, wanted):
+            return NamedRun(name, name, wanted, place)
+        taken = True
+    place = _in_entity(metadata_store, entity_id, derived)
+    if taken and place is None and project is None:
+        return NamedRun(name, name, wanted, _in_entity(metadata_store, entity_id, name))
+    return NamedRun(name, derived, wanted, place)
+
+
+def _derived(project: str, name: str) -> str:
+    digest = hashlib.sha256(f"{project}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
+    readable = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name[:64])
+    return f"{readable.strip('-') or 'run'}-{digest}"
+
+
+def _is_valid(name: str) -> bool:
+    try:
+        check_run_id(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _in_entity(metadata_store: MetadataStore, entity_id: int | None, uid: str) -> RunPlace | None:
+    places = metadata_store.runs.places(uid)
+    return next((place for place in places if entity_id is None or place.entity_id == entity_id), None)
+
+
+def _began_in(metadata_store: MetadataStore, place: RunPlace, project: str) -> bool:
+    """Whether a client created the run in this project, from which it was moved later."""
+    sections = metadata_store.sections.read([place.run_id], [SECTION]).get(place.run_id)
+    return sections is not None and sections.shared.get(SECTION, {}).get("project") == project

@@ -1,0 +1,129 @@
+"""What a client says about its run when it begins, as sections of ours."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Final
+
+from runvitals.environment import redaction
+from runvitals.server.doors.wandb.executor import InvalidArgument
+
+INTERNAL: Final = "_wandb"
+_MAX_CHARACTERS: Final = 4 << 20
+_GOALS: Final[Mapping[int, str]] = {1: "minimize", 2: "maximize"}
+# The fields of a metric definition, by the numbers that clients send.
+_NAME, _GLOB, _X_NAME, _X_INDEX, _OPTIONS, _SUMMARY, _GOAL = "1", "2", "4", "5", "6", "7", "8"
+_HIDDEN_OPTION: Final = 2
+_SUMMARY_NUMBERS: Final[Mapping[int, str]] = {1: "min", 2: "max", 3: "mean", 5: "none", 7: "last"}
+
+
+def parsed_json(what: str, text: str | None) -> dict[str, Any]:
+    """The object in a JSON text; empty if there is none.
+
+    Raises:
+        InvalidArgument: it is not an object in JSON.
+    """
+    if not text:
+        return {}
+    if len(text) > _MAX_CHARACTERS:
+        raise InvalidArgument(f"{what}: {len(text):,} characters; at most {_MAX_CHARACTERS:,} are allowed")
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(f"{what} is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise InvalidArgument(f"{what} is not a JSON object")
+    return value
+
+
+def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """A configuration without wandb's own entries.
+
+    Example:
+        >>> config_values({"lr": {"desc": None, "value": 0.1}, "_wandb": {"value": {"t": {}}}})
+        {'lr': 0.1}
+    """
+    return {key: _unwrapped(value) for key, value in sent.items() if key != INTERNAL}
+
+
+def wrapped_config(values: Mapping[str, Any]) -> str:
+    """A configuration as clients read it."""
+    return json.dumps({key: {"value": value, "desc": None} for key, value in values.items()})
+
+
+def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """wandb's own entries of a configuration: the client's version, metric definitions, machines."""
+    found = _unwrapped(sent.get(INTERNAL, {}))
+    return found if isinstance(found, dict) else {}
+
+
+def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """What `define_metric` chose, as the section `metrics` has it.
+
+    Example:
+        >>> metric_definitions({"m": [{"1": "epoch"}, {"1": "loss", "5": 1, "7": [1], "8": 1}]})
+        {'loss': {'summary': 'min', 'x': 'epoch', 'goal': 'minimize'}}
+    """
+    listed = internal.get("m")
+    definitions = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    found: dict[str, dict[str, Any]] = {}
+    for one in definitions:
+        name = one.get(_NAME) or one.get(_GLOB)
+        if not isinstance(name, str):
+            continue
+        fields: dict[str, Any] = {}
+        kinds = [_SUMMARY_NUMBERS.get(number) for number in _numbers(one.get(_SUMMARY))]
+        if chosen := [kind for kind in kinds if kind is not None]:
+            fields["summary"] = chosen[0]
+        x = one.get(_X_NAME)
+        index = one.get(_X_INDEX)
+        if isinstance(index, int) and 1 <= index <= len(definitions):
+            x = definitions[index - 1].get(_NAME)
+        if isinstance(x, str) and x and x != "_step":
+            fields["x"] = x
+        if _HIDDEN_OPTION in _numbers(one.get(_OPTIONS)):
+            fields["hidden"] = True
+        goal = one.get(_GOAL)
+        if isinstance(goal, int) and goal in _GOALS:
+            fields["goal"] = _GOALS[goal]
+        if fields:
+            found[name] = fields
+    return found
+
+
+def run_values(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The section `run` of what a client sends: what it leaves out or sends as null stays as it is."""
+    names = {
+        "display_name": "name",
+        "group_name": "group",
+        "job_type": "job_type",
+        "notes": "notes",
+        "tags": "tags",
+    }
+    return {ours: sent[theirs] for theirs, ours in names.items() if sent.get(theirs) is not None}
+
+
+def machine_values(sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The facts about a machine in what a client sends at the start."""
+    facts: dict[str, Any] = {}
+    if sent.get("job_program"):
+        facts["program"] = sent["job_program"]
+    git = {
+        name: redaction.url(sent[theirs]) if name == "remote" else sent[theirs]
+        for name, theirs in (("remote", "job_repo"), ("commit", "commit"))
+        if sent.get(theirs)
+    }
+    return {**facts, "git": git} if git else facts
+
+
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}:
+        return value["value"]
+    return value
+
+
+def _numbers(value: object) -> list[int]:
+    """The numbers in a list; a single number counts as one."""
+    values = value if isinstance(value, list) else [value]
+    return [one for one in values if isinstance(one, int) and not isinstance(one, bool)]

@@ -1,0 +1,126 @@
+"""How runs begin, are changed and are resumed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.sdk.run_names import names_of
+from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_ids import SECTION, NamedRun, find_run
+from runvitals.server.doors.wandb.run_settings import (
+    config_values,
+    internal_values,
+    machine_values,
+    metric_definitions,
+    parsed_json,
+    run_values,
+)
+from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
+from runvitals.store.metadata.wandb_clients import WandbClient
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+RUN_WRITES: Final = Resolvers("run_writes")
+ASYNC_CLIENT: Final = "x-wandb-client-id"
+"""The header that names a process among those that log to the same run."""
+_NO_RUN: Final = 0
+
+
+class _Wanted(NamedTuple):
+    """The run that a client begins or changes. `client`: None for one that has not begun."""
+
+    run: NamedRun
+    entity: EntityNode
+    client: WandbClient | None
+
+
+@RUN_WRITES.field("Mutation", "upsertBucket")
+async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Begin or change a run. What is null stays as it is."""
+    context = info.context
+    if not input.get("name"):
+        raise InvalidArgument("name, the id of the run, is missing")
+    name = context.request.headers.get(ASYNC_CLIENT, "")[:256]
+    wanted = await run_in_threadpool(_wanted, context, input, name)
+    now_ms = context.now_ms()
+    begins = wanted.client is None or input.get("host") is not None
+    client = wanted.client
+    if client is None:
+        client = WandbClient(_NO_RUN, name, host_name(input.get("host")), now_ms)
+    elif begins:
+        client = replace(client, host=host_name(input.get("host")), started_ms=now_ms, ended=False)
+    entity = wanted.entity.name if context.has_accounts else None
+    writers = RunWriters(wanted.run, entity, client)
+    values = await run_in_threadpool(_sections, wanted, input)
+    recorder: DoorRecorder = context.state.door_recorder
+    info_record = (0, "info", {"t": now_ms, **values})
+    await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)
+    return await run_in_threadpool(_begun, context, wanted, client if begins else None)
+
+
+def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Wanted:
+    entity = context.entity_named(sent.get("entity_name"))
+    run = find_run(context.metadata_store, entity.number, sent.get("model_name"), sent["name"])
+    known = None
+    if run.place is not None:
+        known = context.metadata_store.wandb_clients.get(run.place.run_id, client)
+    return _Wanted(run, entity, known)
+
+
+def _sections(wanted: _Wanted, sent: dict[str, Any]) -> dict[str, Any]:
+    """The sections that a request changes."""
+    config = parsed_json("config", sent.get("config"))
+    internal = internal_values(config)
+    about = run_values(sent)
+    if wanted.run.place is None:
+        about.setdefault("name", next(names_of(wanted.run.uid)))
+    own: dict[str, Any] = (
+        {"id": wanted.run.name, "project": wanted.run.project} if wanted.run.place is None else {}
+    )
+    if internal:
+        own["config"] = internal
+    if sent.get("sweep"):
+        own["sweep"] = sent["sweep"]
+    sections = {
+        "run": about,
+        "config": config_values(config),
+        "summary": config_values(parsed_json("summaryMetrics", sent.get("summary_metrics"))),
+        "metrics": metric_definitions(internal),
+        "machine": machine_values(sent),
+        SECTION: own,
+    }
+    return {name: values for name, values in sections.items() if values}
+
+
+def _begun(context: GraphQLContext, wanted: _Wanted, client: WandbClient | None) -> dict[str, Any]:
+    """The answer about a run that has been recorded. `client`: its state to be kept; None: unchanged."""
+    store = context.metadata_store
+    found = find_run(store, wanted.entity.number, wanted.run.project, wanted.run.name)
+    if found.place is None:
+        raise InvalidArgument(f"the run {wanted.run.name!r} was deleted for good: choose another id")
+    number = found.place.run_id
+    if client is not None:
+        client = replace(client, run_id=number)
+        store.wandb_clients.put(client)
+    row = store.runs.get([number], context.now_ms())[number]
+    project = {
+        "id": node_id("Project", found.place.project_id),
+        "name": wanted.run.project,
+        "entity": wanted.entity,
+        "entityName": wanted.entity.name,
+    }
+    bucket = {
+        "id": node_id("Run", number),
+        "name": wanted.run.name,
+        "displayName": row.name,
+        "project": project,
+        "historyLineCount": 0 if client is None else client.history_lines,
+    }
+    return {"bucket": bucket, "inserted": wanted.run.place is None}

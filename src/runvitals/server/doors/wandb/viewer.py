@@ -1,0 +1,97 @@
+"""Whose key it is, what the server can do, and entities by name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import HTTPException
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import Operator, ServiceAccount, User
+from runvitals.server.access.control import unauthenticated
+from runvitals.server.doors.wandb.context import EntityNode, node_id
+from runvitals.server.doors.wandb.resolvers import Resolvers
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+VIEWER: Final = Resolvers("viewer")
+OLDEST_CLIENT: Final = "0.16.0"
+NEWEST_CLIENT: Final = "99.0.0"
+"""The newest client that may connect: none is refused because it is new."""
+FEATURES: Final[tuple[str, ...]] = ()
+"""The names of the optional abilities of wandb's servers that this one has."""
+
+
+@dataclass(frozen=True, slots=True)
+class UserNode:
+    """The owner of a key, for the type `User`."""
+
+    id: str
+    username: str
+    entity: str | None
+    teams: list[EntityNode]
+    name: str | None = None
+    email: str | None = None
+    admin: bool = False
+    flags: str = "{}"
+
+
+@VIEWER.field("Query", "viewer")
+def viewer(_: None, info: Info) -> UserNode:
+    """The owner of the key that the request came with."""
+    context = info.context
+    principal, accounts = context.requester.principal, context.access.accounts
+    if isinstance(principal, Operator) or not context.has_accounts:
+        entity = context.default_entity()
+        return UserNode(node_id("User", 0), entity.name, entity.name, [entity])
+    if isinstance(principal, User):
+        row, address = accounts.users.get(principal.id), accounts.emails.primary(principal.id)
+        names = accounts.entity_names([*principal.teams, *filter(None, [principal.home])])
+        teams = [EntityNode(number, names[number]) for number in principal.teams if number in names]
+        return UserNode(
+            node_id("User", principal.id),
+            row.name,
+            None if principal.home is None else names.get(principal.home),
+            teams,
+            row.display_name or row.name,
+            None if address is None else address.address,
+            principal.org_admin,
+        )
+    if isinstance(principal, ServiceAccount):
+        home = accounts.entity_names([] if principal.home is None else [principal.home])
+        teams = [EntityNode(number, name) for number, name in home.items()]
+        entity_name = next(iter(home.values()), None)
+        return UserNode(node_id("User", 0), context.requester.name, entity_name, teams)
+    raise unauthenticated()
+
+
+@VIEWER.field("User", "teams")
+async def teams_of(user: UserNode, info: Info) -> dict[str, Any]:
+    """The teams of a user, as a connection."""
+    return {"edges": [{"node": team} for team in user.teams]}
+
+
+@VIEWER.field("Query", "serverInfo")
+async def server_info(_: None, info: Info) -> dict[str, Any]:
+    """Which clients may connect, and what the server can do."""
+    return {
+        "cliVersionInfo": {"min_cli_version": OLDEST_CLIENT, "max_cli_version": NEWEST_CLIENT},
+        "latestLocalVersionInfo": None,
+        "features": [{"name": name, "isEnabled": True} for name in FEATURES],
+    }
+
+
+@VIEWER.field("Query", "entity")
+def entity(_: None, info: Info, name: str) -> EntityNode | None:
+    """A team or user's own space; null if the requester may not know of it."""
+    context = info.context
+    try:
+        found = context.entity_named(name)
+    except HTTPException:
+        return None
+    if found.number is None:
+        return found
+    resource = context.access.directory.entity(found.number)
+    return found if context.access.may(context.requester, Action.TEAM_READ, resource) else None

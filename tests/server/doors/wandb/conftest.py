@@ -1,0 +1,64 @@
+"""A server that wandb clients log to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import count
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.server.serving import Served, serving
+
+UPSERT = """mutation UpsertBucket($id: String, $name: String, $project: String, $entity: String,
+    $groupName: String, $displayName: String, $notes: String, $config: JSONString, $host: String,
+    $jobType: String, $tags: [String!], $summaryMetrics: JSONString) {
+  upsertBucket(input: {id: $id, name: $name, modelName: $project, entityName: $entity, groupName: $groupName,
+      displayName: $displayName, notes: $notes, config: $config, host: $host, jobType: $jobType, tags: $tags,
+      summaryMetrics: $summaryMetrics}) {
+    bucket { id name displayName description config sweepName historyLineCount
+      project { id name entity { id name } } }
+    inserted } }"""
+_numbers = count(1)
+
+
+class Door:
+    """What a client sends, and what the server then has."""
+
+    def __init__(self, served: Served, run: str) -> None:
+        self.served = served
+        self.run = run
+
+    def graphql(self, query: str, headers: dict[str, str] | None = None, **variables: Any) -> Any:
+        """The response to an operation."""
+        body = {"query": query, "variables": variables}
+        url = f"{self.served.url}/graphql"
+        return httpx.post(url, json=body, headers=headers, timeout=PATIENCE_S).json()
+
+    def begin(self, **sent: Any) -> Any:
+        """Begin the run; returns what the client gets."""
+        sent = {"name": self.run, "project": "digits", "entity": "main", "host": "node1", **sent}
+        answer = self.graphql(UPSERT, **sent)
+        assert "errors" not in answer, answer
+        return answer["data"]["upsertBucket"]
+
+    def shown(self, path: str = "", **asked: Any) -> Any:
+        """The run as the API shows it."""
+        url = f"{self.served.url}/api/v1/runs/{self.run}{path}"
+        answer = httpx.get(url, params=asked, timeout=PATIENCE_S)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+
+@pytest.fixture(scope="package")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("wandb")) as served:
+        yield served
+
+
+@pytest.fixture
+def door(served: Served) -> Door:
+    """A client with a run of its own."""
+    return Door(served, f"run{next(_numbers)}")

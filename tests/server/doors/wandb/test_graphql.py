@@ -1,0 +1,119 @@
+"""GraphQL of wandb clients: what is unknown, wrong or hostile gets an error in the form they understand."""
+
+from __future__ import annotations
+
+import json
+
+import httpx
+import pytest
+from graphql import get_introspection_query
+
+from tests.patience import PATIENCE_S
+from tests.server.doors.wandb.conftest import Door
+
+VIEWER = "query Viewer { viewer { id entity username email flags teams { edges { node { name } } } } }"
+PROBE = """query ProbeServerCapabilities {
+    QueryType: __type(name: "Query") { ...fieldData }
+    MutationType: __type(name: "Mutation") { ...fieldData }
+    ServerInfoType: __type(name: "ServerInfo") { ...fieldData } }
+fragment fieldData on __Type { fields { name } }"""
+
+
+def test_the_viewer_of_a_server_without_accounts_has_an_entity(door: Door) -> None:
+    viewer = door.graphql(VIEWER)["data"]["viewer"]
+    assert viewer["entity"] == "main"
+    assert json.loads(viewer["flags"]) == {}
+    assert viewer["teams"]["edges"] == [{"node": {"name": "main"}}]
+
+
+def test_the_oldest_client_learns_what_it_may_ask(door: Door) -> None:
+    found = door.graphql(PROBE)["data"]
+    names = {kind: {field["name"] for field in found[kind]["fields"]} for kind in found}
+    assert "serverInfo" in names["QueryType"]
+    assert "upsertBucket" in names["MutationType"]
+    assert "cliVersionInfo" in names["ServerInfoType"]
+
+
+def test_tools_can_read_the_whole_schema(door: Door) -> None:
+    assert "errors" not in door.graphql(get_introspection_query())
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        ("query X { nonsense }", "Cannot query field 'nonsense'"),
+        ("query { viewer { id }", "Syntax Error"),
+        ("{" * 2000, "Syntax Error"),
+        ("{ viewer " + "{ teams { edges { node " * 30 + "{ name }" + " } } }" * 30 + " }", "too deeply"),
+        ("{ " + "viewer { id } " * 6000 + " }", "tokens"),
+        (
+            "{ "
+            + " ".join(f"a{n}: viewer {{ ...f }}" for n in range(300))
+            + " } fragment f on User { "
+            + " ".join(f"b{n}: id" for n in range(30))
+            + " }",
+            "too much",
+        ),
+        ("query { ...f } fragment f on Query { ...f }", "too deeply"),
+    ],
+)
+def test_what_cannot_be_executed_is_answered_with_200_and_errors(door: Door, query: str, text: str) -> None:
+    body = {"query": query}
+    answer = httpx.post(f"{door.served.url}/graphql", json=body, timeout=PATIENCE_S)
+    assert answer.status_code == 200
+    assert text in answer.json()["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"query": 1}', b"\xff"])
+def test_a_body_that_is_no_request_is_answered_with_400(door: Door, body: bytes) -> None:
+    answer = httpx.post(f"{door.served.url}/graphql", content=body, timeout=PATIENCE_S)
+    assert answer.status_code == 400
+    assert "JSON" in answer.json()["errors"][0]["message"]
+
+
+def test_a_run_begins_with_what_the_client_sends(door: Door) -> None:
+    config = {"lr": {"value": 0.1, "desc": None}, "_wandb": {"value": {"cli_version": "0.31.0"}}}
+    sent = {"displayName": "first", "groupName": "sweep-1", "jobType": "train", "notes": "try", "tags": ["a"]}
+    begun = door.begin(config=json.dumps(config), **sent)
+    assert begun["inserted"]
+    assert begun["bucket"]["project"]["name"] == "digits"
+    assert begun["bucket"]["project"]["entity"]["name"] == "main"
+    run = door.shown()
+    assert (run["state"], run["project"], run["name"]) == ("running", "digits", "first")
+    assert (run["group"], run["job_type"], run["notes"], run["tags"]) == ("sweep-1", "train", "try", ["a"])
+    assert run["config"] == {"lr": 0.1}
+    assert [host["name"] for host in run["hosts"]] == ["node1"]
+
+
+def test_what_is_null_later_stays_as_it_is(door: Door) -> None:
+    door.begin(displayName="first", tags=["a"])
+    again = door.begin(host=None, config=json.dumps({"lr": {"value": 0.2}}))
+    assert not again["inserted"]
+    run = door.shown()
+    assert (run["name"], run["tags"], run["config"]) == ("first", ["a"], {"lr": 0.2})
+
+
+def test_a_run_without_a_name_gets_one(door: Door) -> None:
+    assert door.begin()["bucket"]["displayName"] == door.shown()["name"] != door.run
+
+
+def test_the_same_id_in_another_project_is_another_run(door: Door) -> None:
+    first, second = door.begin(), door.begin(project="letters")
+    assert second["inserted"]
+    assert first["bucket"]["id"] != second["bucket"]["id"]
+    assert second["bucket"]["name"] == door.run
+    assert door.begin(project="letters", host=None)["bucket"]["id"] == second["bucket"]["id"]
+
+
+def test_an_id_that_is_not_valid_here_becomes_one(door: Door) -> None:
+    begun = door.begin(name="läuft/1")
+    assert begun["bucket"]["name"] == "läuft/1"
+    assert not door.begin(name="läuft/1", host=None)["inserted"]
+
+
+@pytest.mark.parametrize("config", ["{", "[]", '{"lr": {"value": ' * 3000])
+def test_a_configuration_that_is_no_object_is_an_error_that_names_it(door: Door, config: str) -> None:
+    answer = door.graphql(
+        'mutation($c: JSONString) { upsertBucket(input: {name: "x", config: $c}) { inserted } }', c=config
+    )
+    assert "config" in answer["errors"][0]["message"]
