@@ -6,6 +6,9 @@
     run.log({"loss": 0.5})
     run.finish()
 
+The package has the names of W&B's that trainings use, so `import runvitals as wandb` works in most
+scripts; see `docs/reference/wandb-compatibility.md`.
+
 Everything is loaded on first use, so that the monitor, which is part of this package, stays small.
 """
 
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.client import Client
+    from runvitals.client.wandb.api import Api
+    from runvitals.integrations.wandb import AlertLevel, login
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
     from runvitals.sdk.media.table import Table
@@ -38,6 +43,8 @@ else:
     ModuleType = type(sys)
 
 __all__ = [
+    "AlertLevel",
+    "Api",
     "Audio",
     "Client",
     "Histogram",
@@ -56,62 +63,92 @@ __all__ = [
     "finish",
     "init",
     "log",
+    "login",
     "open_run",
     "run",
     "save",
     "summary",
+    "unwatch",
+    "watch",
 ]
 
 _IN_SDK = ("Run", "SettingError", "Settings", "init")
 _MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
 _OF_ACTIVE_RUN = ("config", "summary")
+_OF_WANDB = (
+    "AlertLevel", "login", "require", "setup", "teardown", "termerror", "termlog", "termwarn", "util",
+)  # fmt: skip
 
 
-def log(data: Mapping[str, Any], step: int | None = None) -> None:
+def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
     """Log a row of values in the open run; see `Run.log`.
 
     Raises:
         RuntimeError: no run is open.
     """
-    _active().log(data, step)
+    _active().log(data, step, commit)
 
 
 def define_metric(
-    name: str, summary: str = "last", *, x: str | None = None, hidden: bool = False, goal: str | None = None
+    name: str,
+    summary: str = "last",
+    *,
+    x: str | None = None,
+    hidden: bool | None = None,
+    goal: str | None = None,
+    **others: Any,
 ) -> None:
     """Choose how a metric of the open run is aggregated and shown; see `Run.define_metric`.
 
     Raises:
         RuntimeError: no run is open.
     """
-    _active().define_metric(name, summary, x=x, hidden=hidden, goal=goal)
+    _active().define_metric(name, summary, x=x, hidden=hidden, goal=goal, **others)
 
 
-def save(pattern: str, base: str | None = None) -> list[str]:
+def save(pattern: str, base: str | None = None, **others: Any) -> list[str]:
     """Record copies of files in the open run; see `Run.save`.
 
     Raises:
         RuntimeError: no run is open.
     """
-    return _active().save(pattern, base)
+    return _active().save(pattern, base, **others)
 
 
-def alert(title: str, text: str = "", level: str = "info") -> None:
+def alert(title: str, text: str = "", level: str = "info", wait_duration: Any = None) -> None:
     """Record an event in the open run that a user should notice; see `Run.alert`.
 
     Raises:
         RuntimeError: no run is open.
     """
-    _active().alert(title, text, level)
+    _active().alert(title, text, level, wait_duration)
 
 
-def finish(exit_code: int | None = None) -> None:
-    """Finish the open run; see `Run.finish`.
+def watch(models: Any, *arguments: Any, **others: Any) -> None:
+    """Log gradients and parameters of PyTorch models in the open run; see `Run.watch`.
 
     Raises:
         RuntimeError: no run is open.
     """
-    _active().finish(exit_code)
+    _active().watch(models, *arguments, **others)
+
+
+def unwatch(models: Any = None) -> None:
+    """End `watch` for these models, or for all; see `Run.unwatch`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
+    _active().unwatch(models)
+
+
+def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
+    """Finish the open run, if there is one; see `Run.finish`."""
+    from runvitals.sdk import start
+
+    opened = start.opened()
+    if opened is not None:
+        opened.finish(exit_code)
 
 
 def _active() -> Run:
@@ -168,4 +205,16 @@ def __getattr__(name: str) -> object:
         from runvitals.client import Client
 
         return Client
-    raise AttributeError(f"module 'runvitals' has no attribute {name!r}")
+    if name == "Api":
+        from runvitals.client.wandb.api import Api
+
+        return Api
+    if name in _OF_WANDB:
+        from runvitals.integrations import wandb as functions
+
+        return getattr(functions, name)
+    if name.startswith("_"):
+        raise AttributeError(f"module 'runvitals' has no attribute {name!r}")
+    from runvitals.sdk import wandb_names
+
+    raise wandb_names.absent("module", name)

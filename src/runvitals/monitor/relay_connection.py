@@ -38,6 +38,8 @@ _SERVER_VARIABLES = (
     "RUNVITALS_TOKEN",
     "RUNVITALS_USERNAME",
     "RUNVITALS_USER_EMAIL",
+    "WANDB_API_KEY",
+    "WANDB_BASE_URL",
     "WANDB_USERNAME",
     "WANDB_USER_EMAIL",
 )
@@ -83,9 +85,9 @@ def destination_variables(destinations: Iterable[str], environ: Mapping[str, str
     """The environment variables that configure these destinations: those that begin with the name of one.
 
     A plain URL is a runvitals server. It gets `RUNVITALS_TOKEN` together with `RUNVITALS_SERVER`, which names
-    the server that the token is for, and the name of the run's author. The other destinations get
-    `RUNVITALS_DESTINATIONS` for the same purpose as `RUNVITALS_SERVER`: their credentials are for the servers
-    that it names.
+    the server that the token is for, W&B's variables for the same, and the name of the run's author. The
+    other destinations get `RUNVITALS_DESTINATIONS` for the same purpose as `RUNVITALS_SERVER`: their
+    credentials are for the servers that it names.
 
     Example:
         >>> environ = {"MLFLOW_TRACKING_USERNAME": "me", "HOME": "/home/me"}

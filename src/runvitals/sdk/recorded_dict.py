@@ -64,9 +64,12 @@ class RecordedDict(dict[Any, Any]):
         return dict, (dict(self),)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Set several entries in one record."""
-        if len(args) == 1:
-            args = (self._entries(args[0]),)
+        """Set several entries in one record. After a mapping, W&B's `allow_val_change` is accepted, by name
+        or by position: entries may always change.
+        """
+        if args:
+            kwargs.pop("allow_val_change", None)
+            args = (self._entries(args[0]), *(args[1:] if not isinstance(args[-1], bool) else ()))
         changes = dict(*args, **kwargs)
         if changes:
             super().update(changes)
@@ -89,6 +92,14 @@ class RecordedDict(dict[Any, Any]):
         if name not in self:
             self[name] = default
         return self[name]
+
+    def setdefaults(self, other: Any) -> None:
+        """Set the entries that do not exist yet."""
+        self.update({name: value for name, value in dict(self._entries(other)).items() if name not in self})
+
+    def as_dict(self) -> dict[Any, Any]:
+        """A plain dictionary with the entries."""
+        return dict(self)
 
     def pop(self, name: Any, default: Any = _ABSENT) -> Any:
         if name not in self and default is not _ABSENT:
@@ -115,6 +126,9 @@ def pairs(given: object) -> dict[Any, Any]:
     Raises:
         TypeError, ValueError: it is neither.
     """
+    flags = getattr(given, "flag_values_dict", None)
+    if callable(flags):  # absl's FLAGS
+        return dict(flags())
     if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
         return dict(given)
     if not hasattr(given, "__dict__") or callable(given):

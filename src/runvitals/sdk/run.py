@@ -3,42 +3,40 @@
 from __future__ import annotations
 
 import os
-import sys
-from collections.abc import Callable, Mapping
-from operator import index
-from threading import RLock
+import time
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from runvitals.journal import frames, paths
+from runvitals.journal import frames
 from runvitals.journal.json_codec import dumps
 from runvitals.model.limits import STEP
-from runvitals.sdk.attachment import Attachment
 from runvitals.sdk.exit_code import exit_code_of
-from runvitals.sdk.logged_summary import LoggedSummary
-from runvitals.sdk.logged_values import Values, without_secrets
+from runvitals.sdk.logged_values import without_secrets
 from runvitals.sdk.messages import notify
 from runvitals.sdk.metric_definition import metric_definition
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
-from runvitals.sdk.recorded_sections import RecordedSections
-from runvitals.sdk.serial_executor import SerialExecutor
-from runvitals.sdk.training_journal import TrainingJournal
+from runvitals.sdk.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from runvitals.model.logged_media import SavedFile
-    from runvitals.sdk.media.recorder import MediaRecorder
-    from runvitals.sdk.stop_handler import StopHandler
 
 LEVELS = ("info", "warning", "error")
+_LEVELS = {**{level: level for level in LEVELS}, "warn": "warning"}
 
 
-class Run:
+class Run(RecordedRun):
     """A run, created by `runvitals.init`.
 
     Attributes:
         id: run id, eight letters and digits by default.
         project: project of the run.
-        name: display name.
+        entity: the team or user that was set for the run, or None.
+        name: display name. Assigning it renames the run.
+        tags, notes: as set; assigning them replaces them.
+        group, job_type: as set, or None.
         config: hyper-parameters. Changes are recorded.
         summary: results: the last value of each logged metric, or the aggregate chosen with
             `define_metric`. Values set by hand take precedence and are kept.
@@ -47,6 +45,9 @@ class Run:
         step: the step of the next `log()` call that does not set one.
         finished: whether `finish()` was called.
         disabled: whether nothing is recorded: `mode` is `disabled`, or no folder is writable.
+        offline: whether nothing is delivered because of `mode`.
+
+    The names that it shares with W&B's run, and what differs: `docs/reference/wandb-compatibility.md`.
 
     Example:
         >>> with runvitals.init(project="digits", config={"lr": 0.1}) as run:
@@ -54,35 +55,40 @@ class Run:
         ...         run.log({"loss": 1 / (step + 1)})
     """
 
-    def __init__(
-        self, values: Mapping[str, Any], run_id: str, ranks: Mapping[str, Any], attachment: Attachment | None
-    ) -> None:
-        self.id = run_id
-        self.project: str = values["project"]
-        self.name: str = values["name"] or run_id
-        self.rank: int | None = ranks.get("rank")
-        self.disabled = attachment is None
-        self.finished = False
-        self.dir = paths.run_dir(run_id, attachment.directory) if attachment else ""
-        self._values = Values(self._report_fault)
-        self._sections = RecordedSections(
-            self._values, self._records_section, lambda record: self._write(frames.INFO, **record)
-        )
-        self._config = RecordedDict(self._sections.writer_of("config"), self._values.fault)
-        self._summary = Summary(self._sections.writer_of("summary"), self._values.fault)
-        self.step = 0
-        self._serial = SerialExecutor()
-        self._attachment = attachment
-        self.opened_by = os.getpid()
-        self._journal = TrainingJournal(run_id, attachment, self.opened_by) if attachment else None
-        self._warned_finished = False
-        self._finish_timeout_s: float = values["finish_timeout"]
-        self._stop: StopHandler | None = None
-        self._media: MediaRecorder | None = None
-        self._media_lock = RLock()  # a signal handler may log too
-        self._logged = LoggedSummary()
+    @property
+    def name(self) -> str:
+        """The display name. Assigning it renames the run."""
+        return self._name
 
-    # -- public API
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = self._values.text(name)[:128] or self.id
+        self._describe(name=self._name)
+
+    @property
+    def tags(self) -> tuple[str, ...]:
+        """The tags. Assigning a sequence replaces them."""
+        return self._tags
+
+    @tags.setter
+    def tags(self, tags: Sequence[str]) -> None:
+        self._tags = tuple(dict.fromkeys(self._values.text(tag) for tag in tags))
+        self._describe(tags=list(self._tags))
+
+    @property
+    def notes(self) -> str | None:
+        """The notes. Assigning a text replaces them."""
+        return self._notes
+
+    @notes.setter
+    def notes(self, notes: str) -> None:
+        self._notes = self._values.text(notes)
+        self._describe(notes=self._notes)
+
+    @property
+    def url(self) -> str | None:
+        """The run's page on the server that it is delivered to; None without one."""
+        return None if self.disabled or self._server is None else f"{self._server}/runs/{self.id}"
 
     @property
     def config(self) -> RecordedDict:
@@ -112,7 +118,7 @@ class Run:
     def summary(self, entries: Mapping[str, Any]) -> None:
         self._summary.replace(entries)
 
-    def log(self, data: Mapping[str, Any], step: int | None = None) -> None:
+    def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
         """Log a row of values. Costs one `write()`, about 10 µs; never waits for the disk or the monitor.
 
         A value that cannot be recorded does not stop the training: a short text replaces it, a warning is
@@ -125,6 +131,7 @@ class Run:
                 in a list, are stored as files first, which takes about as long as encoding them.
             step: position of the row; default: the last step plus one. Rows with the same step belong
                 together.
+            commit: False if the next `log()` without a step has the same step.
 
         Raises:
             TypeError: `data` is not a mapping, or `step` is not an integer.
@@ -139,7 +146,7 @@ class Run:
         media: list[tuple[str, object]] = []
         row = self._values.row(data, media)
         step = self.step if step is None else self._checked_step(step)
-        self.step = min(step + 1, STEP)
+        self.step = step if commit is False else min(step + 1, STEP)
         now_ms = self._now_ms()
         if row or not media:
             payload = dumps({"t": now_ms, "step": step, "data": row})
@@ -156,6 +163,7 @@ class Run:
         x: str | None = None,
         hidden: bool | None = None,
         goal: str | None = None,
+        **others: Any,
     ) -> None:
         """Choose how a metric is aggregated and shown. Applies to values logged from now on, and replaces an
         earlier choice for the same name.
@@ -170,9 +178,10 @@ class Run:
             x: the logged metric that its charts have as their x-axis, instead of the step.
             hidden: whether it has no chart unless somebody asks for it. Default: as a pattern says.
             goal: `minimize` or `maximize`: which values are better, where runs are compared.
+            others: `step_metric`, W&B's name for `x`, and what else W&B's function takes.
 
         Raises:
-            TypeError: a name is not a string.
+            TypeError: a name is not a string, or an unknown argument.
             ValueError: a name is empty or too long, or `summary` or `goal` is unknown.
             RuntimeError: the run is finished.
 
@@ -180,6 +189,10 @@ class Run:
             >>> run.define_metric("val/loss", summary="min", goal="minimize")
             >>> run.define_metric("val/*", x="epoch")
         """
+        if others:
+            from runvitals.sdk import wandb_arguments  # few scripts use W&B's names
+
+            x = wandb_arguments.step_metric(x, others)
         definition = metric_definition(name, summary, x, hidden, goal)
         if self.disabled:
             return
@@ -187,30 +200,46 @@ class Run:
         self._write(frames.INFO, metrics=definition)
         self._serial.run(lambda: self._logged.define(definition))
 
-    def save(self, pattern: str, base: str | None = None) -> list[str]:
+    def save(
+        self,
+        pattern: str | os.PathLike[str],
+        base: str | os.PathLike[str] | None = None,
+        *,
+        base_path: str | os.PathLike[str] | None = None,
+        policy: str = "now",
+    ) -> list[str]:
         """Record copies of files, as they are now: checkpoints, configurations, results.
 
         Args:
             pattern: a path; `*`, `?` and `[…]` match within a name, `**` any folders.
             base: the files are named relative to this folder. Default: the working directory if it contains
                 them, otherwise the last folder of the pattern before a wildcard.
+            base_path: W&B's name for `base`.
+            policy: `now`. W&B's `live` is accepted, and saves the files as they are now too.
 
         Returns:
             The names of the files that were saved. Files that cannot be read are left out, counted, and a
             warning is printed once.
 
         Raises:
-            ValueError: `base` does not contain the files.
+            ValueError: `base` does not contain the files, or the policy is `end` or unknown.
             RuntimeError: the run is finished.
 
         Example:
             >>> run.save("checkpoints/*.pt")
             ['checkpoints/1.pt']
         """
+        if policy not in ("now", "live"):
+            raise ValueError(
+                f"save(): policy {policy!r} is not supported; files are copied as they are now, so call "
+                "save() when they are complete"
+            )
         if self.disabled:
             return []
         self._must_be_open("save")
-        return self._media_recorder().save(os.fspath(pattern), base, max(self.step - 1, 0), self._now_ms)
+        folder = base if base_path is None else base_path
+        base_text = None if folder is None else os.fspath(folder)
+        return self._media_recorder().save(os.fspath(pattern), base_text, max(self.step - 1, 0), self._now_ms)
 
     def files(self) -> list[SavedFile]:
         """The files saved so far by all processes of the run on this machine, by name."""
@@ -220,13 +249,16 @@ class Run:
 
         return saved_files(self.dir)
 
-    def alert(self, title: str, text: str = "", level: str = "info") -> None:
+    def alert(
+        self, title: str, text: str = "", level: str = "info", wait_duration: float | timedelta | None = None
+    ) -> None:
         """Record an event that a user should notice.
 
         Args:
             title: one line.
             text: details.
-            level: `info`, `warning` or `error`.
+            level: `info`, `warning` or `error`; also as W&B spells them: `INFO`, `WARN`, `ERROR`.
+            wait_duration: seconds in which another alert with this title is left out.
 
         Raises:
             ValueError: unknown level.
@@ -235,7 +267,8 @@ class Run:
         Example:
             >>> run.alert("loss diverged", f"loss {loss} at step {step}", level="error")
         """
-        if not isinstance(level, str) or level not in LEVELS:
+        known = _LEVELS.get(level.lower()) if isinstance(level, str) else None
+        if known is None:
             raise ValueError(
                 f"alert(): unknown level {self._values.text(level)!r}; expected one of {', '.join(LEVELS)}"
             )
@@ -243,9 +276,64 @@ class Run:
             return
         self._must_be_open("alert")
         title, text = self._values.text(title), self._values.text(text)
-        event = {"name": "alert", "level": level, "title": title, "text": text}
+        if wait_duration and not self._may_alert(title, wait_duration):
+            return
+        event = {"name": "alert", "level": known, "title": title, "text": text}
         self._write(frames.EVENT, **without_secrets(event))
         self._ensure_monitor()
+
+    def _may_alert(self, title: str, wait: float | timedelta) -> bool:
+        """Whether an alert with this title is due again."""
+        wait_s = wait if isinstance(wait, (int, float)) else wait.total_seconds()
+        now_s, last_s = time.monotonic(), self._alerted_s.get(title)
+        if last_s is not None and now_s - last_s < wait_s:
+            return False
+        self._alerted_s[title] = now_s
+        return True
+
+    def watch(
+        self,
+        models: Any,
+        criterion: Any = None,
+        log: str | None = "gradients",
+        log_freq: int = 1000,
+        idx: int | None = None,
+        log_graph: bool = False,
+    ) -> None:
+        """Log histograms of the gradients and parameters of PyTorch models, by their hooks. A logged pass
+        copies up to 10,000 numbers of each tensor; the others are only counted.
+
+        Args:
+            models: a module, or several.
+            criterion: ignored; W&B's function has it.
+            log: `gradients`, `parameters`, `all`, or None for neither.
+            log_freq: log every so many passes.
+            idx: added to the names of several models; default: their position.
+            log_graph: not supported.
+
+        Raises:
+            TypeError: not a module of PyTorch.
+            ValueError: an unknown `log`, or a model that is already watched.
+            NotImplementedError: `log_graph`.
+            RuntimeError: the run is finished.
+
+        Example:
+            >>> run.watch(model, log="all", log_freq=100)  # logs gradients/<name> and parameters/<name>
+        """
+        from runvitals.sdk.watching import Watching  # few runs need it
+
+        self._must_be_open("watch")
+        if log_graph:
+            raise NotImplementedError("watch(): log_graph is not supported; log a figure of the graph")
+        if self._watching is None:
+            self._watching = Watching(self.log)
+        if not self.disabled:
+            self._watching.add(models, log, log_freq, idx)
+
+    def unwatch(self, models: Any = None) -> None:
+        """Remove the hooks of `watch` from these models, or from all."""
+        if self._watching is not None:
+            self._watching.stop(models)
 
     def mark(self, text: str, **about: object) -> None:
         """Record a marker: the start of an epoch, a validation, a checkpoint.
@@ -303,7 +391,7 @@ class Run:
             self._stop = StopHandler(lambda: self.finished)
         self._stop.add(callback)
 
-    def finish(self, exit_code: int | None = None) -> None:
+    def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
         """Finish the run. Waits for its last sample, typically 2 ms and at most `finish_timeout` seconds,
         then at most `delivery_timeout` seconds for delivery. Calling it again has no effect.
 
@@ -311,6 +399,7 @@ class Run:
 
         Args:
             exit_code: 0 or None for success; any other value marks the run as failed.
+            quiet: ignored, as W&B's function has it; the setting `quiet` decides what is printed.
         """
         self._end(exit_code or 0, closing=False)
 
@@ -325,126 +414,22 @@ class Run:
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"
 
-    # -- process lifecycle
+    def __getattr__(self, name: str) -> Any:
+        """
+        Raises:
+            AttributeError: no such attribute; for one of W&B's, with what to use instead.
+        """
+        if name.startswith("_"):
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        from runvitals.sdk import wandb_names
 
-    def _at_exit(self) -> None:
-        """Handle the interpreter's shutdown. The exit code is not known yet; the monitor observes it."""
-        if os.getpid() == self.opened_by:
-            failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-            self._end(exit_code_of(type(failed), failed) if failed else None, closing=True)
+        return wandb_names.of_run(self, name)
 
-    def _after_fork(self) -> None:
-        """In a forked child: release what belongs to the parent. The child may `log()` into its own file."""
-        self._serial = SerialExecutor()  # the lock may be held by a thread that does not exist here
-        self._logged = LoggedSummary()  # the parent records what it logged itself
-        if self._attachment is not None:
-            self._attachment.after_fork()
-        if self._journal is not None:
-            self._journal.forget()
-        self._media_lock = RLock()
-        if self._media is not None:
-            self._media.forget()
-            self._media = None
-
-    def _end(self, exit_code: int | None, closing: bool) -> None:
-        if self.disabled or self.finished or os.getpid() != self.opened_by:
-            return
-        self.finished = True
-        message: dict[str, object] = {"op": "finish", "pid": self.opened_by}
-        message.update(exit_code=exit_code, closing=closing)
-        if self._stop is not None:
-            message["stopped"] = self._stop.requested
-            self._stop.restore()
-        self._sections.write_inner_changes({"config": self._config, "summary": self._summary})
-        self._serial.run(lambda: self._close_journal(message))
-
-    def _close_journal(self, message: Mapping[str, object]) -> None:
-        if self._journal is not None:
-            self._write_logged_summary()
-            self._count_faults()
-        if self._attachment is not None:
-            self._attachment.finish(message, self._finish_timeout_s)
-        if self._journal is not None:
-            self._journal.close()
-        if self._media is not None:
-            self._media.close()
-
-    # -- journal
-
-    def _must_be_open(self, call: str) -> None:
-        if self.finished:
-            raise RuntimeError(f"{call}(): run {self.id} is finished; call runvitals.init() for a new run")
-
-    def _checked_step(self, step: Any) -> int:
-        """A step as an int. Accepts any integer type, such as NumPy's."""
-        if isinstance(step, bool) or not hasattr(step, "__index__"):
-            raise TypeError(f"log(): step must be an integer, not {step!r}")
-        number = index(step)
-        if -STEP <= number <= STEP:
-            return number
-        self._values.fault(f"a step beyond {STEP}")
-        return self.step
-
-    def _records_section(self, section: str) -> bool:
-        """Whether changes of `config` or `summary` are recorded."""
-        if self.finished and not self.disabled and not self._warned_finished:
-            self._warned_finished = True
-            notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
-        return not self.disabled and not self.finished
-
-    def _now_ms(self) -> int:
-        """The time of a record; 0 when nothing is recorded."""
-        return 0 if self._attachment is None else self._attachment.clock.now_ms()
-
-    def _write(self, type: int, /, **value: Any) -> None:
-        """Write a record. The values must be valid for it (see `Values`)."""
+    def _describe(self, **about: Any) -> None:
+        """Record the run's new name, tags or notes."""
         if self.disabled:
             return
-        payload = dumps({"t": self._now_ms(), **value})
-        self._serial.run(lambda: self._record(type, payload))
-
-    def _record_row(self, payload: bytes, row: dict[str, Any], now_ms: int) -> None:
-        self._record(frames.HISTORY, payload)
-        self._summary.update_logged(self._logged.add(row, now_ms, len(payload)))
-        if self._logged.is_due(0 if self._journal is None else self._journal.segment):
-            self._write_logged_summary()
-
-    def _write_logged_summary(self) -> None:
-        """Write the aggregates of logged metrics so far, so that listing runs need not read all rows."""
-        record = self._logged.record(self._now_ms())
-        if record is not None:
-            self._record(frames.INFO, record)
-            self._logged.written(len(record), 0 if self._journal is None else self._journal.segment)
-
-    def _report_fault(self, fault: str) -> None:
-        """Warn once that a value had to be changed to be recorded."""
-        text = f"{fault}: recorded as far as possible"
-        notify(f"run {self.id}: {text}")
-        self._write(frames.EVENT, name="values_mended", level="warning", text=text, count=1)
-
-    def _count_faults(self) -> None:
-        faults = self._values.faults
-        if any(count > 1 for count in faults.values()):
-            text = "; ".join(f"{count} times {fault}" for fault, count in faults.items())
-            event = {"name": "values_mended", "level": "warning", "count": sum(faults.values())}
-            self._record(frames.EVENT, dumps({"t": self._now_ms(), **event, "text": text[:10_000]}))
-
-    def _record(self, type: int, payload: bytes) -> None:
-        assert self._journal is not None
-        self._journal.record(type, payload)
-
-    def _media_recorder(self) -> MediaRecorder:
-        """What records media and saved files of this process. Few runs have any."""
-        with self._media_lock:
-            if self._media is None:
-                from runvitals.sdk.media.recorder import MediaRecorder
-
-                assert self._journal is not None
-                journal = self._journal.of_media()
-                self._media = MediaRecorder(self.dir, journal, self._values.fault, self._serial.run)
-            return self._media
-
-    def _ensure_monitor(self) -> None:
-        """Restart the monitor if it has died. One system call, 1 µs, when it has not."""
-        if self._attachment is not None and os.getpid() == self.opened_by:
-            self._serial.run(self._attachment.ensure_monitor)
+        if self.finished:
+            notify(f"run {self.id} is finished; changes of its description are no longer recorded")
+            return
+        self._write(frames.INFO, run=without_secrets(about))

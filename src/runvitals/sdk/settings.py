@@ -225,11 +225,17 @@ class Settings:
     Example:
         >>> runvitals.init(settings=runvitals.Settings(sampling_interval=0.5, disk_paths=["/", "/data"]))
 
+    W&B's names of settings are accepted too, such as `x_stats_sampling_interval`.
+
     Raises:
         SettingError: unknown setting, or invalid value.
     """
 
     def __init__(self, **values: Any) -> None:
+        if not values.keys() <= SETTINGS.keys():
+            from runvitals.sdk import wandb_arguments  # few scripts use W&B's names
+
+            values = wandb_arguments.own_settings(values, SETTINGS)
         self.given = {
             name: find(name, "argument").parse(value, "argument")
             for name, value in values.items()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from runvitals.journal import paths
@@ -16,7 +16,7 @@ from runvitals.sdk.identity import identify
 from runvitals.sdk.messages import notify
 from runvitals.sdk.recorded_dict import pairs
 from runvitals.sdk.run import Run
-from runvitals.sdk.settings import SettingError, Settings, resolve
+from runvitals.sdk.settings import MODES, RESUMES, SettingError, Settings, trace
 
 _MOST_TAGS = 1000
 
@@ -33,10 +33,17 @@ def init(
     group: str | None = None,
     job_type: str | None = None,
     id: str | None = None,
-    resume: str | None = None,
+    resume: str | bool | None = None,
     dir: str | None = None,
     mode: str | None = None,
     settings: Settings | Mapping[str, Any] | None = None,
+    *,
+    entity: str | None = None,
+    reinit: bool | str | None = None,
+    sync_tensorboard: bool | None = None,
+    config_exclude_keys: Collection[str] | None = None,
+    config_include_keys: Collection[str] | None = None,
+    **others: Any,
 ) -> Run:
     """Start a run. From now on this process and its children are monitored. Takes 1 to 3 ms; starts no
     thread, does not fork, and does not wait.
@@ -49,14 +56,21 @@ def init(
         config: hyper-parameters: a mapping, or an object with attributes such as `argparse.Namespace`.
         id: run id; default: `RUNVITALS_RUN_ID`, else eight letters and digits, derived from the launcher's
             job or random. A run without a name gets its job's name, or one such as `brave-otter-417`.
-        resume: `allow` (default: continue the run with this id if it exists), `must`, or `never`.
+        resume: `allow` (default: continue the run with this id if it exists), `must`, or `never`. True and
+            `auto`, as W&B has them, mean `allow`.
         dir: data folder; default: `RUNVITALS_DIR`, else the user's data home.
         mode: `online`, `offline`, or `disabled` (no files, no process, no cost).
         settings: all other settings, see `Settings`.
+        entity: team or user that the run belongs to, on a server with accounts.
+        reinit: True or `finish_previous` finish a run that is open, so that a new one starts.
+        sync_tensorboard: also log what the process writes with TensorBoard's `SummaryWriter`.
+        config_exclude_keys, config_include_keys: names of `config` to leave out, or the only ones to record.
+        others: further arguments of `wandb.init`, which have no effect here.
 
     Raises:
         SettingError: a setting has an invalid value, wherever it was set, or `resume` conflicts with what
             exists.
+        TypeError: an unknown argument, or one of W&B's that is not supported.
 
     Example:
         >>> run = runvitals.init(project="digits", config={"lr": 0.1})
@@ -64,24 +78,68 @@ def init(
         >>> run.finish()
     """
     global _active
+    finish_open = False
+    if others or reinit is not None:
+        from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
+
+        wandb_arguments.of_init(others)
+        finish_open = wandb_arguments.reinit(reinit)
     if _active is not None and not _active.finished and _active_here(_active):
-        if not _in_notebook():
+        if not finish_open and not _in_notebook():
             return _active
         _active.finish()
-    if config is not None and not isinstance(config, Mapping):
-        config = pairs(config)
+    if config is not None:
+        config = _chosen(config, config_exclude_keys, config_include_keys)
     given = _given(settings)
     arguments = {
         "project": project, "name": name, "tags": tags, "notes": notes, "group": group, "job_type": job_type,
-        "run_id": id, "resume": resume, "dir": dir, "mode": mode,
+        "run_id": id, "resume": _spelling(resume), "dir": dir, "mode": _spelling(mode), "entity": entity,
     }  # fmt: skip
     given.update(Settings(**arguments).given)
-    values = resolve(given, os.environ, working_folder())
+    values = resolved(given)
     run = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
     _active = run
     if config is not None:
         run.config.update(config)
+    if sync_tensorboard:
+        from runvitals.sdk import tensorboard_writer
+
+        tensorboard_writer.follow(opened)
     return run
+
+
+def _spelling(value: Any) -> Any:
+    """A mode or `resume`; W&B's values are replaced by ours."""
+    if value is None or value in MODES or value in RESUMES:
+        return value
+    from runvitals.sdk import wandb_arguments
+
+    known: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
+    return known.get(value, value)
+
+
+def resolved(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The value of every setting. What nothing sets comes from W&B's environment variables."""
+    found = trace(given, os.environ, working_folder())
+    values = {name: value for name, (value, _) in found.items()}
+    if any(name.startswith("WANDB_") for name in os.environ):
+        from runvitals.sdk import wandb_environment
+
+        values.update(wandb_environment.read(found, os.environ))
+    return values
+
+
+def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] | None) -> Mapping[str, Any]:
+    """The entries of `config` to record."""
+    if isinstance(config, (str, os.PathLike)):
+        raise TypeError("init(): config is a path; read the file, and pass what it contains")
+    entries = config if isinstance(config, Mapping) else pairs(config)
+    if without is None and only is None:
+        return entries
+    from runvitals.sdk import wandb_arguments
+
+    chosen: Mapping[str, Any] = wandb_arguments.chosen(entries, without, only)
+    return chosen
 
 
 def opened() -> Run | None:

@@ -30,7 +30,8 @@ class Table(Media):
     Args:
         columns: names of the columns.
         data: rows, each with one value for each column.
-        dataframe: a data frame of pandas or polars, instead of both.
+        dataframe: a data frame of pandas or polars, instead of both; it may also be given as `data`.
+        others: further arguments of W&B's class, which have no effect here.
 
     Raises:
         ValueError: a row has another number of values than there are columns.
@@ -47,15 +48,22 @@ class Table(Media):
     def __init__(
         self,
         columns: Sequence[str] | None = None,
-        data: Iterable[Sequence[Any]] = (),
+        data: Any = (),
         dataframe: Any = None,
+        **others: Any,
     ) -> None:
+        if others:
+            from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
+
+            wandb_arguments.of_media("Table", others)
+        if dataframe is None and hasattr(data, "columns"):
+            dataframe = data
         if dataframe is not None:
             columns = list(dataframe.columns)
             data = _rows_of(dataframe)
         self.columns = [str(column) for column in columns or ()]
         self._rows: list[tuple[Any, ...]] = []
-        for row in data:
+        for row in () if data is None else data:
             self.add(*row)
 
     def add(self, *values: Any) -> None:
@@ -67,6 +75,37 @@ class Table(Media):
         if len(values) != len(self.columns):
             raise ValueError(f"a row of {len(values)} values for {len(self.columns)} columns")
         self._rows.append(values)
+
+    def add_data(self, *values: Any) -> None:
+        """W&B's name of `add`."""
+        self.add(*values)
+
+    def add_column(self, name: str, data: Iterable[Any]) -> None:
+        """Append a column.
+
+        Raises:
+            ValueError: it has another number of values than there are rows.
+        """
+        values = list(data)
+        if self.columns and len(values) != len(self._rows):
+            raise ValueError(f"a column of {len(values)} values for {len(self._rows)} rows")
+        rows = self._rows if self.columns else [()] * len(values)
+        self._rows = [(*row, value) for row, value in zip(rows, values, strict=True)]
+        self.columns.append(str(name))
+
+    def get_column(self, name: str) -> list[Any]:
+        """The values of a column.
+
+        Raises:
+            ValueError: no such column.
+        """
+        position = self.columns.index(name)
+        return [row[position] for row in self._rows]
+
+    @property
+    def data(self) -> list[list[Any]]:
+        """The rows."""
+        return [list(row) for row in self._rows]
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -33,6 +33,8 @@ class Histogram(Media):
         values: numbers, as a list or array.
         bins: number of intervals of equal width.
         counts, edges: a histogram that was computed before, such as NumPy's: n counts and n + 1 edges.
+        np_histogram: counts and edges, as `numpy.histogram` returns them.
+        sequence, num_bins: W&B's names for `values` and `bins`.
 
     Example:
         >>> run.log({"weights": runvitals.Histogram(weights)})
@@ -41,11 +43,20 @@ class Histogram(Media):
 
     kind = media.HISTOGRAM
 
-    def __init__(self, values: Any = None, bins: int = 64, *, counts: Any = None, edges: Any = None) -> None:
-        self._values = values
-        self._bins = bins
-        self._counts = counts
-        self._edges = edges
+    def __init__(
+        self,
+        values: Any = None,
+        bins: int = 64,
+        *,
+        counts: Any = None,
+        edges: Any = None,
+        np_histogram: tuple[Any, Any] | None = None,
+        sequence: Any = None,
+        num_bins: int | None = None,
+    ) -> None:
+        self._values = values if sequence is None else sequence
+        self._bins = bins if num_bins is None else num_bins
+        self._counts, self._edges = (counts, edges) if np_histogram is None else np_histogram
 
     def item(self, files: RunFiles) -> Item:
         if not 1 <= self._bins <= _MOST_BINS:
@@ -80,9 +91,13 @@ class _WithCaption(Media):
     expected: tuple[str, ...] = ("",)
     """The beginnings of the media types that it may have, if it is given as a file."""
 
-    def __init__(self, data: Any, caption: str | None = None) -> None:
+    def __init__(self, data: Any, caption: str | None = None, **others: Any) -> None:
         self._data = data
         self._caption = caption
+        if others:
+            from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
+
+            wandb_arguments.of_media(type(self).__name__, others)
 
     def item(self, files: RunFiles) -> Item:
         item = self._stored(files)
@@ -109,6 +124,7 @@ class Image(_WithCaption):
             from 0 to 255 or floats from 0 to 1; an image of PIL; a figure of matplotlib; a path, or the bytes
             of a PNG, JPEG, GIF, WebP, AVIF or SVG file.
         caption: a text to show below it.
+        others: further arguments of W&B's class, which have no effect here.
 
     Example:
         >>> run.log({"samples": [runvitals.Image(sample, caption=str(label)) for sample, label in batch]})
@@ -134,6 +150,7 @@ class Audio(_WithCaption):
             bytes of a WAV, MP3, FLAC, Ogg or M4A file.
         sample_rate: samples per second, for an array.
         caption: a text to show below it.
+        others: further arguments of W&B's class, which have no effect here.
 
     Example:
         >>> run.log({"speech": runvitals.Audio(samples, sample_rate=16_000)})
@@ -142,8 +159,10 @@ class Audio(_WithCaption):
     kind = media.AUDIO
     expected = ("audio/",)
 
-    def __init__(self, data: Any, sample_rate: int | None = None, caption: str | None = None) -> None:
-        super().__init__(data, caption)
+    def __init__(
+        self, data: Any, sample_rate: int | None = None, caption: str | None = None, **others: Any
+    ) -> None:
+        super().__init__(data, caption, **others)
         self._sample_rate = sample_rate
 
     def _encoded(self, files: RunFiles) -> Item:
@@ -160,6 +179,7 @@ class Video(_WithCaption):
             bytes of an MP4, WebM, Ogg, GIF, PNG or WebP file.
         fps: frames per second, for an array.
         caption: a text to show below it.
+        others: further arguments of W&B's class, which have no effect here.
 
     Example:
         >>> run.log({"rollout": runvitals.Video(frames, fps=30)})
@@ -168,8 +188,8 @@ class Video(_WithCaption):
     kind = media.VIDEO
     expected = ("video/", "image/")
 
-    def __init__(self, data: Any, fps: float = 4, caption: str | None = None) -> None:
-        super().__init__(data, caption)
+    def __init__(self, data: Any, fps: float = 4, caption: str | None = None, **others: Any) -> None:
+        super().__init__(data, caption, **others)
         self._fps = fps
 
     def _encoded(self, files: RunFiles) -> Item:
@@ -184,6 +204,7 @@ class Text(_WithCaption):
     Args:
         data: the text.
         caption: a text to show below it.
+        others: further arguments of W&B's class, which have no effect here.
 
     Example:
         >>> run.log({"completion": runvitals.Text(model.generate(prompt), caption=prompt)})
@@ -199,8 +220,9 @@ class Html(_WithCaption):
     """An HTML page, shown in a frame that cannot reach the network, this server or other pages.
 
     Args:
-        data: the HTML, or the path of a file (as `pathlib.Path`).
+        data: the HTML, or the path of a file: as `pathlib.Path`, or a text that ends in `.html`.
         caption: a text to show below it.
+        others: further arguments of W&B's class, which have no effect here.
 
     Example:
         >>> run.log({"report": runvitals.Html("<h1>Errors</h1>" + table)})
@@ -209,9 +231,10 @@ class Html(_WithCaption):
     kind = media.HTML
 
     def _stored(self, files: RunFiles) -> Item:
-        if isinstance(self._data, os.PathLike):
-            return {**files.add_file(os.path.realpath(self._data)), "type": "text/html"}
-        return {**files.add(str(self._data).encode("utf-8", "replace")), "type": "text/html"}
+        data = self._data.read() if callable(getattr(self._data, "read", None)) else self._data
+        if isinstance(data, os.PathLike) or (isinstance(data, str) and _is_page(data)):
+            return {**files.add_file(os.path.realpath(data)), "type": "text/html"}
+        return {**files.add(str(data).encode("utf-8", "replace")), "type": "text/html"}
 
 
 class FigureMedia(Media):
@@ -238,6 +261,11 @@ def recognised(value: Any) -> Media:
     if isinstance(value, Media):
         return value
     return Image(value) if is_pil_image(value) else FigureMedia(value)
+
+
+def _is_page(text: str) -> bool:
+    """Whether a text is the path of an HTML file."""
+    return text.endswith((".html", ".htm")) and "<" not in text and os.path.isfile(text)
 
 
 def _image_item(files: RunFiles, content: bytes) -> Item:

@@ -3,7 +3,7 @@
 A token is only sent to its own server. `RUNVITALS_TOKEN` belongs to the server that `RUNVITALS_SERVER` names,
 or, if that is not set, to the one server the user has logged in to. It is not sent to servers named
 elsewhere: in a project's `runvitals.toml`, in `destinations`, or with `--to`. The file is readable only by
-the user.
+the user. `WANDB_API_KEY` is used for the server that `WANDB_BASE_URL` names, where there is no token for it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,13 @@ def token(url: str, environ: Mapping[str, str]) -> str | None:
     value = environ.get(VARIABLE)
     if value and _key(url) == _server_of_variable(environ, list(saved)):
         return value
-    return saved.get(_key(url))
+    return saved.get(_key(url)) or _key_of_wandb(url, environ)
+
+
+def _key_of_wandb(url: str, environ: Mapping[str, str]) -> str | None:
+    """The key in `WANDB_API_KEY`, if `WANDB_BASE_URL` names this server."""
+    named = environ.get("WANDB_BASE_URL")
+    return environ.get("WANDB_API_KEY") or None if named and _key(named) == _key(url) else None
 
 
 def _server_of_variable(environ: Mapping[str, str], saved: list[str]) -> str | None:

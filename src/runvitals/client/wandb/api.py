@@ -1,0 +1,134 @@
+"""`Api`: reads the runs of a server as W&B's class of this name does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn
+
+from runvitals.client import Client
+from runvitals.client.wandb.api_run import ApiRun
+from runvitals.client.wandb.filters import holds
+from runvitals.sdk import wandb_names
+from runvitals.sdk.start import resolved
+
+_FIELDS = {
+    "created_at": "started_ms", "createdAt": "started_ms", "heartbeat_at": "ended_ms", "display_name": "name",
+    "displayName": "name", "name": "name", "state": "state", "duration": "duration_ms",
+}  # fmt: skip
+_PREFIXES = {"summary_metrics.": "summary.", "summaryMetrics.": "summary.", "config.": "config."}
+
+
+class Api:
+    """Reads the runs of a server.
+
+    Args:
+        overrides: `base_url`, `entity` and `project`, as in W&B's class.
+        timeout: seconds for each request.
+        api_key: the key; default: as `Client`.
+
+    Raises:
+        ValueError: no server is set, or an invalid URL.
+
+    Example:
+        >>> for run in runvitals.Api().runs("team/digits", filters={"config.lr": {"$gt": 0.1}}):
+        ...     print(run.name, run.summary["loss"])
+    """
+
+    def __init__(
+        self,
+        overrides: Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        api_key: str | None = None,
+    ) -> None:
+        given = overrides or {}
+        settings = resolved({})
+        server = given.get("base_url") or settings["server"]
+        if server is None:
+            raise ValueError("Api(): no server; set RUNVITALS_SERVER, or overrides={'base_url': …}")
+        self.default_entity: str | None = given.get("entity") or settings["entity"]
+        self._default_project: str = given.get("project") or settings["project"]
+        self._client = Client(server, api_key, 30.0 if timeout is None else timeout)
+
+    def run(self, path: str = "") -> ApiRun:
+        """The run with this path: `id`, `project/id`, `entity/project/id`, or any with `runs/` before the id.
+
+        Raises:
+            UnknownRun: no such run (a LookupError).
+            ServerError: the server rejected the request or is unreachable.
+        """
+        return ApiRun(self._client.run(path.rstrip("/").rpartition("/")[2]))
+
+    def runs(
+        self,
+        path: str | None = None,
+        filters: Mapping[str, Any] | None = None,
+        order: str = "+created_at",
+        per_page: int = 50,
+    ) -> ApiRuns:
+        """The runs of a project that fulfil a filter.
+
+        Args:
+            path: `project` or `entity/project`.
+            filters: in the language of MongoDB, as in W&B's class. Filters are evaluated here; each run that
+                is compared with its `config` takes a request.
+            order: a field, with + or - before it: `-created_at`, `+summary_metrics.loss`.
+            per_page: ignored; pages are fetched as needed.
+        """
+        entity, _, project = (path or "").rstrip("/").rpartition("/")
+        return ApiRuns(
+            self._client,
+            entity or None,
+            project or self._default_project,
+            dict(filters or {}),
+            order,
+        )
+
+    def close(self) -> None:
+        """Close the connection. The next call opens a new one."""
+        self._client.close()
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise wandb_names.api_absent("Api", name)
+
+
+class ApiRuns:
+    """The runs that `Api.runs` found, fetched when they are iterated over."""
+
+    def __init__(
+        self, client: Client, entity: str | None, project: str, filters: Mapping[str, Any], order: str
+    ) -> None:
+        self._client = client
+        self._entity = entity
+        self._project = project
+        self._filters = filters
+        self._order = order
+        self._found: list[ApiRun] | None = None
+
+    def __iter__(self) -> Iterator[ApiRun]:
+        if self._found is not None:
+            yield from self._found
+            return
+        found = []
+        sort = _sort_key(self._order.lstrip("+-"))
+        for each in self._client.runs(self._project, sort=sort, descending=self._order.startswith("-")):
+            run = ApiRun(each)
+            if self._entity is not None and run.entity not in (None, self._entity):
+                continue
+            if holds(self._filters, run.field):
+                found.append(run)
+                yield run
+        self._found = found
+
+    def __len__(self) -> int:
+        return len(list(self)) if self._found is None else len(self._found)
+
+    def __getitem__(self, index: int) -> ApiRun:
+        return list(self)[index]
+
+
+def _sort_key(order: str) -> str:
+    """Our name of a field that W&B sorts by."""
+    for theirs, ours in _PREFIXES.items():
+        if order.startswith(theirs):
+            return ours + order.removeprefix(theirs).removesuffix(".value")
+    return _FIELDS.get(order, order)

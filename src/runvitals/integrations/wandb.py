@@ -1,0 +1,99 @@
+"""Functions of W&B's package that are more than a name for one of ours."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from enum import Enum
+from typing import Any
+
+from runvitals.relay.destinations.runvitals import login as stored_keys
+from runvitals.sdk.messages import notify
+from runvitals.sdk.settings import SETTINGS
+from runvitals.sdk.start import opened, resolved
+
+_ID_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
+
+
+class AlertLevel(str, Enum):
+    """The levels of `alert`, as W&B spells them."""
+
+    INFO = "INFO"
+    WARN = "WARN"
+    ERROR = "ERROR"
+
+
+def login(key: str | None = None, host: str | None = None, **others: Any) -> bool:
+    """Store the key for the server, as `runvitals login` does.
+
+    Args:
+        key: the key. Without one, nothing is asked and nothing is stored.
+        host: the server's URL; default: the setting `server`, else `WANDB_BASE_URL`.
+        others: further arguments of `wandb.login`, which have no effect here.
+
+    Returns:
+        Whether runs can be delivered: there is a key for the server, or no server is set.
+
+    Raises:
+        ValueError: a key without a server, or the server does not accept it.
+        OSError: the server could not be reached.
+    """
+    server = SETTINGS["server"].parse(host, "login()") if host else resolved({})["server"]
+    if server is None:
+        if key is not None:
+            raise ValueError("login(): a key, but no server; expected host, or RUNVITALS_SERVER")
+        return True
+    if key is not None:
+        stored_keys.check(server, key)
+        stored_keys.save(server, key, os.environ)
+    found = stored_keys.token(server, os.environ) is not None
+    if not found:
+        notify(f"there is no key for {server}; `runvitals login {server}` stores one")
+    return found
+
+
+def setup(settings: Any = None) -> None:
+    """Do nothing: nothing has to be started before `init`."""
+
+
+def require(*names: str) -> None:
+    """Do nothing: `wandb.require` turns features of W&B's own package on."""
+
+
+def teardown(exit_code: int | None = None) -> None:
+    """Finish the open run, if there is one."""
+    run = opened()
+    if run is not None:
+        run.finish(exit_code)
+
+
+def generate_id(length: int = 8) -> str:
+    """A random run id."""
+    return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(length))
+
+
+def termlog(text: str = "", newline: bool = True, repeat: bool = True) -> None:
+    """Print a message to stderr, as messages of runvitals are printed."""
+    notify(text)
+
+
+def termwarn(text: str, newline: bool = True, repeat: bool = True) -> None:
+    """Print a warning to stderr."""
+    notify(f"warning: {text}")
+
+
+def termerror(text: str, newline: bool = True, repeat: bool = True) -> None:
+    """Print an error to stderr."""
+    notify(f"error: {text}")
+
+
+class _Util:
+    """`wandb.util`: only what trainings use."""
+
+    generate_id = staticmethod(generate_id)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"runvitals does not have wandb.util.{name}")
+
+
+util = _Util()

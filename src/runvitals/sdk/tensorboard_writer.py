@@ -1,0 +1,68 @@
+"""Logs what the process writes with TensorBoard's `SummaryWriter`: `init(sync_tensorboard=True)`.
+
+PyTorch's writer and tensorboardX's each end in a class `EventFileWriter`, whose `add_event` gets every event.
+TensorFlow's own writer does not; import its files afterwards.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from runvitals.sdk.messages import notify
+
+if TYPE_CHECKING:
+    from runvitals.sdk.run import Run
+
+_MODULES = ("tensorboard.summary.writer.event_file_writer", "tensorboardX.event_file_writer")
+_SCALARS = "scalars"
+Opened = Callable[[], "Run | None"]
+
+
+def follow(opened: Opened) -> None:
+    """Log the scalars of all events that are written from now on, in the run that is open then.
+
+    Args:
+        opened: the open run, or None.
+    """
+    found = [module for module in map(_imported, _MODULES) if module is not None]
+    if not found:
+        notify("sync_tensorboard: neither tensorboard nor tensorboardX is installed")
+    for module in found:
+        writer: Any = module.EventFileWriter
+        if not hasattr(writer.add_event, "__wrapped__"):
+            writer.add_event = _following(writer.add_event, opened)
+
+
+def _imported(name: str) -> Any:
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        return None
+
+
+def _following(add_event: Callable[[Any, Any], None], opened: Opened) -> Callable[[Any, Any], None]:
+    def add_and_log(self: Any, event: Any) -> None:
+        add_event(self, event)
+        run = opened()
+        if run is not None and event.HasField("summary"):
+            numbers = ((value.tag, _number(value)) for value in event.summary.value)
+            row = {tag: number for tag, number in numbers if number is not None}
+            if row:
+                run.log(row, step=event.step)
+
+    add_and_log.__wrapped__ = add_event  # type: ignore[attr-defined]
+    return add_and_log
+
+
+def _number(value: Any) -> float | None:
+    """The number of a summary's value; None for images, histograms and texts."""
+    if value.HasField("simple_value"):
+        return float(value.simple_value)
+    if value.HasField("tensor") and value.metadata.plugin_data.plugin_name == _SCALARS:
+        tensor = value.tensor
+        for numbers in (tensor.float_val, tensor.double_val):
+            if len(numbers) == 1:
+                return float(numbers[0])
+    return None

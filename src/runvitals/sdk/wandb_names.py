@@ -1,0 +1,127 @@
+"""Names of W&B's package that ours does not have, and what to use instead. Loaded when one is used."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runvitals.sdk.run import Run
+
+_ARTIFACTS = "save() for files; a server of runvitals accepts artifacts from W&B's own client"
+_CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
+_SWEEPS = "start the trainings with a tool for searches, such as Optuna, one init() each"
+_AUTOMATIC = "use a callback of runvitals.callbacks, or log() in the training loop"
+_FRAMEWORK = "callbacks of frameworks are in runvitals.callbacks"
+ABSENT: dict[str, dict[str, str]] = {
+    "module": {
+        "agent": _SWEEPS,
+        "sweep": _SWEEPS,
+        "controller": _SWEEPS,
+        "plot": _CHARTS,
+        "plot_table": _CHARTS,
+        "visualize": _CHARTS,
+        "Plotly": "log the figure of plotly itself",
+        "Object3D": "log a figure of plotly, or save() the file",
+        "Molecule": "log a picture, or save() the file",
+        "Graph": "log a picture of the graph",
+        "Classes": "draw classes into the image",
+        "JoinedTable": "log a joined Table",
+        "PartitionedTable": "log one Table",
+        "Artifact": _ARTIFACTS,
+        "log_artifact": _ARTIFACTS,
+        "use_artifact": _ARTIFACTS,
+        "link_artifact": _ARTIFACTS,
+        "log_model": "save() the file of the model",
+        "use_model": "download the file with runvitals.Client",
+        "link_model": "save() the file of the model",
+        "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
+        "keras": _FRAMEWORK,
+        "integration": _FRAMEWORK,
+        "sklearn": _CHARTS,
+        "xgboost": _AUTOMATIC,
+        "lightgbm": _AUTOMATIC,
+        "catboost": _AUTOMATIC,
+        "gym": "log a Video",
+        "tensorboard": "init(sync_tensorboard=True), or `runvitals import tensorboard:FOLDER` afterwards",
+        "tensorflow": "init(sync_tensorboard=True), or `runvitals import tensorboard:FOLDER` afterwards",
+        "jupyter": "use init() in the notebook; a new init() finishes the run before",
+        "apis": "runvitals.Api",
+        "PublicApi": "runvitals.Api",
+        "InternalApi": "runvitals.Api",
+        "mark_preempting": "nothing: the state of a run whose process was ended is known from its signal",
+        "join": "finish()",
+        "set_trace": "breakpoint()",
+        "docker": "nothing: containers are recognised",
+        "launch": "your scheduler",
+    },
+    "run": {
+        "log_artifact": _ARTIFACTS,
+        "upsert_artifact": _ARTIFACTS,
+        "finish_artifact": _ARTIFACTS,
+        "use_artifact": _ARTIFACTS,
+        "link_artifact": _ARTIFACTS,
+        "logged_artifacts": _ARTIFACTS,
+        "used_artifacts": _ARTIFACTS,
+        "log_model": "save() the file of the model",
+        "use_model": "download the file with runvitals.Client",
+        "link_model": "save() the file of the model",
+        "log_code": "save('**/*.py'); the git commit and changes are recorded anyway",
+        "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
+        "mark_preempting": "nothing: the state of a run whose process was ended is known from its signal",
+        "get_project_url": "url",
+        "project_url": "url",
+        "resumed": "step, which is above 0 in a run that continues",
+        "sweep_url": _SWEEPS,
+        "settings": "the attributes of the run; `runvitals settings` shows all settings",
+        "start_time": "`runvitals.open_run(run.id).facts.started_ms`",
+        "to_html": "url",
+        "display": "url",
+        "status": "`runvitals relay status`",
+        "plot_table": _CHARTS,
+        "join": "finish()",
+        "write_logs": "print(), recorded with `runvitals run --console`",
+    },
+}
+
+
+def absent(owner: str, name: str) -> AttributeError:
+    """The error for a name that does not exist.
+
+    Args:
+        owner: `module` or `run`.
+        name: the name that was asked for.
+
+    Example:
+        >>> absent("module", "sweep").args[0][:46]
+        'runvitals does not have wandb.sweep; instead: '
+    """
+    instead = ABSENT[owner].get(name)
+    if instead is not None:
+        theirs = "wandb" if owner == "module" else "wandb.Run"
+        return AttributeError(f"runvitals does not have {theirs}.{name}; instead: {instead}")
+    what = "module 'runvitals'" if owner == "module" else "'Run' object"
+    return AttributeError(f"{what} has no attribute {name!r}")
+
+
+def of_run(run: Run, name: str) -> Any:
+    """An attribute of W&B's run that is another one of ours.
+
+    Raises:
+        AttributeError: see `absent`.
+    """
+    if name == "path":
+        return "/".join([*([run.entity] if run.entity else []), run.project, run.id])
+    if name == "get_url":
+        return lambda: run.url
+    if name == "project_name":
+        return lambda: run.project
+    if name == "sweep_id":
+        return None
+    raise absent("run", name)
+
+
+def api_absent(owner: str, name: str) -> AttributeError:
+    """The error for a name that W&B's `Api`, or a run of it, may have and ours has not."""
+    return AttributeError(
+        f"runvitals does not have wandb.{owner}.{name}; instead: runvitals.Client, or W&B's own Api"
+    )

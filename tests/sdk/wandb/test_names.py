@@ -1,0 +1,315 @@
+"""Names, arguments and environment variables of W&B's package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runvitals
+from runvitals.sdk import wandb_environment, wandb_names
+from runvitals.sdk.recorded_dict import RecordedDict
+from runvitals.sdk.settings import SETTINGS, SettingError, Settings
+from runvitals.sdk.start import _spelling
+from runvitals.sdk.watching import Watching
+
+DEFAULTS: dict[str, tuple[Any, str]] = {
+    name: (setting.default, "default") for name, setting in SETTINGS.items()
+}
+REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "wandb-compatibility.md"
+
+
+@pytest.fixture(autouse=True)
+def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests of this process may have imported W&B's package."""
+    monkeypatch.delitem(__import__("sys").modules, "wandb", raising=False)
+    monkeypatch.setattr(wandb_environment, "_read", [])
+
+
+@pytest.mark.parametrize("name", sorted(wandb_names.ABSENT["module"]))
+def test_absent_name_says_what_to_use(name: str) -> None:
+    with pytest.raises(AttributeError, match=f"does not have wandb.{name}; instead: "):
+        getattr(runvitals, name)
+
+
+def test_absent_names_of_a_run_are_not_attributes() -> None:
+    run = runvitals.init(mode="disabled", reinit=True)
+    assert [name for name in wandb_names.ABSENT["run"] if hasattr(run, name)] == []
+    with pytest.raises(AttributeError, match=r"wandb.Run.log_artifact; instead: save\(\)"):
+        run.log_artifact("x")
+    with pytest.raises(AttributeError, match="'Run' object has no attribute 'nonsense'"):
+        _ = run.nonsense
+
+
+def test_environment_is_read_where_ours_is_not_set(capsys: pytest.CaptureFixture[str]) -> None:
+    environ = {
+        "WANDB_PROJECT": "vision", "WANDB_NAME": "first", "WANDB_RUN_ID": "abc", "WANDB_RUN_GROUP": "g",
+        "WANDB_JOB_TYPE": "eval", "WANDB_TAGS": "a,b", "WANDB_NOTES": "n", "WANDB_MODE": "dryrun",
+        "WANDB_DIR": "/data", "WANDB_RESUME": "auto", "WANDB_BASE_URL": "https://runs.example.org",
+    }  # fmt: skip
+    found = {**DEFAULTS, "project": ("mine", "environment variable RUNVITALS_PROJECT")}
+    for _ in range(2):
+        assert wandb_environment.read(found, environ) == {
+            "name": "first", "run_id": "abc", "group": "g", "job_type": "eval", "tags": ["a", "b"],
+            "notes": "n", "mode": "offline", "dir": "/data", "resume": "allow",
+            "server": "https://runs.example.org",
+        }  # fmt: skip
+    said = capsys.readouterr().err
+    assert said.count("read from W&B's environment variables, because ours are not set: ") == 1
+    assert "WANDB_PROJECT" not in said
+
+
+@pytest.mark.parametrize(
+    ("environ", "values"),
+    [
+        ({"WANDB_DISABLED": "true"}, {"mode": "disabled"}),
+        ({"WANDB_MODE": "shared"}, {"mode": "online"}),
+        ({"WANDB_SILENT": "true"}, {"quiet": True}),
+        ({"WANDB_BASE_URL": "https://api.wandb.ai"}, {}),
+        ({"WANDB_BASE_URL": "https://acme.WANDB.ai/"}, {}),
+        ({"WANDB_RESUME": "never"}, {"resume": "never"}),
+        ({"WANDB_ENTITY": "team"}, {}),  # the setting `entity` reads it itself
+    ],
+)
+def test_values_of_the_environment(environ: dict[str, str], values: dict[str, Any]) -> None:
+    assert wandb_environment.read(DEFAULTS, environ) == values
+
+
+def test_environment_belongs_to_wandb_where_it_is_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "wandb", runvitals)
+    assert wandb_environment.read(DEFAULTS, {"WANDB_MODE": "disabled"}) == {}
+
+
+def test_invalid_variable_is_named() -> None:
+    with pytest.raises(SettingError, match="environment variable WANDB_MODE"):
+        wandb_environment.read(DEFAULTS, {"WANDB_MODE": "sometimes"})
+
+
+def test_settings_of_wandb(capsys: pytest.CaptureFixture[str]) -> None:
+    made = Settings(
+        x_stats_sampling_interval=5.0, run_group="g", silent=True, start_method="thread", mode="dryrun"
+    )
+    assert made.given == {"sampling_interval": 5.0, "group": "g", "quiet": True, "mode": "offline"}
+    assert "no effect here: start_method" in capsys.readouterr().err
+    with pytest.raises(SettingError, match="did you mean project"):
+        Settings(projekt="p")
+    with pytest.raises(SettingError, match="use login"):
+        Settings(api_key="x" * 40)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        ({"fork_from": "abc?_step=3"}, "fork_from is not supported"),
+        ({"resume_from": "abc?_step=3"}, "resume_from is not supported"),
+        ({"projekt": "p"}, "unexpected keyword argument 'projekt'"),
+    ],
+)
+def test_arguments_of_init_that_do_not_exist(arguments: dict[str, Any], why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        runvitals.init(mode="disabled", **arguments)
+
+
+def test_several_runs_at_once_are_refused() -> None:
+    with pytest.raises(ValueError, match="one run at a time"):
+        runvitals.init(mode="disabled", reinit="create_new")
+
+
+def test_reinit_finishes_the_open_run() -> None:
+    first = runvitals.init(mode="disabled", reinit=True)
+    assert runvitals.init(mode="disabled") is first
+    assert runvitals.init(mode="disabled", reinit="finish_previous") is not first
+    runvitals.finish()
+    runvitals.finish()
+
+
+def test_resume_and_mode_as_wandb_spells_them() -> None:
+    values = {True: "allow", False: None, "auto": "allow", "must": "must", "dryrun": "offline"}
+    assert {value: _spelling(value) for value in values} == values
+
+
+def test_configuration_without_some_keys() -> None:
+    run = runvitals.init(mode="disabled", reinit=True, config={"a": 1, "b": 2}, config_exclude_keys=["b"])
+    assert run.config == {"a": 1}
+    run = runvitals.init(mode="disabled", reinit=True, config={"a": 1, "b": 2}, config_include_keys=["b"])
+    assert run.config == {"b": 2}
+    with pytest.raises(TypeError, match="config is a path"):
+        runvitals.init(mode="disabled", reinit=True, config="config.yaml")
+
+
+def test_update_of_config_with_allow_val_change() -> None:
+    written: list[Any] = []
+    config = RecordedDict(lambda changes, removed: written.append(dict(changes)), print)
+    config.update({"a": 1}, allow_val_change=True)
+    config.update({"b": 2}, True)
+    config.setdefaults({"a": 9, "c": 3})
+    assert written == [{"a": 1}, {"b": 2}, {"c": 3}]
+    assert config.as_dict() == {"a": 1, "b": 2, "c": 3}
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: runvitals.Image([[0]], boxes={"p": {}}), "boxes is not supported; instead: draw"),
+        (lambda: runvitals.Image([[0]], masks={"p": {}}), "masks is not supported"),
+        (lambda: runvitals.Table(log_mode="MUTABLE"), "log_mode is not supported"),
+        (lambda: runvitals.Video("x.mp4", speed=1), "unexpected keyword argument 'speed'"),
+    ],
+)
+def test_arguments_of_media_that_do_not_exist(make: Any, why: str) -> None:
+    with pytest.raises(TypeError, match=why):
+        make()
+
+
+def test_save_at_the_end_is_refused() -> None:
+    run = runvitals.init(mode="disabled", reinit=True)
+    with pytest.raises(ValueError, match="call save"):
+        run.save("x", policy="end")
+    assert run.save("x", base_path=".", policy="live") == []
+
+
+def test_columns_of_a_table() -> None:
+    table = runvitals.Table()
+    table.add_column("n", [1, 2])
+    table.add_column("word", ["one", "two"])
+    assert (table.columns, table.data) == (["n", "word"], [[1, "one"], [2, "two"]])
+    with pytest.raises(ValueError, match="a column of 1 values for 2 rows"):
+        table.add_column("more", [1])
+
+
+class Hook:
+    def __init__(self, hooks: list[Any], hook: Any) -> None:
+        self.hooks, self.hook = hooks, hook
+        hooks.append(hook)
+
+    def remove(self) -> None:
+        self.hooks.remove(self.hook)
+
+
+class Parameter:
+    """Behaves as a parameter of PyTorch does, over a NumPy array."""
+
+    def __init__(self, values: Any, requires_grad: bool = True) -> None:
+        self.values, self.requires_grad, self.hooks = values, requires_grad, []  # type: ignore[var-annotated]
+        self.shape = values.shape
+
+    def detach(self) -> Any:
+        return self.values
+
+    def register_hook(self, hook: Any) -> Hook:
+        return Hook(self.hooks, hook)
+
+
+class Module:
+    """Behaves as a module of PyTorch does."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        self.hooks: list[Any] = []
+        self.parameters = {
+            "linear.weight": Parameter(numpy.arange(100_000.0).reshape(100, 1000)),
+            "linear.bias": Parameter(numpy.array(2.0)),
+            "frozen": Parameter(numpy.zeros(3), requires_grad=False),
+            "empty": Parameter(numpy.zeros(0)),
+        }
+
+    def named_parameters(self) -> Any:
+        return self.parameters.items()
+
+    def register_forward_hook(self, hook: Any) -> Hook:
+        return Hook(self.hooks, hook)
+
+    def run_pass(self) -> None:
+        for hook in self.hooks:
+            hook(self, (), None)
+        for parameter in self.parameters.values():
+            for hook in parameter.hooks:
+                hook(parameter)
+
+
+def test_watch_logs_gradients_and_parameters_every_so_often() -> None:
+    rows: list[Any] = []
+    watching = Watching(lambda row, commit: rows.append((dict(row), commit)))
+    model, other = Module(), Module()
+    watching.add((model, other), "all", 2, None)
+    model.run_pass()
+    assert rows == []
+    model.run_pass()
+    assert all(commit is False for _, commit in rows)
+    named = {name: value.item(None)["value"] for row, _ in rows for name, value in row.items()}  # type: ignore[arg-type]
+    assert sorted(named) == [
+        "gradients/linear.bias", "gradients/linear.weight",
+        "parameters/frozen", "parameters/linear.bias", "parameters/linear.weight",
+    ]  # fmt: skip
+    weight = named["parameters/linear.weight"]
+    assert (weight["count"], weight["min"], weight["max"]) == (100_000, 0.0, 99_999.0)
+    assert named["gradients/linear.bias"]["counts"] == [1]
+    with pytest.raises(ValueError, match="already watched"):
+        watching.add(model, "all", 2, None)
+    watching.stop(model)
+    assert (model.hooks, model.parameters["linear.weight"].hooks, len(other.hooks)) == ([], [], 1)
+    watching.stop()
+    assert other.hooks == []
+
+
+@pytest.mark.parametrize(
+    ("model", "log", "frequency", "error"),
+    [("text", "all", 1, TypeError), (Module(), "weights", 1, ValueError), (Module(), "all", 0, ValueError)],
+)
+def test_watch_refuses(model: Any, log: str, frequency: int, error: type[Exception]) -> None:
+    with pytest.raises(error, match=r"watch\(\)"):
+        Watching(print).add(model, log, frequency, None)
+
+
+def test_login_without_a_server_needs_no_key(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    for name in ("RUNVITALS_SERVER", "WANDB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    assert runvitals.login() is True
+    with pytest.raises(ValueError, match="but no server"):
+        runvitals.login(key="x" * 40)
+
+
+def test_key_of_the_environment_is_for_its_server_only(tmp_path: Path) -> None:
+    from runvitals.relay.destinations.runvitals import login
+
+    environ = {"XDG_CONFIG_HOME": str(tmp_path), "WANDB_API_KEY": "secret"}
+    assert login.token("https://runs.example.org", environ) is None
+    environ["WANDB_BASE_URL"] = "https://runs.example.org/"
+    assert login.token("https://runs.example.org", environ) == "secret"
+    assert login.token("https://other.example.org", environ) is None
+
+
+def test_events_of_tensorboard_become_rows(tmp_path: Path) -> None:
+    from tensorboard.compat.proto import event_pb2, summary_pb2
+    from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+    from runvitals.sdk import tensorboard_writer
+
+    rows: list[Any] = []
+
+    class Opened:
+        def log(self, row: Any, step: int) -> None:
+            rows.append((row, step))
+
+    original = EventFileWriter.add_event
+    try:
+        tensorboard_writer.follow(lambda: Opened())
+        tensorboard_writer.follow(lambda: Opened())
+        writer = EventFileWriter(str(tmp_path))
+        value = summary_pb2.Summary.Value(tag="loss", simple_value=0.5)
+        image = summary_pb2.Summary.Value(tag="image", image=summary_pb2.Summary.Image(height=1))
+        writer.add_event(event_pb2.Event(step=3, summary=summary_pb2.Summary(value=[value, image])))
+        writer.close()
+    finally:
+        EventFileWriter.add_event = original  # type: ignore[method-assign]
+    assert rows == [({"loss": 0.5}, 3)]
+    assert next(tmp_path.iterdir()).stat().st_size > 0
+
+
+def test_every_absent_name_is_in_the_reference() -> None:
+    text = REFERENCE.read_text()
+    names = [*wandb_names.ABSENT["module"], *wandb_names.ABSENT["run"]]
+    assert [name for name in names if f"`{name}`" not in text] == []
