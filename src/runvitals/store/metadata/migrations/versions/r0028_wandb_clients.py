@@ -8,7 +8,7 @@ from alembic import op
 from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
 
 revision = "0028"
-down_revision = "0029"
+down_revision = "0026"
 branch_labels = None
 depends_on = None
 
