@@ -27,7 +27,9 @@ from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.remote_write.receiver import RemoteWrite
 from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
@@ -158,6 +160,10 @@ class SharedServer:
         self.api.state.access = self.access
         self.api.state.door_recorder = DoorRecorder(
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
+        )
+        self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
+        self.api.state.remote_write = RemoteWrite(
+            self.api.state.door_recorder, self.api.state.project_rules, clock
         )
         box = secret_box or temporary_secret_box()
         requests = metadata_store.accounts.idempotent_requests
