@@ -1,4 +1,4 @@
-"""OpenTelemetry's names of metrics, in both directions: `instrument` has that of a key, `find` the key of one.
+"""OpenTelemetry's names of metrics, in both directions: `attributes_of` a key, and `find`, the key of a name.
 
 https://opentelemetry.io/docs/specs/semconv/system/system-metrics/
 https://opentelemetry.io/docs/specs/semconv/hardware/
