@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from runvitals.server.ingest.errors import malformed, too_large
 
@@ -33,7 +33,8 @@ NumberPoint = tuple[Hashable, int, int, float]
 are many."""
 
 
-class HistogramPoint(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class HistogramPoint:
     """How often values were within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
 
     attributes: Hashable
@@ -46,7 +47,8 @@ class HistogramPoint(NamedTuple):
     buckets: Buckets
 
 
-class SummaryPoint(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class SummaryPoint:
     """Quantiles that the sender computed. `count` None: a gap."""
 
     attributes: Hashable
