@@ -226,6 +226,24 @@ class AccessControl:
         if (run_id := getattr(request.state, "run_number", None)) is not None:
             self._add_event(run_id, requester, action, after)
 
+    def record_of_run(
+        self, requester: Requester, run_id: int, action: str, after: Mapping[str, Any] | None = None
+    ) -> None:
+        """The same for a run that the request names otherwise than by its path."""
+        place = self.metadata_store.runs.place(run_id)
+        if isinstance(requester.principal, Operator) or place is None or place.entity_id is None:
+            return
+        self.accounts.audit.record(
+            self.clock(),
+            requester.actor,
+            action,
+            entity=(place.entity_id, place.entity or ""),
+            project=place.project,
+            run=place.uid,
+            after=dict(after or {}) or None,
+        )
+        self._add_event(run_id, requester, action, after or {})
+
     def _add_event(self, run_id: int, by: Requester, action: str, after: Mapping[str, Any]) -> None:
         event = change_event(run_id, by.actor, action, after, self.clock())
         if event is not None:

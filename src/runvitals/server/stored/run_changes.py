@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
@@ -85,6 +85,24 @@ class StoredChanges:
         """
         runs = self._metadata_store.runs
         await self._change(lambda: runs.set_about(self._row(run_id, number).id, values, self.clock()), also)
+
+    async def set_sections(
+        self,
+        run_id: str,
+        sections: Mapping[str, Mapping[str, Any]],
+        number: int | None = None,
+        also: Also = None,
+    ) -> None:
+        """Set keys of several sections of a run, such as its configuration.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ValueError: a value that cannot be stored.
+        """
+        runs = self._metadata_store.runs
+        await self._change(
+            lambda: runs.set_sections(self._row(run_id, number).id, sections, self.clock()), also
+        )
 
     async def tag(
         self,

@@ -28,11 +28,12 @@ from runvitals.server.run_library import (
 )
 from runvitals.server.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.stored.hosts import StoredHosts
+from runvitals.server.stored.logged_extents import LoggedExtent, logged_extents
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.plans import StoredPlans
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_changes import StoredChanges
-from runvitals.server.stored.run_facts import last_values, listed_runs
+from runvitals.server.stored.run_facts import LastValues, last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
 from runvitals.server.stored.storage import storage_of
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
@@ -240,6 +241,16 @@ class StoredLibrary(StoredChanges):
         if len(self._opened) > _KEPT_RUNS:
             self._opened.pop(next(iter(self._opened)))
         return opened
+
+    def logged_extents(self, run_ids: Sequence[int]) -> dict[int, LoggedExtent]:
+        """How many rows runs have logged, by id; call it in a thread."""
+        return logged_extents(self._store, self._metadata_store, run_ids)
+
+    def newest_values(self, run_ids: Sequence[int]) -> dict[int, LastValues]:
+        """The newest values of the system metrics of runs, by id; call it in a thread."""
+        writers = self._metadata_store.writers.of_runs(run_ids).values()
+        of_runs = [writer for of_run in writers for writer in of_run]
+        return last_values(of_runs, self._metadata_store, self._store, None)
 
     async def latest(self, wanted: Filter, keys: Callable[[str], bool]) -> list[LatestValues]:
         """The newest values of all running runs that match a filter."""

@@ -178,6 +178,19 @@ class ProjectTable:
         with self._database.read() as connection:
             return [(entity_id, number) for entity_id, number in connection.execute(statement)]
 
+    def created_ms(self, project_id: int) -> int:
+        """When a project was created, ms UTC.
+
+        Raises:
+            UnknownProject: there is no project with this id.
+        """
+        statement = select(project.c.created_ms).where(project.c.id == project_id)
+        with self._database.read() as connection:
+            found: int | None = connection.execute(statement).scalar()
+        if found is None:
+            raise UnknownProject(f"there is no project with the number {project_id}")
+        return found
+
     def ensure(self, name: str, owner: ProjectOwner, now_ms: int, by: Actor | None = None) -> int:
         """The id of a project of an entity; it is created if it does not exist.
 

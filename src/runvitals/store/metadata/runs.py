@@ -205,6 +205,24 @@ class RunTable:
         checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
         self._database.write(lambda connection: _set_run_section(connection, {run_id: checked}, now_ms))
 
+    def set_sections(self, run_id: int, sections: Mapping[str, Mapping[str, Any]], now_ms: int) -> None:
+        """Set keys of several sections on behalf of a user, as `set_about` does.
+
+        Raises:
+            ValueError: a value that cannot be stored.
+            UnknownRun: there is no run with this id.
+        """
+        checked = {
+            name: SectionUpdate(run_id, name, dict(values), now_ms).checked().values
+            for name, values in sections.items()
+        }
+
+        def work(connection: Connection) -> None:
+            for name, values in checked.items():
+                _set_section(connection, name, {run_id: values}, now_ms)
+
+        self._database.write(work)
+
     def tag(
         self, run_ids: Iterable[int], now_ms: int, add: Sequence[str] = (), remove: Sequence[str] = ()
     ) -> None:
@@ -312,12 +330,18 @@ class RunTable:
 
 
 def _set_run_section(connection: Connection, changes: Mapping[int, dict[str, Any]], now_ms: int) -> None:
-    """Set keys of `run` sections, even if records with later times set them before."""
-    documents = read_documents(connection, lock_known_runs(connection, changes), ["run"])
+    _set_section(connection, "run", changes, now_ms)
+
+
+def _set_section(
+    connection: Connection, name: str, changes: Mapping[int, dict[str, Any]], now_ms: int
+) -> None:
+    """Set keys of a section of runs, even if records with later times set them before."""
+    documents = read_documents(connection, lock_known_runs(connection, changes), [name])
     updates = []
     for run_id, values in changes.items():
-        about = documents.get(SectionKey(run_id, "run", ""), SectionDocument())
-        latest_ms = max([now_ms, *(about.time_of(key) for key in values if key in about.values)])
-        updates.append(SectionUpdate(run_id, "run", values, latest_ms))
+        known = documents.get(SectionKey(run_id, name, ""), SectionDocument())
+        latest_ms = max([now_ms, *(known.time_of(key) for key in values if key in known.values)])
+        updates.append(SectionUpdate(run_id, name, values, latest_ms))
     if updates:
         sections.merge(connection, updates)

@@ -81,7 +81,7 @@ class GraphQLExecutor:
             document,
             context_value=context,
             variable_values=request.variables,
-            operation_name=request.operationName,
+            operation_name=request.operationName or None,
         )
         if isawaitable(result):
             result = await result

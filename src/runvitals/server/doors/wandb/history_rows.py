@@ -32,7 +32,7 @@ def logged_names(keys: Iterable[str]) -> tuple[str, ...]:
 
 class HistoryRows:
     """Rows by step. What a process logged at one step in several calls is one row, in which the last value of
-    a name counts.
+    a name counts. NaN stands for no value, as in what clients send together.
 
     Args:
         started_ms: when the run started, from which `_runtime` counts.
@@ -59,7 +59,8 @@ class HistoryRows:
                 deadline.check()
                 rows = np.searchsorted(steps, of_steps)
                 np.maximum.at(times, rows, of_times)
-                self._columns.setdefault(name, []).append((rows + before, values))
+                there = ~np.isnan(values)
+                self._columns.setdefault(name, []).append((rows[there] + before, values[there]))
             all_steps.append(steps)
             all_times.append(times)
             before += len(steps)

@@ -21,6 +21,7 @@ from runvitals.server.doors.wandb.run_settings import (
     parsed_json,
     run_values,
 )
+from runvitals.server.doors.wandb.run_updates import update_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
 from runvitals.store.metadata.wandb_clients import WandbClient
 
@@ -45,6 +46,8 @@ class _Wanted(NamedTuple):
 async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """Begin or change a run. What is null stays as it is."""
     context = info.context
+    if input.get("id") and not input.get("name"):
+        return await update_run(info, input)
     if not input.get("name"):
         raise InvalidArgument("name, the id of the run, is missing")
     name = context.request.headers.get(ASYNC_CLIENT, "")[:256]

@@ -8,11 +8,22 @@ from typing import Final
 
 from graphql import GraphQLSchema, build_schema
 
+from runvitals.server.doors.wandb.history_reads import HISTORY_READS
+from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
+from runvitals.server.doors.wandb.run_reads import RUN_READS
 from runvitals.server.doors.wandb.run_writes import RUN_WRITES
+from runvitals.server.doors.wandb.sweeps import SWEEPS
 from runvitals.server.doors.wandb.viewer import VIEWER
 
-SUBJECTS: Final[tuple[Resolvers, ...]] = (VIEWER, RUN_WRITES)
+SUBJECTS: Final[tuple[Resolvers, ...]] = (
+    VIEWER,
+    RUN_WRITES,
+    RUN_READS,
+    HISTORY_READS,
+    PROJECT_READS,
+    SWEEPS,
+)
 """To add operations: a file `schema/<subject>.graphql` that extends `Query`, `Mutation` or another type, a
 module with a `Resolvers("<subject>")`, and that object here."""
 _COMMON: Final = "common"

@@ -45,7 +45,7 @@ def viewer(_: None, info: Info) -> UserNode:
     principal, accounts = context.requester.principal, context.access.accounts
     if isinstance(principal, Operator) or not context.has_accounts:
         entity = context.default_entity()
-        return UserNode(node_id("User", 0), entity.name, entity.name, [entity])
+        return UserNode(node_id("User", 0), entity.name, entity.name, [entity], entity.name)
     if isinstance(principal, User):
         row, address = accounts.users.get(principal.id), accounts.emails.primary(principal.id)
         names = accounts.entity_names([*principal.teams, *filter(None, [principal.home])])
@@ -63,7 +63,8 @@ def viewer(_: None, info: Info) -> UserNode:
         home = accounts.entity_names([] if principal.home is None else [principal.home])
         teams = [EntityNode(number, name) for number, name in home.items()]
         entity_name = next(iter(home.values()), None)
-        return UserNode(node_id("User", 0), context.requester.name, entity_name, teams)
+        name = context.requester.name
+        return UserNode(node_id("User", 0), name, entity_name, teams, name)
     raise unauthenticated()
 
 

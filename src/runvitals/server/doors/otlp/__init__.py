@@ -1,1 +1,0 @@
-"""Receives metrics of OpenTelemetry: OTLP over HTTP and gRPC."""

@@ -1,0 +1,216 @@
+"""What a run logged and measured, as `wandb.Api()` reads it: history, system metrics and output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from runvitals.model.numbers import parse_integer
+from runvitals.query.rates import rate_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.history_rows import (
+    MAX_VALUES,
+    HistoryRows,
+    json_safe,
+    logged_names,
+    system_rows,
+)
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import RunNode, iso_time
+from runvitals.server.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
+from runvitals.server.stored.run_library import StoredLibrary
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+HISTORY_READS: Final = Resolvers("history_reads")
+_SAMPLES: Final = 500
+_MAX_SPECS: Final = 20
+_MAX_KEYS: Final = 1000
+_MAX_CONSOLE_BYTES: Final = 16 << 20
+_MAX_LINES: Final = 10_000
+_MAX_NUMBER: Final = 2**53
+T = TypeVar("T")
+
+
+@HISTORY_READS.field("Run", "history")
+async def history(
+    node: RunNode,
+    info: Info,
+    min_step: int | None = None,
+    max_step: int | None = None,
+    samples: int | None = None,
+) -> list[str]:
+    """The rows that the run logged."""
+    for bound in (min_step, max_step):
+        if bound is not None and (not isinstance(bound, int) or abs(bound) >= 2**63):
+            raise InvalidArgument("invalid minStep or maxStep: expected integers of 64 bits")
+
+    def read(view: RunView) -> list[str]:
+        rows = _history(view, node, ())
+        chosen = rows.chosen(_SAMPLES if samples is None else samples, (), min_step, max_step)
+        return [json.dumps(row) for row in rows.rows(chosen)]
+
+    return await _read(info, node, read)
+
+
+@HISTORY_READS.field("Run", "sampledHistory")
+async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> list[Any]:
+    """For each spec the rows that have all of its keys."""
+    if len(specs) > _MAX_SPECS:
+        raise InvalidArgument(f"{len(specs)} specs; expected at most {_MAX_SPECS}")
+    wanted = [_spec(text) for text in specs]
+
+    def read(view: RunView) -> list[Any]:
+        found = []
+        for spec in wanted:
+            rows = _history(view, node, spec.keys)
+            chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.max_step)
+            found.append(json_safe(rows.rows(chosen, spec.keys)))
+        return found
+
+    return await _read(info, node, read)
+
+
+@HISTORY_READS.field("Run", "events")
+async def events(node: RunNode, info: Info, samples: int | None = None) -> list[str]:
+    """The rows of system metrics."""
+
+    def read(view: RunView) -> list[str]:
+        derived = {rate.key for key in view.sampled_keys() if (rate := rate_of(key)) is not None}
+        extent = view.extent(SeriesSelection())
+        if extent is None:
+            return []
+        series = view.samples(SeriesSelection(), *extent, MAX_VALUES)
+        measured = [one for one in series if one.key not in derived]
+        rows = system_rows(measured, _SAMPLES if samples is None else samples, node.row.started_ms)
+        return [json.dumps(json_safe(row)) for row in rows]
+
+    return await _read(info, node, read)
+
+
+@HISTORY_READS.field("Run", "historyKeys")
+async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
+    """The names that the run logged, and its last step."""
+
+    def read(view: RunView) -> dict[str, Any]:
+        names = sorted(view.logged_names())
+        last = -1 if node.last_step is None else int(node.last_step)
+        number = {"typeCounts": [{"type": "number", "count": 1}], "monotonic": False}
+        return {"sets": [], "keys": dict.fromkeys(names, number), "lastStep": last}
+
+    return await _read(info, node, read)
+
+
+@HISTORY_READS.field("Run", "parquetHistory")
+async def parquet_history(node: RunNode, info: Info, live_keys: Sequence[str]) -> dict[str, list[Any]]:
+    """No files, and no rows: clients then read `history`."""
+    return {"parquetUrls": [], "liveData": []}
+
+
+@HISTORY_READS.field("Run", "logLines")
+async def log_lines(
+    node: RunNode,
+    info: Info,
+    first: int | None = None,
+    after: str | None = None,
+    last: int | None = None,
+    use_improved_pagination: bool | None = None,
+) -> dict[str, Any]:
+    """The lines of output after a cursor, or the last ones."""
+    if after and (parse_integer(after, _MAX_NUMBER) is None):
+        raise InvalidArgument(f"invalid after={after[:60]!r}; expected the `endCursor` of a previous page")
+    lines = await _read(info, node, _console_lines)
+    begin = int(after) if after else 0
+    count = max(0, min(_MAX_LINES, _MAX_LINES if first is None else first))
+    if last is not None:
+        count = max(0, min(_MAX_LINES, last))
+        begin = max(0, len(lines) - count)
+    page = lines[begin : begin + count]
+    end = begin + len(page)
+    return {
+        "edges": [{"node": line, "cursor": str(line["number"] + 1)} for line in page],
+        "pageInfo": {
+            "endCursor": str(end) if page else after,
+            "hasNextPage": bool(page) and end < len(lines),
+            "hasPreviousPage": begin > 0,
+            "startCursor": None,
+        },
+    }
+
+
+def _console_lines(view: RunView) -> list[dict[str, Any]]:
+    """The kept output as lines, by the time at which each ended."""
+    _, pieces = view.console(_MAX_CONSOLE_BYTES)
+    several = len({piece.host for piece in pieces}) > 1
+    rest: dict[tuple[str, int | None, str], str] = {}
+    lines: list[dict[str, Any]] = []
+
+    def add(piece: ConsolePiece, text: str) -> None:
+        lines.append(
+            {
+                "number": len(lines),
+                "timestamp": iso_time(piece.time_ms),
+                "level": "error" if piece.stream == "stderr" else "",
+                "label": piece.host if several else "",
+                "line": text,
+            }
+        )
+
+    last: dict[tuple[str, int | None, str], ConsolePiece] = {}
+    for piece in pieces:
+        source = (piece.host, piece.rank, piece.stream)
+        *whole, rest[source] = (rest.get(source, "") + piece.text).split("\n")
+        last[source] = piece
+        for text in whole:
+            add(piece, text)
+    for source, text in rest.items():
+        if text:
+            add(last[source], text)
+    return lines
+
+
+class _Spec(NamedTuple):
+    """Which rows are requested."""
+
+    keys: tuple[str, ...]
+    samples: int
+    min_step: float | None
+    max_step: float | None
+
+
+def _spec(text: str) -> _Spec:
+    """
+    Raises:
+        InvalidArgument: it is not a spec.
+    """
+    try:
+        spec = json.loads(text)
+    except (TypeError, ValueError, RecursionError):
+        spec = None
+    keys = spec.get("keys") if isinstance(spec, dict) else None
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys) or len(keys) > _MAX_KEYS:
+        raise InvalidArgument(
+            'invalid spec; expected JSON such as {"keys": ["_step", "loss"], "samples": 500}'
+        )
+    numbers = [spec.get(name) for name in ("samples", "minStep", "maxStep")]
+    if not all(one is None or (isinstance(one, (int, float)) and abs(one) < 2**63) for one in numbers):
+        raise InvalidArgument("invalid spec: expected numbers for samples, minStep and maxStep")
+    samples, first, end = numbers
+    return _Spec(tuple(keys), _SAMPLES if samples is None else int(samples), first, end)
+
+
+def _history(view: RunView, node: RunNode, keys: Sequence[str]) -> HistoryRows:
+    return HistoryRows(view.logged(logged_names(keys)), node.row.started_ms)
+
+
+async def _read(info: Info, node: RunNode, work: Callable[[RunView], T]) -> T:
+    """The result of `work` with a view of the run, in a thread and with a deadline."""
+    context = info.context
+    library: StoredLibrary = context.state.library
+    opened = await library.open(node.row.uid, node.row.id)
+    try:
+        return await opened.use(work)
+    except TooMuch as error:
+        raise InvalidArgument(str(error)) from None

@@ -1,0 +1,218 @@
+"""Projects, users and the members of teams, as `wandb.Api()` reads them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import HTTPException
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.accounts.principals import Operator, User
+from runvitals.accounts.resources import Account
+from runvitals.model.errors import UnknownProject
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.model.numbers import parse_integer
+from runvitals.server.api.entities.readable import readable_projects
+from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
+from runvitals.server.doors.wandb.viewer import UserNode
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+PROJECT_READS: Final = Resolvers("project_reads")
+_MAX_PAGE: Final = 1000
+_MAX_USERS: Final = 50
+_MAX_NUMBER: Final = 2**53
+
+
+@PROJECT_READS.field("Query", "models")
+def models(
+    _: None,
+    info: Info,
+    entity_name: str | None = None,
+    after: str | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    """A page of the projects of a team or user, the one with the newest run first."""
+    context = info.context
+    begin = parse_integer(after, _MAX_NUMBER) if after else 0
+    if begin is None:
+        raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
+    limit = max(1, min(_MAX_PAGE, 50 if first is None else first))
+    nodes = _projects(context, entity_name)
+    page = nodes[begin : begin + limit]
+    end = begin + len(page)
+    return {
+        "edges": [{"node": node, "cursor": str(begin + place)} for place, node in enumerate(page, 1)],
+        "pageInfo": {
+            "endCursor": str(end),
+            "hasNextPage": end < len(nodes),
+            "hasPreviousPage": begin > 0,
+            "startCursor": None,
+        },
+    }
+
+
+def _projects(context: GraphQLContext, entity_name: str | None) -> list[ProjectNode]:
+    if isinstance(context.requester.principal, Operator):
+        entity = EntityNode(None, entity_name or context.default_entity().name)
+        stored = context.metadata_store.projects.all(context.now_ms())
+        return [ProjectNode(one.id, one.name, entity, None) for one in stored]
+    try:
+        owner = context.entity_named(entity_name)
+    except HTTPException:  # as if it had no projects: the requester may not know of it
+        return []
+    if owner.number is None:
+        return []
+    known = context.access.directory.projects_of(owner.number)
+    return [
+        ProjectNode(one.id, one.name, owner, known[one.id])
+        for one in readable_projects(context.access, context.requester, owner.number)
+        if one.id in known
+    ]
+
+
+@PROJECT_READS.field("Project", "createdAt")
+def project_created_at(node: ProjectNode, info: Info) -> str:
+    """When the project was created."""
+    context = info.context
+    return iso_time(context.metadata_store.projects.created_ms(node.number))
+
+
+@PROJECT_READS.field("Project", "isBenchmark")
+async def is_benchmark(node: ProjectNode, info: Info) -> bool:
+    """There are no benchmarks."""
+    return False
+
+
+@PROJECT_READS.field("Project", "description")
+def project_description(node: ProjectNode, info: Info) -> str:
+    """What the project is about."""
+    context = info.context
+    if node.resource is None:
+        return ""
+    return context.access.accounts.owned_projects.get(node.number).description
+
+
+@PROJECT_READS.field("Project", "user")
+def project_owner(node: ProjectNode, info: Info) -> UserNode | None:
+    """The user who owns the project."""
+    context = info.context
+    if node.resource is None or node.resource.owner_id is None:
+        return None
+    try:
+        name = context.access.accounts.owned_projects.get(node.number).owner
+    except UnknownProject:  # deleted a moment ago
+        return None
+    return None if name is None else UserNode(node_id("User", node.resource.owner_id), name, name, [], name)
+
+
+@PROJECT_READS.field("Mutation", "upsertModel")
+def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Create a project, or describe one."""
+    context = info.context
+    name, accounts = input.get("name"), context.access.accounts
+    if not name or not can_be_addressed(name):
+        raise InvalidArgument(f"invalid project name; expected {PROJECT_NAME_ALLOWED}")
+    entity = context.entity_named(input.get("entity_name"))
+    if entity.number is None:
+        raise InvalidArgument("without accounts a project is created by its first run")
+    owner = context.access.directory.entity(entity.number)
+    present = context.access.directory.project_named(entity.number, name)
+    what = f"project {name!r}"
+    if present is None:
+        context.access.require(context.requester, Action.PROJECT_CREATE, owner, what)
+        principal = context.requester.principal
+        accounts.owned_projects.create(
+            entity.number,
+            name,
+            context.requester.actor,
+            context.now_ms(),
+            owner_id=principal.id if isinstance(principal, User) else None,
+        )
+    else:
+        context.access.require(context.requester, Action.PROJECT_UPDATE, present, what)
+    if input.get("description") is not None:
+        number = accounts.owned_projects.named(entity.name, name).id
+        accounts.owned_projects.update(
+            number, context.requester.actor, context.now_ms(), description=input["description"]
+        )
+    context.access.rights_changed()
+    found = context.access.directory.project_named(entity.number, name)
+    node = None if found is None else ProjectNode(found.id, name, entity, found)
+    return {"project": node, "model": node, "inserted": present is None}
+
+
+@PROJECT_READS.field("Query", "users")
+def users(
+    _: None,
+    info: Info,
+    query: str | None = None,
+    after: str | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    """Users by the beginning of their name."""
+    context = info.context
+    principal = context.requester.principal
+    if isinstance(principal, Operator) or not query or not isinstance(principal, User):
+        return {"edges": []}
+    context.access.require(context.requester, Action.USER_READ, Account(principal.id), "users", changes=False)
+    found = context.access.accounts.users.search(query[:64].strip(), principal.id, _MAX_USERS)
+    nodes = [
+        UserNode(node_id("User", one.id), one.name, one.name, [], one.display_name or one.name)
+        for one in found
+    ]
+    return {"edges": [{"node": node} for node in nodes]}
+
+
+@PROJECT_READS.field("User", "apiKeys")
+async def api_keys(user: UserNode, info: Info) -> dict[str, Any]:
+    """None: secrets of keys cannot be read again."""
+    return {"edges": []}
+
+
+@PROJECT_READS.field("Entity", "members")
+def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
+    """The members of a team, as far as the requester may see them."""
+    context = info.context
+    if node.number is None or not node.is_team:
+        return []
+    team, access = context.access.directory.entity(node.number), context.access
+    access.require(context.requester, Action.TEAM_READ, team, f"team {node.name!r}", changes=False)
+    shows_emails = access.may(context.requester, Action.MEMBER_READ_EMAIL, team) or bool(
+        with_defaults(access.accounts.settings.all())["members_see_emails"]
+    )
+    return [
+        {
+            "id": node_id("User", row.user_id),
+            "admin": row.role == "admin",
+            "pending": False,
+            "email": row.address if shows_emails else None,
+            "username": row.name,
+            "name": row.display_name or row.name,
+            "accountType": row.role,
+        }
+        for row in access.accounts.members.of_team(node.name)
+    ]
+
+
+def _constant(type_name: str, field: str, value: object) -> None:
+    """A field that is the same for everyone."""
+
+    async def constant(_: object, info: Info) -> object:
+        return value
+
+    PROJECT_READS.field(type_name, field)(constant)
+
+
+_constant("Entity", "readOnlyAdmin", False)
+_constant("Entity", "privateOnly", False)
+_constant("Entity", "storageBytes", 0)
+_constant("Entity", "codeSavingEnabled", True)
+_constant("Entity", "defaultAccess", "PRIVATE")
+_constant("Entity", "available", True)
+_constant("Entity", "readOnly", False)

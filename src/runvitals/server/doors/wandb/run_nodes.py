@@ -1,0 +1,282 @@
+"""Projects and runs as wandb's clients see them: the objects behind the types `Project` and `Run`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import Operator
+from runvitals.accounts.resources import Project, ProjectItem
+from runvitals.server.doors.wandb import run_ids
+from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
+from runvitals.server.doors.wandb.history_rows import json_safe
+from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
+from runvitals.server.doors.wandb.run_states import THEIRS
+from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.store.metadata import RunRow
+from runvitals.store.metadata.log_summaries import summary_of
+from runvitals.store.metadata.search_columns import LOGGED
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+_HEAVY: Final[dict[str, tuple[str, ...]]] = {
+    "config": ("config",),
+    "summaryMetrics": ("summary", LOGGED),
+}
+"""The sections that a field of `Run` is read from."""
+_EXTENTS: Final = frozenset(("historyLineCount", "historyKeys"))
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectNode:
+    """A project. `resource`: for decisions; None on a server without accounts."""
+
+    number: int
+    name: str
+    entity: EntityNode
+    resource: Project | None
+
+    @property
+    def id(self) -> str:
+        return node_id("Project", self.number)
+
+    @property
+    def internal_id(self) -> int:
+        return self.number
+
+    @property
+    def entity_name(self) -> str:
+        return self.entity.name
+
+
+@dataclass(slots=True)
+class RunNode:
+    """A run, with those of its values that a request asks for. `last_step`: None without logged rows."""
+
+    row: RunRow
+    project: ProjectNode
+    name: str
+    read_only: bool
+    notes: str = ""
+    config: str | None = None
+    summary_metrics: str | None = None
+    system_metrics: str | None = None
+    history_line_count: int = 0
+    last_step: float | None = None
+    user: dict[str, Any] | None = None
+    description: str | None = None
+    commit: str | None = None
+    sweep_name: str | None = None
+    tags: list[str] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        return node_id("Run", self.row.id)
+
+    @property
+    def display_name(self) -> str:
+        return self.row.name
+
+    @property
+    def project_id(self) -> int:
+        return self.row.project_id
+
+    @property
+    def state(self) -> str:
+        return THEIRS[self.row.state]
+
+    @property
+    def group(self) -> str | None:
+        return self.row.group
+
+    @property
+    def job_type(self) -> str | None:
+        return self.row.job_type
+
+    @property
+    def created_at(self) -> str:
+        return iso_time(self.row.started_ms)
+
+    @property
+    def heartbeat_at(self) -> str:
+        return iso_time(self.row.last_ms)
+
+
+def iso_time(ms: int) -> str:
+    """A time as clients read it: in UTC, to the millisecond.
+
+    Example:
+        >>> iso_time(1_760_000_000_125)
+        '2025-10-09T08:53:20.125Z'
+    """
+    whole = datetime.fromtimestamp(ms // 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{whole}.{ms % 1000:03d}Z"
+
+
+def find_project(context: GraphQLContext, name: str | None, entity_name: str | None) -> ProjectNode | None:
+    """A project by its address; None if there is none that the requester may read."""
+    if not name:
+        return None
+    if isinstance(context.requester.principal, Operator):
+        for _, number in context.metadata_store.projects.named(name):
+            return ProjectNode(number, name, EntityNode(None, entity_name or WITHOUT_ACCOUNTS), None)
+        return None
+    directory = context.access.directory
+    if entity_name:
+        owner = directory.entity_named(entity_name.lower())
+        entity = None if owner is None or owner.deleted else context.entity_named(entity_name)
+    else:
+        entity = context.default_entity()
+    if entity is None or entity.number is None:
+        return None
+    found = directory.project_named(entity.number, name)
+    if (
+        found is None
+        or found.deleted
+        or not context.access.may(context.requester, Action.PROJECT_READ, found)
+    ):
+        return None
+    return ProjectNode(found.id, name, entity, found)
+
+
+def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
+    """The project of a run that the requester may read."""
+    if isinstance(context.requester.principal, Operator):
+        return ProjectNode(row.project_id, row.project, EntityNode(None, WITHOUT_ACCOUNTS), None)
+    resource = context.access.directory.project(row.project_id)
+    return ProjectNode(row.project_id, row.project, context.entity_named(row.entity), resource)
+
+
+def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow | None:
+    """A run of a project by its name in wandb; None if there is none that the requester may read."""
+    named = run_ids.find_run(context.metadata_store, project.entity.number, project.name, name)
+    if named.place is None or named.place.project_id != project.number:
+        return None
+    row = _row(context, named.place.run_id)
+    if row is None or project.resource is None:
+        return row
+    item = run_item(project.resource, row)
+    return row if context.access.may(context.requester, Action.RUN_READ, item) else None
+
+
+def run_to_change(context: GraphQLContext, number: int, action: Action) -> RunRow:
+    """A run that the requester may change so.
+
+    Raises:
+        HTTPException: 401, 403, or 404.
+    """
+    row, what = _row(context, number), f"run with the id {node_id('Run', number)!r}"
+    if row is None:
+        context.access.hide(context.requester, what)
+    if not isinstance(context.requester.principal, Operator):
+        project = context.access.directory.project(row.project_id)
+        context.access.require(context.requester, action, run_item(project, row), f"run {row.uid!r}")
+    return row
+
+
+def _row(context: GraphQLContext, number: int) -> RunRow | None:
+    row = context.metadata_store.runs.get([number], context.now_ms()).get(number)
+    return None if row is None or row.deleted_ms is not None else row
+
+
+def run_nodes(
+    context: GraphQLContext, project: ProjectNode, rows: Sequence[RunRow], fields: frozenset[str]
+) -> list[RunNode]:
+    """The nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
+    ids = [row.id for row in rows]
+    library: StoredLibrary = context.state.library
+    wanted = [
+        "run",
+        run_ids.SECTION,
+        *(name for one in sorted(fields & _HEAVY.keys()) for name in _HEAVY[one]),
+    ]
+    sections = context.metadata_store.sections.read(ids, wanted)
+    extents = library.logged_extents(ids) if fields & _EXTENTS else {}
+    newest = library.newest_values(ids) if "systemMetrics" in fields else {}
+    nodes = []
+    for row in rows:
+        shared = sections[row.id].shared
+        own = shared.get(run_ids.SECTION, {})
+        node = RunNode(
+            row,
+            project,
+            str(own["id"]) if own.get("project") == row.project and own.get("id") else row.uid,
+            not _may_update(context, project, row),
+            notes=str(shared.get("run", {}).get("notes") or ""),
+            user=_user(row),
+            tags=_tags(row, shared.get("run", {})),
+        )
+        if "config" in fields:
+            internal = {INTERNAL: own["config"]} if own.get("config") else {}
+            node.config = wrapped_config(json_safe({**shared.get("config", {}), **internal}))
+        if "summaryMetrics" in fields:
+            node.summary_metrics = json.dumps(json_safe(summary_of(sections[row.id])))
+        if "systemMetrics" in fields:
+            node.system_metrics = _system_json(newest.get(row.id, {}))
+        if row.id in extents:
+            node.history_line_count, node.last_step = extents[row.id]
+        nodes.append(node)
+    return nodes
+
+
+def _system_json(newest: dict[str, dict[str, tuple[int, float]]]) -> str:
+    """The newest system metrics; where there are several hosts, with their names."""
+    several = len(newest) > 1
+    return json.dumps(
+        {
+            f"system.{key}/l:{host}" if several else f"system.{key}": json_safe(value)
+            for host, values in newest.items()
+            for key, (_, value) in values.items()
+        }
+    )
+
+
+def _tags(row: RunRow, about: dict[str, Any]) -> list[str]:
+    """The tags of a run, in the order in which they were set."""
+    ordered = [tag for tag in about.get("tags") or () if isinstance(tag, str)]
+    return ordered if set(ordered) == set(row.tags) else list(row.tags)
+
+
+def _may_update(context: GraphQLContext, project: ProjectNode, row: RunRow) -> bool:
+    if project.resource is None:
+        return True
+    return context.access.may(context.requester, Action.RUN_UPDATE, run_item(project.resource, row))
+
+
+def run_item(project: Project, row: RunRow) -> ProjectItem:
+    """A run for decisions."""
+    author_id = None if row.author is None else row.author.id
+    account_id = None if row.service_account is None else row.service_account.id
+    return ProjectItem("run", row.id, project, author_id, account_id, row.deleted_ms is not None)
+
+
+def _user(row: RunRow) -> dict[str, Any]:
+    """Whose run it is; an empty name if nobody is known, because clients cannot read null."""
+    if row.author is not None:
+        return {"name": row.author.display_name or row.author.name or "", "username": row.author.name}
+    if row.service_account is not None:
+        return {"name": row.service_account.name, "username": row.service_account.name}
+    return {"name": "", "username": None}
+
+
+def selected_fields(info: Info) -> frozenset[str]:
+    """The names of all fields that a request selects below the field that is resolved."""
+
+    def names(selections: SelectionSetNode | None) -> Iterator[str]:
+        for selection in () if selections is None else selections.selections:
+            if isinstance(selection, FieldNode):
+                yield selection.name.value
+                yield from names(selection.selection_set)
+            elif isinstance(selection, FragmentSpreadNode):
+                yield from names(info.fragments[selection.name.value].selection_set)
+            else:
+                yield from names(getattr(selection, "selection_set", None))
+
+    return frozenset(name for node in info.field_nodes for name in names(node.selection_set))

@@ -1,0 +1,133 @@
+"""`project`, its runs, and what can be done with a run by `wandb.Api()`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.accounts.actions import Action
+from runvitals.model.filter import Filter
+from runvitals.server.doors.wandb.context import GraphQLContext, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_filters import parse_filters, parse_order
+from runvitals.server.doors.wandb.run_nodes import (
+    ProjectNode,
+    RunNode,
+    find_project,
+    find_run,
+    run_nodes,
+    run_to_change,
+    selected_fields,
+)
+from runvitals.server.stored.run_library import StoredLibrary
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+RUN_READS: Final = Resolvers("run_reads")
+MAX_PAGE: Final = 1000
+
+
+@RUN_READS.field("Query", "project")
+def project(
+    _: None, info: Info, name: str | None = None, entity_name: str | None = None
+) -> ProjectNode | None:
+    """A project by its address; null if there is none that the requester may read."""
+    return find_project(info.context, name, entity_name)
+
+
+@RUN_READS.field("Project", "readOnly")
+def project_read_only(node: ProjectNode, info: Info) -> bool:
+    """Whether the requester may not log to the project."""
+    context = info.context
+    return node.resource is not None and not context.access.may(
+        context.requester, Action.RUN_CREATE, node.resource
+    )
+
+
+@RUN_READS.field("Project", "run")
+def one_run(node: ProjectNode, info: Info, name: str) -> RunNode | None:
+    """A run by its run id."""
+    row = find_run(info.context, node, name)
+    return None if row is None else run_nodes(info.context, node, [row], selected_fields(info))[0]
+
+
+@RUN_READS.field("Project", "runCount")
+def run_count(node: ProjectNode, info: Info, filters: str | None = None) -> int:
+    """How many runs match a filter."""
+    context = info.context
+    return context.metadata_store.runs.count(_wanted(context, node, filters), context.now_ms())
+
+
+@RUN_READS.field("Project", "runs")
+def runs(
+    node: ProjectNode,
+    info: Info,
+    filters: str | None = None,
+    order: str | None = None,
+    first: int | None = None,
+    after: str | None = None,
+) -> dict[str, Any]:
+    """A page of the runs that match a filter. Only the last one of a page has a cursor."""
+    context = info.context
+    limit = max(1, min(MAX_PAGE, 50 if first is None else first))
+    wanted = _wanted(context, node, filters)
+    try:
+        sort = parse_order(order)
+        opened = context.access.opened_cursor(context.request, after) if after else None
+        page = context.metadata_store.runs.page(wanted, sort, context.now_ms(), limit, opened)
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+    end = None if page.next is None else context.access.bound_cursor(context.request, page.next)
+    nodes = run_nodes(context, node, page.runs, selected_fields(info))
+    cursors = [*[None] * (len(nodes) - 1), end]
+    return {
+        "edges": [{"node": one, "cursor": cursor} for one, cursor in zip(nodes, cursors, strict=False)],
+        "pageInfo": {
+            "endCursor": end,
+            "hasNextPage": end is not None,
+            "hasPreviousPage": after is not None,
+            "startCursor": None,
+        },
+    }
+
+
+def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> Filter:
+    if filters is not None and not isinstance(filters, str):
+        raise InvalidArgument("invalid filters: expected JSON in a text")
+    try:
+        terms = parse_filters(filters)
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+    readable = context.access.readable_runs(context.request)
+    entity = None if node.resource is None else node.entity.name
+    return Filter(project=node.name, entity=entity, readable=readable, terms=terms)
+
+
+@RUN_READS.field("Mutation", "deleteRun")
+async def delete_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Move a run to the trash."""
+    context = info.context
+    number = number_of("Run", input["id"])
+    row = await run_in_threadpool(run_to_change, context, number, Action.RUN_DELETE)
+    library: StoredLibrary = context.state.library
+    await library.delete(
+        row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.delete")
+    )
+    return {"success": True, "clientMutationId": input.get("client_mutation_id")}
+
+
+@RUN_READS.field("Mutation", "stopRun")
+async def stop_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Request the end of a run. For a run that has ended this does nothing."""
+    context = info.context
+    number = number_of("Run", input["id"])
+    row = await run_in_threadpool(run_to_change, context, number, Action.RUN_STOP)
+    library: StoredLibrary = context.state.library
+    if row.state == "running":
+        await library.stop(
+            row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.stop")
+        )
+    return {"success": True, "clientMutationId": input.get("client_mutation_id")}

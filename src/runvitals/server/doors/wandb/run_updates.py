@@ -1,0 +1,78 @@
+"""Changes of a run by `wandb.Api()`: `run.update()` and `run.summary.update()`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.accounts.actions import Action
+from runvitals.server.doors.wandb.context import GraphQLContext, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.run_nodes import (
+    RunNode,
+    project_of,
+    run_nodes,
+    run_to_change,
+    selected_fields,
+)
+from runvitals.server.doors.wandb.run_settings import config_values, parsed_json, run_values
+from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.store.metadata import RunRow
+from runvitals.store.metadata.log_summaries import summary_of
+from runvitals.store.metadata.search_columns import LOGGED
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+
+async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """Change the run with the id that a client has read. What is null, missing or the same stays as it is."""
+    context = info.context
+    number = number_of("Run", sent["id"])
+    row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
+    sections = await run_in_threadpool(_changes, context, row, sent)
+    if sections:
+        library: StoredLibrary = context.state.library
+        changed = sorted({*sections.get("run", {}), *(name for name in sections if name != "run")})
+        record = partial(
+            context.access.record_of_run, context.requester, number, "run.update", {"fields": changed}
+        )
+        try:
+            await library.set_sections(row.uid, sections, number, record)
+        except ValueError as error:
+            raise InvalidArgument(str(error)) from None
+    return {"bucket": await run_in_threadpool(_node, info, number), "inserted": False}
+
+
+def _changes(context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The values that differ from the present ones, by section."""
+    present = context.metadata_store.sections.read([row.id], ("run", "config", "summary", LOGGED))[row.id]
+    wanted = {
+        "run": run_values(dict(sent)),
+        "config": config_values(parsed_json("config", sent.get("config"))),
+        "summary": parsed_json("summaryMetrics", sent.get("summary_metrics")),
+    }
+    known = {
+        "run": {**present.shared.get("run", {}), "name": row.name, "tags": list(row.tags)},
+        "config": present.shared.get("config", {}),
+        "summary": summary_of(present),
+    }
+    changes = {
+        section: {
+            name: value
+            for name, value in values.items()
+            if name not in known[section] or known[section][name] != value
+        }
+        for section, values in wanted.items()
+    }
+    return {section: values for section, values in changes.items() if values}
+
+
+def _node(info: Info, number: int) -> RunNode:
+    """The run after the change."""
+    context = info.context
+    row = run_to_change(context, number, Action.RUN_READ)
+    return run_nodes(context, project_of(context, row), [row], selected_fields(info))[0]
