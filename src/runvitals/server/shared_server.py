@@ -27,7 +27,12 @@ from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
+from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
+from runvitals.server.doors.otlp.receiver import OtlpReceiver
+from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.remote_write.receiver import RemoteWrite
 from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.housekeeping import HousekeepingTotals
 from runvitals.server.http.connection import Headers
@@ -159,6 +164,10 @@ class SharedServer:
         self.api.state.door_recorder = DoorRecorder(
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
+        self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
+        self.api.state.remote_write = RemoteWrite(
+            self.api.state.door_recorder, self.api.state.project_rules, clock
+        )
         box = secret_box or temporary_secret_box()
         requests = metadata_store.accounts.idempotent_requests
         # The innermost: bodies have been read, and responses are not yet compressed.
@@ -178,12 +187,16 @@ class SharedServer:
         self._ingest_entry, admits = access.for_ingest(self._ingest)
         self.fast_path = IngestFastPath(self._ingest, admits)
         self._api_entry = access.for_browsers(self.api)
+        self.otlp = OtlpReceiver(self.api.state.door_recorder, self.api.state.project_rules, clock)
+        self._otlp_entry = StatusBodies(access.for_ingest(OtlpEndpoint(self.otlp))[0])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Ingest bypasses the framework and the headers for browsers: they would cost more than the work
         # itself.
         if scope["type"] == "http" and scope["path"] == PATH:
             await self._ingest_entry(scope, receive, send)
+        elif scope["type"] == "http" and scope["path"] in OTLP_PATHS:
+            await self._otlp_entry(scope, receive, send)
         else:
             await self._api_entry(scope, receive, send)
 

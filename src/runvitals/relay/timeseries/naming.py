@@ -7,24 +7,14 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from runvitals.metrics import DEFINITIONS, Match
-from runvitals.metrics.metric import placeholders
+from runvitals.metrics import DEFINITIONS
+from runvitals.metrics.labels import LABELS, labels
 from runvitals.metrics.unit import UNITS
 from runvitals.relay.batch import Batch
 
 Labels = tuple[tuple[str, str], ...]
 
-# The labels for the placeholders of keys, where the names differ.
-_LABELS = {
-    "i": "device",
-    "dev": "device",
-    "nic": "device",
-    "device_id": "device",
-    "path": "mountpoint",
-    "gi": "gpu_instance",
-    "ci": "compute_instance",
-}
-_OWN = frozenset({"run", "project", "host", "rank", "process", "key", "endpoint", *_LABELS.values()})
+_OWN = frozenset({"run", "project", "host", "rank", "process", "key", "endpoint", *LABELS.values()})
 _NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
 _MAX_SERIES = 100_000
 
@@ -76,15 +66,7 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
     name = row.prometheus
     if row.kind == "counter":
         name = name.removesuffix("_total")
-    return MetricFamily(name, row.kind, unit.prometheus, row.text), _labels(match), unit.to_base
-
-
-def _labels(match: Match) -> Labels:
-    about_cpu = match.metric.key.startswith("cpu.")
-    return tuple(
-        ("cpu" if about_cpu and name == "i" else _LABELS.get(name, name), match.labels[name])
-        for name in placeholders(match.metric.key)
-    )
+    return MetricFamily(name, row.kind, unit.prometheus, row.text), labels(match), unit.to_base
 
 
 def valid_name(name: str) -> str:

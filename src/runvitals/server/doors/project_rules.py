@@ -46,7 +46,7 @@ class ProjectRules:
         """The rules of the project that an authenticated request names; the defaults if it names none."""
         if place.project is None:
             return DEFAULT_RULES
-        whose = place.entity or _home(scope)
+        whose = place.entity or home_of(scope)
         kept = self._kept.get((whose, place.project))
         if kept is not None and self._monotonic() < kept.until_s:
             return kept.rules
@@ -69,7 +69,7 @@ class ProjectRules:
             return DEFAULT_RULES
 
 
-def _home(scope: Scope) -> int | None:
+def home_of(scope: Scope) -> int | None:
     """The team or user that gets what a key sends without naming one."""
     requester: Requester | None = scope.get(SCOPE_KEY)
     principal = None if requester is None else requester.principal

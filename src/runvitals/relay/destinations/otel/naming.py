@@ -11,11 +11,10 @@ from functools import lru_cache
 from urllib.parse import unquote
 
 from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.metric import placeholders
+from runvitals.metrics.otel import attributes_of
 from runvitals.metrics.unit import UNITS
 from runvitals.relay.batch import Batch
 from runvitals.relay.timeseries.naming import Labels, MetricFamily, Namer
-from runvitals.relay.timeseries.naming import named as prometheus_named
 
 LOG = MetricFamily("runvitals.log", "gauge", "1", "What the program logged under the name in runvitals.key.")
 LOG_STEP = MetricFamily("runvitals.log.step", "gauge", "1", "The step of the newest log() call.")
@@ -58,15 +57,9 @@ def named(key: str) -> tuple[MetricFamily, Labels, float]:
     if match is None or not match.metric.name:
         return OTHER, (("runvitals.key", key),), 1.0
     row, unit = match.metric, UNITS[match.metric.unit]
-    attributes = {name: text.format(**match.labels) for name, text in row.attributes.items()}
-    used = {name for text in row.attributes.values() for name in placeholders(text)}
-    _, labels, _ = prometheus_named(key)
-    for name, (label, text) in zip(placeholders(row.key), labels, strict=True):
-        if name not in used:
-            attributes[f"runvitals.{label}"] = text
     kind = "level" if row.otel in LEVELS else row.kind
     family = MetricFamily(row.otel, kind, _COUNTED.get(row.otel, unit.otel), row.text)
-    return family, tuple(sorted(attributes.items())), unit.to_base
+    return family, tuple(sorted(attributes_of(match).items())), unit.to_base
 
 
 class OtelNamer(Namer):

@@ -1,0 +1,39 @@
+"""The metrics of widely used Prometheus exporters under our keys.
+
+DCGM exporter, node_exporter, and those of AMD and AWS Neuron: a cluster that has them gets the System section
+of its runs and hosts without our monitor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from runvitals.server.doors.exporters import amd, dcgm, neuron, node
+from runvitals.server.doors.exporters.translation import Translation
+
+_EXPORTERS = (
+    ("DCGM_FI_", dcgm.translated),
+    ("node_", node.translated),
+    ("gpu_", amd.translated),
+    ("amd_", amd.translated),
+    ("rocm_", amd.translated),
+    ("neuron", neuron.translated),
+    ("execution_", neuron.translated),
+    ("hardware_ecc_events_total", neuron.translated),
+)
+
+
+def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+    """How a series of an exporter becomes ours; None for all that no exporter of these has.
+
+    Args:
+        device: the number of the device that the labels name by the rules of the project.
+
+    Example:
+        >>> translated("DCGM_FI_DEV_GPU_TEMP", {"gpu": "3"}, 3).key
+        'gpu.3.temp'
+    """
+    for prefix, translate in _EXPORTERS:
+        if name.startswith(prefix) and (found := translate(name, labels, device)) is not None:
+            return found
+    return None

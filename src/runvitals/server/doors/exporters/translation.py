@@ -1,0 +1,103 @@
+"""How a series of an exporter becomes one of ours, and metrics that are computed from several series."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from math import inf
+from typing import NamedTuple
+
+Values = Mapping[str, float]
+
+
+class Moment(NamedTuple):
+    """What the series of a derived metric had at one time.
+
+    Args:
+        t: ms UTC.
+        values: by the name of the input.
+        outputs: the keys that were computed from it.
+    """
+
+    t: int
+    values: Values
+    outputs: Values
+
+
+Compute = Callable[[Moment | None, int, Values], dict[str, float]]
+"""(the moment before, the time, the values then) → our keys and their values."""
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """Metrics of a host that are computed from several series.
+
+    Args:
+        name: the same name on the same host is the same metric.
+        compute: computes it once all inputs of a time have arrived.
+        required: the inputs that are enough; empty: those of the time before.
+    """
+
+    name: str
+    compute: Compute
+    required: frozenset[str] = frozenset()
+
+
+class Input(NamedTuple):
+    """A series as an input of a derived metric."""
+
+    of: Derived
+    name: str
+
+
+@dataclass(frozen=True)
+class Translation:
+    """How a series becomes ours.
+
+    Args:
+        key: our key; None: it is only an input.
+        factor: from the exporter's unit to ours.
+        highest: larger values of the exporter are faults, and become this.
+        has_blanks: whether some numbers are DCGM's codes for "no value".
+        inputs: the derived metrics that it is a part of.
+    """
+
+    key: str | None = None
+    factor: float = 1.0
+    highest: float = inf
+    has_blanks: bool = False
+    inputs: tuple[Input, ...] = ()
+
+
+def sum_of(key: str, factor: float = 1.0) -> Derived:
+    """The sum of gauges."""
+    return Derived(key, lambda before, t, values: {key: sum(values.values()) * factor})
+
+
+def mean_of(key: str, factor: float = 1.0) -> Derived:
+    """The mean of gauges."""
+    return Derived(key, lambda before, t, values: {key: sum(values.values()) / len(values) * factor})
+
+
+def total_of(key: str, factor: float = 1.0) -> Derived:
+    """The total growth of counters since the first moment: it does not fall when one of them disappears."""
+
+    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+        if before is None:
+            return {key: 0.0}
+        grown = sum(
+            growth(before.values[name], value) for name, value in values.items() if name in before.values
+        )
+        return {key: before.outputs.get(key, 0.0) + grown * factor}
+
+    return Derived(key, compute)
+
+
+def growth(before: float, now: float) -> float:
+    """By how much a counter grew; one that fell started again from zero."""
+    return now - before if now >= before else now
+
+
+def seconds_between(before: Moment, t: int) -> float:
+    """The seconds since a moment."""
+    return (t - before.t) / 1000.0

@@ -1,0 +1,33 @@
+"""Keys of metrics of other systems: their own names, with attributes or labels in braces."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from runvitals.model.names import sanitized_name
+
+MAX_KEYS: Final = 10_000
+"""Of one run, in the life of a server process. More are rejected."""
+_PLAIN = re.compile(r'[^\s,={}"\\]+')
+
+
+def folded_key(name: str, attributes: Mapping[str, str]) -> str:
+    """A key for a metric with attributes. One that is too long ends in a checksum.
+
+    Example:
+        >>> folded_key("http.requests", {"route": "/users", "code": "200"})
+        'http.requests{code=200,route=/users}'
+        >>> folded_key("queue", {"name": "a, b"})
+        'queue{name="a, b"}'
+    """
+    if not attributes:
+        return sanitized_name(name)
+    inner = ",".join(f"{key}={_quoted(attributes[key])}" for key in sorted(attributes))
+    return sanitized_name(f"{name}{{{inner}}}")
+
+
+def _quoted(text: str) -> str:
+    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

@@ -1,0 +1,1 @@
+"""Receives metrics of OpenTelemetry: OTLP over HTTP and gRPC."""

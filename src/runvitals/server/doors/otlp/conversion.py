@@ -1,0 +1,336 @@
+"""Converts the points of a request to samples and logged rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from math import isnan
+from typing import Final
+
+import numpy as np
+
+from runvitals.server.doors.otlp.distributions import PERCENTILES, difference, quantile
+from runvitals.server.doors.otlp.message import (
+    HISTOGRAM,
+    SUMMARY,
+    HistogramPoint,
+    Metric,
+    NumberPoint,
+    Resource,
+    SummaryPoint,
+)
+from runvitals.server.doors.otlp.series import (
+    LOG,
+    LOG_STEP,
+    HistogramSeries,
+    HistogramState,
+    NumberSeries,
+    ResourceSeries,
+    RunState,
+    TooManyKeys,
+)
+from runvitals.server.doors.recording import samples
+from runvitals.server.doors.routing import Route, writer_host
+from runvitals.server.doors.sample_batches import KeyLists, batches
+from runvitals.server.ingest.envelope import Envelope, WriterDescription
+from runvitals.server.ingest.limits import Limits
+
+INTERVAL_S: Final = 60.0
+"""The interval at which OpenTelemetry's senders export unless they are told otherwise."""
+_NS_PER_MS = 1_000_000
+_NAN = float("nan")
+_MAX_REASONS = 10
+
+
+@dataclass(slots=True)
+class _Points:
+    """The points of one writer: of samples by key, of logged rows by time."""
+
+    run: RunState
+    route: Route
+    pid: int | None = None
+    samples: dict[str, dict[int, float]] = field(default_factory=dict)
+    rows: dict[int, dict[str, float]] = field(default_factory=dict)
+    steps: dict[int, float] = field(default_factory=dict)
+
+
+class Conversion:
+    """Converts the points of one request. `commit` it when they are stored.
+
+    Args:
+        now_ms: by the server's clock.
+
+    Attributes:
+        rejected: number of points that are not stored.
+        reasons: why, with the number of points.
+    """
+
+    def __init__(self, now_ms: int, limits: Limits) -> None:
+        self._oldest_ns = limits.oldest_ms * _NS_PER_MS
+        self._newest_ns = (now_ms + limits.ahead_ms) * _NS_PER_MS
+        self.reasons: Counter[str] = Counter()
+        self._points: dict[tuple[int, str, bool, int | None, int | None], _Points] = {}
+        self._totals: dict[int, tuple[NumberSeries, int, float]] = {}
+        self._states: dict[int, tuple[HistogramSeries, HistogramState]] = {}
+
+    @property
+    def rejected(self) -> int:
+        return sum(self.reasons.values())
+
+    @property
+    def reason(self) -> str:
+        """Why points were rejected, for the sender's log."""
+        shown = self.reasons.most_common(_MAX_REASONS)
+        return "; ".join(f"{count} points: {reason}" for reason, count in shown)
+
+    def reject(self, reason: str, count: int = 1) -> None:
+        """Count points that are not stored."""
+        if reason in self.reasons or len(self.reasons) < 100:
+            self.reasons[reason] += count
+        else:
+            self.reasons["for other reasons"] += count
+
+    def add(self, resource: Resource, series: ResourceSeries, run: RunState) -> None:
+        """Add the points of a resource."""
+        pid = resource.attributes.get("process.pid", "")
+        number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
+        route = series.route
+        into = self._of_writer(run, route, None)
+        for metric in resource.metrics:
+            count = len(metric.numbers) + len(metric.histograms) + len(metric.summaries)
+            if not metric.name:
+                self.reject("a metric without a name", count)
+            elif metric.name in (LOG, LOG_STEP):
+                self._add_logged(metric, resource, series, self._of_writer(run, route, number, logs=True))
+            elif metric.kind == HISTOGRAM:
+                for histogram in metric.histograms:
+                    self._add_histogram(metric, resource, series, histogram, into)
+            elif metric.kind == SUMMARY:
+                for summary in metric.summaries:
+                    self._add_summary(metric, resource, series, summary, into)
+            else:
+                self._add_numbers(metric, resource, series, into)
+
+    def commit(self) -> None:
+        """Remember the totals: the points are stored."""
+        for series, last_ns, total in self._totals.values():
+            series.last_ns, series.total = last_ns, total
+        for histogram, state in self._states.values():
+            histogram.state = state
+
+    def envelopes(self) -> Iterator[Envelope]:
+        """The envelopes to store."""
+        for points in self._points.values():
+            if points.samples:
+                yield from _sampled(points)
+            if points.rows:
+                yield from self._logged(points)
+
+    def _of_writer(self, run: RunState, route: Route, pid: int | None, logs: bool = False) -> _Points:
+        rank = route.rank if logs else None
+        key = id(run), route.host, logs, rank, pid
+        found = self._points.get(key)
+        if found is None:
+            found = self._points[key] = _Points(run, route, pid)
+        return found
+
+    def _add_numbers(self, metric: Metric, resource: Resource, series: ResourceSeries, into: _Points) -> None:
+        known, collected = series.numbers(metric), into.samples
+        oldest, newest, is_delta = self._oldest_ns, self._newest_ns, metric.is_delta
+        for point in metric.numbers:
+            encoded, _, time_ns, value = point
+            one = known.get(encoded)
+            if one is None:
+                try:
+                    one = series.new_number(metric, resource, encoded)
+                except ValueError as error:
+                    self._reject_attributes(error)
+                    continue
+            if not oldest <= time_ns <= newest:
+                self._reject_time(time_ns)
+                continue
+            if is_delta:
+                total = self._total(one, point)
+                if total is None:
+                    continue
+                value = total
+            of_key = collected.get(one.key)
+            if of_key is None:
+                of_key = collected[one.key] = {}
+            of_key[time_ns // _NS_PER_MS] = value * one.factor
+
+    def _total(self, series: NumberSeries, point: NumberPoint) -> float | None:
+        """The total after a difference; None for one that was counted before, and for a gap."""
+        _, last_ns, total = self._totals.get(id(series), (series, series.last_ns, series.total))
+        _, _, time_ns, value = point
+        if time_ns <= last_ns or isnan(value):
+            return None
+        self._totals[id(series)] = series, time_ns, total + value
+        return total + value
+
+    def _add_histogram(
+        self,
+        metric: Metric,
+        resource: Resource,
+        series: ResourceSeries,
+        point: HistogramPoint,
+        into: _Points,
+    ) -> None:
+        one = self._histogram_series(metric, resource, series, point)
+        if one is None:
+            return
+        _, before = self._states.get(id(one), (one, one.state))
+        if point.time_ns <= before.last_ns:
+            return  # sent again
+        if point.count is None:
+            self._set(series, one, point, dict.fromkeys(("count", "sum"), _NAN), into)
+            return
+        if metric.is_delta:
+            count, total, buckets = point.count, point.sum or 0.0, point.buckets
+            after = HistogramState(0, point.time_ns, before.count + count, before.sum + total)
+        else:
+            count, total, buckets = _since(before, point)
+            after = HistogramState(
+                point.start_ns, point.time_ns, point.count, point.sum or 0.0, point.buckets
+            )
+        self._states[id(one)] = one, after
+        values = {"count": float(after.count)}
+        if point.sum is not None:
+            values["sum"] = after.sum
+            if count:
+                values["mean"] = total / count
+        for name, share in PERCENTILES.items():
+            found = quantile(buckets, share)
+            if found is not None:
+                values[name] = found
+        values |= {
+            name: value for name, value in (("min", point.min), ("max", point.max)) if value is not None
+        }
+        self._set(series, one, point, values, into)
+
+    def _add_summary(
+        self, metric: Metric, resource: Resource, series: ResourceSeries, point: SummaryPoint, into: _Points
+    ) -> None:
+        one = self._histogram_series(metric, resource, series, point)
+        if one is None:
+            return
+        if point.count is None:
+            self._set(series, one, point, dict.fromkeys(("count", "sum"), _NAN), into)
+            return
+        quantiles = {f"p{share * 100:g}": value for share, value in point.quantiles.items() if 0 < share < 1}
+        self._set(series, one, point, {"count": float(point.count), "sum": point.sum, **quantiles}, into)
+
+    def _histogram_series(
+        self, metric: Metric, resource: Resource, series: ResourceSeries, point: HistogramPoint | SummaryPoint
+    ) -> HistogramSeries | None:
+        """The series of a point; None if the point is rejected."""
+        if not self._oldest_ns <= point.time_ns <= self._newest_ns:
+            self._reject_time(point.time_ns)
+            return None
+        known = series.histograms(metric).get(point.attributes)
+        if known is not None:
+            return known
+        try:
+            return series.new_histogram(metric, resource, point.attributes)
+        except ValueError as error:
+            self._reject_attributes(error)
+            return None
+
+    def _set(
+        self,
+        series: ResourceSeries,
+        one: HistogramSeries,
+        point: HistogramPoint | SummaryPoint,
+        values: dict[str, float],
+        into: _Points,
+    ) -> None:
+        time_ms = point.time_ns // _NS_PER_MS
+        try:
+            for part, value in values.items():
+                into.samples.setdefault(series.key_of(one, part), {})[time_ms] = value
+        except TooManyKeys as error:
+            self.reject(str(error))
+
+    def _add_logged(self, metric: Metric, resource: Resource, series: ResourceSeries, into: _Points) -> None:
+        known = series.numbers(metric)
+        for encoded, _, time_ns, value in metric.numbers:
+            if not self._oldest_ns <= time_ns <= self._newest_ns:
+                self._reject_time(time_ns)
+                continue
+            try:
+                one = known.get(encoded) or series.new_number(metric, resource, encoded)
+            except ValueError as error:
+                self._reject_attributes(error)
+                continue
+            time_ms = time_ns // _NS_PER_MS
+            if metric.name == LOG_STEP:
+                into.steps[time_ms] = value
+            else:
+                into.rows.setdefault(time_ms, {})[one.key] = value
+
+    def _logged(self, points: _Points) -> Iterator[Envelope]:
+        """The rows that our own destination sends: those with the same names share an envelope."""
+        by_names: dict[tuple[str, ...], list[int]] = {}
+        for time_ms, row in points.rows.items():
+            if time_ms in points.steps:
+                by_names.setdefault(tuple(sorted(row)), []).append(time_ms)
+            else:
+                self.reject(f"{LOG} without {LOG_STEP} at the same time", len(row))
+        route = points.route
+        writer = f"train.{writer_host(route.host)}.{points.pid or 0}.{route.rank or 0:x}"
+        about = WriterDescription("train", route.host, pid=points.pid, rank=route.rank, interval_s=INTERVAL_S)
+        for names, times in by_names.items():
+            times.sort()
+            values = np.array([[points.rows[time][name] for name in names] for time in times], np.float64)
+            steps = [points.steps[time] for time in times]
+            yield samples(
+                route.run,
+                writer,
+                names,
+                times,
+                values,
+                project=route.project,
+                entity=route.entity,
+                about=about,
+                steps=steps,
+            )
+
+    def _reject_time(self, time_ns: int) -> None:
+        what = "without a time" if time_ns == 0 else "with a time before 2000, or over a day ahead"
+        self.reject(what)
+
+    def _reject_attributes(self, error: ValueError) -> None:
+        self.reject(str(error) if isinstance(error, TooManyKeys) else f"invalid attributes: {error}")
+
+
+def _since(
+    before: HistogramState, point: HistogramPoint
+) -> tuple[int, float, dict[tuple[float, float], int]]:
+    """Count, sum and buckets of a point with totals since the previous one."""
+    assert point.count is not None
+    grown = None
+    if point.start_ns == before.start_ns and point.count >= before.count:
+        grown = difference(point.buckets, before.buckets)
+    if grown is None:
+        return point.count, point.sum or 0.0, dict(point.buckets)
+    return point.count - before.count, (point.sum or 0.0) - before.sum, dict(grown)
+
+
+def _sampled(points: _Points) -> Iterator[Envelope]:
+    """The samples of a host: in a writer of the role monitor, so that all of a host are in one place."""
+    route = points.route
+    lists = points.run.lists.setdefault(route.host, KeyLists())
+    about = WriterDescription("monitor", route.host, interval_s=INTERVAL_S)
+    writer = f"monitor.{writer_host(route.host)}.otlp"
+    for keys, times, values in batches(points.samples, lists):
+        yield samples(
+            route.run,
+            writer,
+            keys,
+            times,
+            values,
+            project=route.project,
+            entity=route.entity,
+            about=about,
+        )

@@ -1,0 +1,50 @@
+"""What charts show of a histogram: count, sum, mean and percentiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from runvitals.server.doors.otlp.message import Buckets
+
+PERCENTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
+
+
+def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
+    """What was counted since `before`; None if the bounds have changed, or the counts began anew.
+
+    Example:
+        >>> difference({(0.0, 1.0): 3, (1.0, 2.0): 5}, {(0.0, 1.0): 3})
+        {(1.0, 2.0): 5}
+    """
+    if not before.keys() <= buckets.keys():
+        return None
+    grown = {bounds: count - before.get(bounds, 0) for bounds, count in buckets.items()}
+    if any(count < 0 for count in grown.values()):
+        return None
+    return {bounds: count for bounds, count in grown.items() if count}
+
+
+def quantile(buckets: Buckets, share: float) -> float | None:
+    """The value below which a share of the values is, as if those of a bucket were evenly spread; None if
+    there are none. In a bucket without an end it is the end that there is.
+
+    Example:
+        >>> quantile({(0.0, 10.0): 4, (10.0, 20.0): 4}, 0.75)
+        15.0
+    """
+    total = sum(buckets.values())
+    if not total:
+        return None
+    rank, below, found = share * total, 0, 0.0
+    for (low, high), count in sorted(buckets.items()):
+        if low == float("-inf"):
+            found = high
+        elif high == float("inf"):
+            found = low
+        else:
+            found = low + (high - low) * min(max((rank - below) / count, 0.0), 1.0)
+        below += count
+        if below >= rank:
+            break
+    return found

@@ -1,0 +1,186 @@
+"""`POST /v1/metrics` as a plain ASGI application, like ingest: thousands of points arrive in a request."""
+
+from __future__ import annotations
+
+from typing import Final
+from urllib.parse import unquote
+
+import anyio
+import anyio.to_thread
+import msgspec
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
+from runvitals.server.doors.otlp.receiver import OtlpReceiver
+from runvitals.server.doors.otlp.responses import failure, http_status, success
+from runvitals.server.doors.routing import Place
+from runvitals.server.ingest.decompression import decompress
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
+
+METRICS: Final = ("/v1/metrics", "/otlp/v1/metrics")
+OTHER_SIGNALS: Final = tuple(
+    f"{prefix}/{signal}"
+    for prefix in ("/v1", "/otlp/v1", "/v1development", "/otlp/v1development")
+    for signal in ("logs", "traces", "profiles")
+)
+PATHS: Final = frozenset((*METRICS, *OTHER_SIGNALS))
+_DECODING_THREADS: Final = 2
+_DECODED_BYTES: Final = 8
+"""Memory of a decoded message, in multiples of its size."""
+_MAX_NAME: Final = 256
+_PROTOBUF = (protobuf_decoding.CONTENT_TYPE, "application/protobuf", "application/vnd.google.protobuf")
+
+
+class OtlpEndpoint:
+    """The ASGI application.
+
+    Args:
+        receiver: stores what arrives.
+    """
+
+    def __init__(self, receiver: OtlpReceiver) -> None:
+        self._receiver = receiver
+        self._limits = receiver.recorder.limits
+        self._body_reader = BodyReader(self._limits.body_bytes, self._limits.body_s)
+        self._decoding = anyio.CapacityLimiter(_DECODING_THREADS)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            if scope["path"] in OTHER_SIGNALS:
+                signal = scope["path"].rpartition("/")[2]
+                raise HttpRejection(501, f"{signal} are not stored: send metrics only, to {METRICS[0]}")
+            if scope["method"] != "POST":
+                raise HttpRejection(405, f"{scope['method']} {scope['path']}: only POST is allowed")
+            body = await self._receive(scope, receive)
+        except HttpRejection as error:
+            await _respond_rejected(scope, send, error)
+        except ClientDisconnected:
+            pass
+        else:
+            await _respond(send, 200, body, _is_json(scope))
+
+    async def _receive(self, scope: Scope, receive: Receive) -> bytes:
+        """Store a request; returns the body of the response."""
+        headers = dict(scope["headers"])
+        encoding = headers.get(b"content-encoding", b"").decode("latin-1")
+        length = _length(headers.get(b"content-length", b"0"))
+        self._body_reader.check_length(length)
+        with self._receiver.recorder.in_flight(length) as in_flight:
+            body = await self._body_reader.read(receive, in_flight.reserve)
+            as_json = _is_json(scope)
+            decode = json_decoding.decode if as_json else protobuf_decoding.decode
+            data = await self._decompressed(body, encoding)
+            in_flight.reserve(_DECODED_BYTES * len(data))
+            if len(data) <= self._limits.thread_bytes:
+                resources = decode(data)
+            else:
+                resources = await anyio.to_thread.run_sync(decode, data, limiter=self._decoding)
+            received = await self._receiver.receive(scope, resources, _sender(headers), len(body))
+        return success(received, as_json)
+
+    async def _decompressed(self, body: bytes, encoding: str) -> bytes:
+        """A body without its encoding; large ones are decompressed in a thread."""
+        if not encoding:
+            return body
+        small = self._limits.thread_bytes
+        if len(body) <= small:
+            try:
+                return decompress(body, encoding, small)
+            except HttpRejection as error:
+                if error.status != 413:
+                    raise
+        most = self._limits.message_bytes
+        return await anyio.to_thread.run_sync(decompress, body, encoding, most, limiter=self._decoding)
+
+
+class StatusBodies:
+    """Middleware that gives errors, those of authentication too, the body that OTLP's senders read."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        head: Message | None = None
+        body = b""
+
+        async def convert(message: Message) -> None:
+            nonlocal head, body
+            if message["type"] == "http.response.start" and message["status"] >= 400:
+                head = message
+            elif head is None:
+                await send(message)
+            elif message["type"] == "http.response.body":
+                body += message.get("body", b"")
+                if not message.get("more_body", False):
+                    await _respond_status(scope, send, head, body)
+
+        await self._app(scope, receive, convert)
+
+
+async def _respond_status(scope: Scope, send: Send, head: Message, body: bytes) -> None:
+    as_json = dict(scope["headers"]).get(b"content-type", b"").startswith(b"application/json")
+    status: int = head["status"]
+    try:
+        why = str(msgspec.json.decode(body)["error"])
+    except (msgspec.MsgspecError, TypeError, LookupError):
+        why = body[:1000].decode("utf-8", "replace")
+    kept = [
+        (name, value) for name, value in head["headers"] if name not in (b"content-type", b"content-length")
+    ]
+    await _respond(send, http_status(status), failure(status, why, as_json), as_json, kept)
+
+
+def _is_json(scope: Scope) -> bool:
+    """
+    Raises:
+        HttpRejection: 415: neither JSON nor protocol buffers.
+    """
+    sent = dict(scope["headers"]).get(b"content-type", b"").decode("latin-1")
+    media_type = sent.partition(";")[0].strip().lower()
+    if media_type in _PROTOBUF:
+        return False
+    if media_type == json_decoding.CONTENT_TYPE:
+        return True
+    expected = f"{protobuf_decoding.CONTENT_TYPE} or {json_decoding.CONTENT_TYPE}"
+    raise HttpRejection(415, f"unknown Content-Type {sent!r}; expected {expected}")
+
+
+def _sender(headers: dict[bytes, bytes]) -> Place:
+    """The project that a sender names in headers; other characters than ASCII are percent-encoded."""
+    entity, project = (
+        unquote(headers.get(name, b"").decode("latin-1")).strip()[:_MAX_NAME] or None
+        for name in (b"x-runvitals-entity", b"x-runvitals-project")
+    )
+    return Place(entity, project)
+
+
+def _length(value: bytes) -> int:
+    if not value.isdigit():
+        raise HttpRejection(400, f"invalid Content-Length {value.decode('latin-1')!r}; expected a number")
+    return int(value[:20])
+
+
+async def _respond_rejected(scope: Scope, send: Send, error: HttpRejection) -> None:
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after_s is not None:
+        headers.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
+    if error.status == 405:
+        headers.append((b"allow", b"POST"))
+    if error.status == 408:  # the rest of the body may still arrive, where the next request would begin
+        headers.append((b"connection", b"close"))
+    body = msgspec.json.encode({"error": error.text})
+    await _respond(send, error.status, body, True, headers)
+
+
+async def _respond(
+    send: Send, status: int, body: bytes, as_json: bool, extra: list[tuple[bytes, bytes]] | None = None
+) -> None:
+    content_type = json_decoding.CONTENT_TYPE if as_json else protobuf_decoding.CONTENT_TYPE
+    headers = [
+        (b"content-type", content_type.encode("ascii")),
+        (b"content-length", b"%d" % len(body)),
+        *(extra or ()),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})

@@ -1,0 +1,282 @@
+"""Decodes OTLP's ExportMetricsServiceRequest in JSON.
+
+https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: 64-bit integers are strings, enums numbers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Hashable
+from typing import Any, Final
+
+import msgspec
+
+from runvitals.server.doors.otlp.message import (
+    DELTA,
+    HISTOGRAM,
+    NO_VALUE,
+    SUM,
+    SUMMARY,
+    HistogramPoint,
+    ItemCount,
+    Metric,
+    NumberPoint,
+    Resource,
+    SummaryPoint,
+    explicit_buckets,
+    exponential_buckets,
+)
+from runvitals.server.ingest.errors import malformed
+
+CONTENT_TYPE: Final = "application/json"
+_NAN = float("nan")
+_DEPTH = 8
+_MAX_DIGITS = 20
+Integer = int | str
+Number = float | str
+
+
+class _Message(msgspec.Struct, rename="camel"):
+    pass
+
+
+class _KeyValue(_Message):
+    key: str = ""
+    value: dict[str, Any] = {}
+
+
+class _Point(_Message):
+    attributes: list[_KeyValue] = []
+    start_time_unix_nano: Integer = 0
+    time_unix_nano: Integer = 0
+    flags: int = 0
+
+
+class _NumberPoint(_Point):
+    as_double: Number | None = None
+    as_int: Integer | None = None
+
+
+class _Counted(_Point):
+    count: Integer = 0
+    sum: Number | None = None
+    min: Number | None = None
+    max: Number | None = None
+
+
+class _HistogramPoint(_Counted):
+    bucket_counts: list[Integer] = []
+    explicit_bounds: list[Number] = []
+
+
+class _Side(_Message):
+    offset: int = 0
+    bucket_counts: list[Integer] = []
+
+
+class _ExponentialPoint(_Counted):
+    scale: int = 0
+    zero_count: Integer = 0
+    positive: _Side | None = None
+    negative: _Side | None = None
+
+
+class _Quantile(_Message):
+    quantile: Number = 0.0
+    value: Number = 0.0
+
+
+class _SummaryPoint(_Counted):
+    quantile_values: list[_Quantile] = []
+
+
+class _Numbers(_Message):
+    data_points: list[_NumberPoint] = []
+    aggregation_temporality: int = 0
+    is_monotonic: bool = False
+
+
+class _Histograms(_Message):
+    data_points: list[_HistogramPoint] = []
+    aggregation_temporality: int = 0
+
+
+class _Exponentials(_Message):
+    data_points: list[_ExponentialPoint] = []
+    aggregation_temporality: int = 0
+
+
+class _Summaries(_Message):
+    data_points: list[_SummaryPoint] = []
+
+
+class _Metric(_Message):
+    name: str = ""
+    unit: str = ""
+    gauge: _Numbers | None = None
+    sum: _Numbers | None = None
+    histogram: _Histograms | None = None
+    exponential_histogram: _Exponentials | None = None
+    summary: _Summaries | None = None
+
+
+class _ScopeMetrics(_Message):
+    metrics: list[_Metric] = []
+
+
+class _Resource(_Message):
+    attributes: list[_KeyValue] = []
+
+
+class _ResourceMetrics(_Message):
+    resource: _Resource | None = None
+    scope_metrics: list[_ScopeMetrics] = []
+
+
+class _Request(_Message):
+    resource_metrics: list[_ResourceMetrics] = []
+
+
+_decode = msgspec.json.Decoder(_Request).decode
+
+
+def decode(body: bytes) -> list[Resource]:
+    """The resources of a request.
+
+    Raises:
+        HttpRejection: 400 for an invalid message, 413 for too much in it.
+    """
+    count = ItemCount()
+    try:
+        return [_resource(resource, count) for resource in _decode(body).resource_metrics]
+    except (
+        msgspec.MsgspecError,
+        RecursionError,
+        ValueError,
+        OverflowError,
+        TypeError,
+        LookupError,
+        AttributeError,
+    ) as error:
+        raise malformed(f"invalid ExportMetricsServiceRequest: {error}") from None
+
+
+def _resource(sent: _ResourceMetrics, count: ItemCount) -> Resource:
+    count.add()
+    attributes = {} if sent.resource is None else dict(_pairs(sent.resource.attributes))
+    metrics = [_metric(metric, count) for scope in sent.scope_metrics for metric in scope.metrics]
+    return Resource(attributes, metrics, dict)
+
+
+def _metric(sent: _Metric, count: ItemCount) -> Metric:
+    count.add()
+    metric = Metric(sent.name, sent.unit)
+    numbers = sent.gauge or sent.sum
+    if numbers is not None:
+        count.add(len(numbers.data_points))
+        metric.kind = "gauge" if sent.gauge is not None else SUM
+        metric.is_monotonic, metric.is_delta = numbers.is_monotonic, numbers.aggregation_temporality == DELTA
+        metric.numbers = [_number(point) for point in numbers.data_points]
+    histograms = sent.histogram or sent.exponential_histogram
+    if histograms is not None:
+        count.add(len(histograms.data_points))
+        metric.kind, metric.is_delta = HISTOGRAM, histograms.aggregation_temporality == DELTA
+        metric.histograms = [_histogram(point) for point in histograms.data_points]
+    if sent.summary is not None:
+        count.add(len(sent.summary.data_points))
+        metric.kind = SUMMARY
+        metric.summaries = [_summary(point) for point in sent.summary.data_points]
+    return metric
+
+
+def _number(sent: _NumberPoint) -> NumberPoint:
+    value = _NAN
+    if sent.as_double is not None:
+        value = float(sent.as_double)
+    elif sent.as_int is not None:
+        value = float(_integer(sent.as_int))
+    return (
+        _token(sent),
+        _integer(sent.start_time_unix_nano),
+        _integer(sent.time_unix_nano),
+        _NAN if sent.flags & NO_VALUE else value,
+    )
+
+
+def _histogram(sent: _HistogramPoint | _ExponentialPoint) -> HistogramPoint:
+    if isinstance(sent, _HistogramPoint):
+        bounds, counts = [float(bound) for bound in sent.explicit_bounds], _integers(sent.bucket_counts)
+        buckets = explicit_buckets(bounds, counts)
+    else:
+        zeros = _integer(sent.zero_count)
+        buckets = exponential_buckets(sent.scale, zeros, _side(sent.positive), _side(sent.negative))
+    return HistogramPoint(
+        _token(sent),
+        _integer(sent.start_time_unix_nano),
+        _integer(sent.time_unix_nano),
+        None if sent.flags & NO_VALUE else _integer(sent.count),
+        None if sent.sum is None else float(sent.sum),
+        None if sent.min is None else float(sent.min),
+        None if sent.max is None else float(sent.max),
+        buckets,
+    )
+
+
+def _summary(sent: _SummaryPoint) -> SummaryPoint:
+    return SummaryPoint(
+        _token(sent),
+        _integer(sent.start_time_unix_nano),
+        _integer(sent.time_unix_nano),
+        None if sent.flags & NO_VALUE else _integer(sent.count),
+        0.0 if sent.sum is None else float(sent.sum),
+        {float(one.quantile): float(one.value) for one in sent.quantile_values},
+    )
+
+
+def _side(sent: _Side | None) -> tuple[int, list[int]]:
+    return (0, []) if sent is None else (sent.offset, _integers(sent.bucket_counts))
+
+
+def _token(sent: _Point) -> Hashable:
+    return tuple(_pairs(sent.attributes))
+
+
+def _pairs(sent: list[_KeyValue]) -> list[tuple[str, str]]:
+    return [(pair.key, _text(_value(pair.value, 0))) for pair in sent]
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _value(sent: Any, depth: int) -> Any:
+    """An AnyValue as plain JSON."""
+    if depth > _DEPTH:
+        raise ValueError(f"attributes are nested more than {_DEPTH} deep")
+    if not isinstance(sent, dict):
+        raise ValueError(f"invalid value {str(sent)[:60]!r} of an attribute; expected an object")
+    for name, value in sent.items():
+        if name == "intValue":
+            return _integer(value)
+        if name == "doubleValue":
+            return float(value)
+        if name == "arrayValue":
+            return [_value(one, depth + 1) for one in value.get("values", ())]
+        if name == "kvlistValue":
+            return {pair["key"]: _value(pair["value"], depth + 1) for pair in value.get("values", ())}
+        if name in ("stringValue", "boolValue", "bytesValue"):
+            return value
+    return ""
+
+
+def _integer(value: Any) -> int:
+    if isinstance(value, str) and len(value) > _MAX_DIGITS:
+        raise ValueError(f"invalid integer of {len(value)} characters")
+    number = int(value)
+    if not -(2**63) <= number < 2**64:
+        raise ValueError(f"invalid integer {number}; expected 64 bits")
+    return number
+
+
+def _integers(values: list[Integer]) -> list[int]:
+    return [_integer(value) for value in values]

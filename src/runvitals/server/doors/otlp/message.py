@@ -1,0 +1,161 @@
+"""What an OTLP request has, in protocol buffers or JSON. Exemplars are ignored.
+
+https://opentelemetry.io/docs/specs/otel/metrics/data-model/
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+from runvitals.server.ingest.errors import malformed, too_large
+
+GAUGE: Final = "gauge"
+SUM: Final = "sum"
+HISTOGRAM: Final = "histogram"
+SUMMARY: Final = "summary"
+Kind = Literal["gauge", "sum", "histogram", "summary"]
+DELTA: Final = 1
+"""The temporality of points that count since the previous point; others count since a start."""
+NO_VALUE: Final = 1
+"""The flag of a point without a value: a gap."""
+MAX_ITEMS: Final = 200_000
+"""Points, metrics and resources in a request."""
+MAX_BUCKETS: Final = 1000
+"""Of one point of a histogram."""
+Buckets = Mapping[tuple[float, float], int]
+"""Counts by the lower and upper bound."""
+
+
+NumberPoint = tuple[Hashable, int, int, float]
+"""Attributes (encoded, see `Resource`), start and time in ns UTC, value; NaN is a gap. A plain tuple: there
+are many."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramPoint:
+    """How often values were within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
+
+    attributes: Hashable
+    start_ns: int
+    time_ns: int
+    count: int | None
+    sum: float | None
+    min: float | None
+    max: float | None
+    buckets: Buckets
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryPoint:
+    """Quantiles that the sender computed. `count` None: a gap."""
+
+    attributes: Hashable
+    start_ns: int
+    time_ns: int
+    count: int | None
+    sum: float
+    quantiles: Mapping[float, float]
+
+
+@dataclass(slots=True)
+class Metric:
+    """The points of one instrument.
+
+    Args:
+        numbers: of a gauge or sum. The other lists are those of histograms and summaries.
+        is_monotonic: a sum that never falls.
+        is_delta: the points count since the previous one.
+    """
+
+    name: str = ""
+    unit: str = ""
+    kind: Kind = GAUGE
+    is_monotonic: bool = False
+    is_delta: bool = False
+    numbers: list[NumberPoint] = field(default_factory=list)
+    histograms: list[HistogramPoint] = field(default_factory=list)
+    summaries: list[SummaryPoint] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Resource:
+    """What produced metrics, and these.
+
+    Args:
+        attributes_of: decodes the attributes of points. Series are recognized by the encoded ones.
+    """
+
+    attributes: dict[str, str]
+    metrics: list[Metric]
+    attributes_of: Callable[[Any], Mapping[str, str]]
+
+
+class ItemCount:
+    """Counts what a request has, to bound the memory that it takes."""
+
+    __slots__ = ("left",)
+
+    def __init__(self) -> None:
+        self.left = MAX_ITEMS
+
+    def add(self, count: int = 1) -> None:
+        """
+        Raises:
+            HttpRejection: 413 for too many.
+        """
+        self.left -= count
+        if self.left < 0:
+            raise too_large(f"more than {MAX_ITEMS:,} points, metrics and resources in one request")
+
+
+def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float, float], int]:
+    """The buckets of a histogram with explicit bounds.
+
+    Raises:
+        HttpRejection: 400: the counts do not belong to the bounds.
+
+    Example:
+        >>> explicit_buckets([1.0], [2, 0])
+        {(-inf, 1.0): 2}
+    """
+    if not counts:
+        return {}
+    if len(counts) != len(bounds) + 1 or len(counts) > MAX_BUCKETS:
+        raise malformed(
+            f"a histogram with {len(counts)} counts and {len(bounds)} bounds; expected one count more than "
+            f"bounds, and at most {MAX_BUCKETS}"
+        )
+    edges = [float("-inf"), *bounds, float("inf")]
+    return {(edges[i], edges[i + 1]): count for i, count in enumerate(counts) if count}
+
+
+def exponential_buckets(
+    scale: int, zeros: int, positive: tuple[int, list[int]], negative: tuple[int, list[int]]
+) -> dict[tuple[float, float], int]:
+    """The buckets of an exponential histogram: bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
+
+    Args:
+        positive, negative: the number of the first bucket, and the counts.
+
+    Example:
+        >>> exponential_buckets(0, 1, (1, [5]), (0, []))
+        {(0.0, 0.0): 1, (2.0, 4.0): 5}
+    """
+    if len(positive[1]) + len(negative[1]) > MAX_BUCKETS:
+        raise malformed(f"a histogram with more than {MAX_BUCKETS} buckets")
+    if not -10 <= scale <= 20:
+        raise malformed(f"an exponential histogram of scale {scale}; expected -10 to 20")
+    found: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
+    for sign, (offset, counts) in ((1.0, positive), (-1.0, negative)):
+        for number, count in enumerate(counts, offset):
+            if count:
+                low, high = sorted((sign * _edge(scale, number), sign * _edge(scale, number + 1)))
+                found[low, high] = count
+    return found
+
+
+def _edge(scale: int, number: int) -> float:
+    exponent = number * 2.0**-scale
+    return 2.0**exponent if -1074 <= exponent < 1024 else 0.0 if exponent < 0 else float("inf")

@@ -1,0 +1,129 @@
+"""Stores the metrics of a request."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Final, NamedTuple
+
+from starlette.types import Scope
+
+from runvitals.server.doors.otlp.conversion import INTERVAL_S, Conversion
+from runvitals.server.doors.otlp.message import Resource
+from runvitals.server.doors.otlp.series import ResourceSeries, RunState
+from runvitals.server.doors.project_rules import ProjectRules, home_of
+from runvitals.server.doors.recording import DoorRecorder, records
+from runvitals.server.doors.routing import Place, Route, RoutingRules, addressed, routed, writer_host
+from runvitals.server.ingest.envelope import Envelope, WriterDescription
+
+_MAX_RUNS: Final = 2000
+_MAX_RESOURCES: Final = 1000
+_MAX_NAMED: Final = 100
+_MAX_TEXT: Final = 1000
+
+
+class Received(NamedTuple):
+    """How many points were rejected, and why."""
+
+    rejected: int
+    reason: str
+
+
+class _Routed(NamedTuple):
+    resource: Resource
+    route: Route
+    rules: RoutingRules
+
+
+class OtlpReceiver:
+    """Stores what OpenTelemetry sends.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, recorder: DoorRecorder, rules: ProjectRules, clock: Callable[[], int]) -> None:
+        self.recorder = recorder
+        self._rules = rules
+        self._clock = clock
+        self._runs: OrderedDict[tuple[str | int | None, str], RunState] = OrderedDict()
+
+    async def receive(
+        self, scope: Scope, resources: Sequence[Resource], sender: Place, body_bytes: int
+    ) -> Received:
+        """Store the metrics of a request; returns when they are durable.
+
+        Args:
+            scope: of the request, which has been authenticated.
+            sender: the project that the request names.
+
+        Raises:
+            HttpRejection: see `DoorRecorder.record`; nothing was stored.
+        """
+        found: list[_Routed] = []
+        for resource in resources:
+            if not resource.metrics:
+                continue
+            place = addressed(resource.attributes, sender)
+            rules = await self._rules.of(scope, place)
+            found.append(_Routed(resource, routed(resource.attributes, rules, place), rules))
+        now_ms = self._clock()
+        conversion = Conversion(now_ms, self.recorder.limits)
+        async with AsyncExitStack() as stack:
+            runs = [self._run(scope, one.route) for one in found]
+            for run in {id(run): run for run in sorted(runs, key=id)}.values():
+                await stack.enter_async_context(run.lock)
+            about: list[Envelope] = []
+            for one, run in zip(found, runs, strict=True):
+                conversion.add(one.resource, _series(one, run), run)
+            envelopes = list(conversion.envelopes())
+            stored = {envelope.run for envelope in envelopes}
+            for one, run in zip(found, runs, strict=True):
+                if not run.is_named and one.route.run in stored:
+                    run.is_named = True
+                    about.append(_about_run(one, now_ms))
+            try:
+                if envelopes:
+                    await self.recorder.record(scope, [*envelopes, *about], body_bytes)
+            except BaseException:
+                for run in runs if about else ():
+                    run.is_named = False
+                raise
+            conversion.commit()
+        return Received(conversion.rejected, conversion.reason)
+
+    def _run(self, scope: Scope, route: Route) -> RunState:
+        key = route.entity or home_of(scope), route.run
+        run = self._runs.pop(key, None) or RunState()
+        self._runs[key] = run
+        if len(self._runs) > _MAX_RUNS:
+            self._runs.popitem(last=False)
+        return run
+
+
+def _series(one: _Routed, run: RunState) -> ResourceSeries:
+    """The series of a resource; those of before, if its attributes and the rules are the same."""
+    key = frozenset(one.resource.attributes.items()), one.route, one.rules
+    series = run.resources.get(key)
+    if series is None:
+        if len(run.resources) >= _MAX_RESOURCES:
+            run.resources.clear()
+        series = run.resources[key] = ResourceSeries(one.resource.attributes, one.route, one.rules, run)
+    return series
+
+
+def _about_run(one: _Routed, now_ms: int) -> Envelope:
+    """The name of a run, and of a training the attributes of its first resource."""
+    route = one.route
+    value: dict[str, object] = {"t": now_ms}
+    if route.run_name is not None:
+        value["run"] = {"name": route.run_name}
+    if not route.is_host_run:
+        attributes = list(one.resource.attributes.items())[:_MAX_NAMED]
+        value["config"] = {"resource": {name: text[:_MAX_TEXT] for name, text in attributes}}
+    writer = f"monitor.{writer_host(route.host)}.otlp"
+    about = WriterDescription("monitor", route.host, interval_s=INTERVAL_S)
+    return records(
+        route.run, writer, [(0, "info", value)], project=route.project, entity=route.entity, about=about
+    )

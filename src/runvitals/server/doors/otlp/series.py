@@ -1,0 +1,198 @@
+"""The series of a resource: which key each one has, and what is remembered of it between requests.
+
+Sums and histograms are stored as totals. Where a sender sends differences, they are added up here; of
+histograms with totals, the previous point is kept, so that percentiles are those of the time since then. The
+server forgets this when it ends: a total then begins anew, which charts show as a reset.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from runvitals.metrics import otel
+from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
+from runvitals.server.doors.otlp.message import Buckets, Metric, Resource
+from runvitals.server.doors.routing import Route, RoutingRules, device
+from runvitals.server.doors.sample_batches import KeyLists
+
+LOG: Final = "runvitals.log"
+LOG_STEP: Final = "runvitals.log.step"
+OTHER: Final = "runvitals.other"
+"""What our own destination calls logged values, their steps, and keys that have no definition."""
+KEY: Final = "runvitals.key"
+_OF_PROCESSES: Final = ("process.executable.name", "process.pid")
+_OF_CONTAINERS: Final = ("container.name", "k8s.container.name")
+_MAX_SERIES: Final = 50_000
+
+
+class TooManyKeys(ValueError):
+    """A run has as many keys as it may have."""
+
+
+@dataclass(slots=True)
+class NumberSeries:
+    """A series of numbers. `last_ns`, `total`: of a series whose sender sends differences."""
+
+    key: str
+    factor: float
+    last_ns: int = 0
+    total: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class HistogramState:
+    """The newest point of a histogram, as totals."""
+
+    start_ns: int = 0
+    last_ns: int = 0
+    count: int = 0
+    sum: float = 0.0
+    buckets: Buckets = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class HistogramSeries:
+    """A histogram or summary. `keys`: of what is stored of it, by what it is: `count`, `p90`."""
+
+    name: str
+    attributes: Mapping[str, str]
+    keys: dict[str, str] = field(default_factory=dict)
+    state: HistogramState = field(default_factory=HistogramState)
+
+
+class RunState:
+    """What is remembered of a run. Its lock is held while a request changes it.
+
+    Attributes:
+        keys: that this server process has stored.
+        lists: of the keys that it sends, by host.
+        resources: by their attributes.
+        named: whether the run's name was sent.
+    """
+
+    def __init__(self) -> None:
+        self.lock = asyncio.Lock()
+        self.keys: set[str] = set()
+        self.lists: dict[str, KeyLists] = {}
+        self.resources: dict[Hashable, ResourceSeries] = {}
+        self.is_named = False
+
+    def add(self, key: str) -> str:
+        """
+        Raises:
+            TooManyKeys: the key would be one too many.
+        """
+        if key not in self.keys:
+            if len(self.keys) >= MAX_KEYS:
+                raise TooManyKeys(f"the run has {MAX_KEYS:,} metrics with attributes already: {key[:100]!r}")
+            self.keys.add(key)
+        return key
+
+
+class ResourceSeries:
+    """The series of a resource.
+
+    Args:
+        resource: its attributes.
+        route: the run and host that they belong to.
+        rules: of the project.
+    """
+
+    def __init__(
+        self, attributes: Mapping[str, str], route: Route, rules: RoutingRules, run: RunState
+    ) -> None:
+        self.route = route
+        self._rules = rules
+        self._run = run
+        self._folded = _distinguishing(attributes, route)
+        self._maps_processes = route.rank is None and not (
+            route.is_host_run and any(name in attributes for name in _OF_PROCESSES)
+        )
+        self._numbers: dict[Hashable, dict[Hashable, NumberSeries]] = {}
+        self._histograms: dict[Hashable, dict[Hashable, HistogramSeries]] = {}
+        self._count = 0
+
+    def numbers(self, metric: Metric) -> dict[Hashable, NumberSeries]:
+        """The known series of a gauge or sum, by the encoded attributes of points."""
+        identity = metric.name, metric.unit, metric.kind, metric.is_monotonic, metric.is_delta
+        return self._numbers.setdefault(identity, {})
+
+    def histograms(self, metric: Metric) -> dict[Hashable, HistogramSeries]:
+        """The known series of a histogram or summary."""
+        return self._histograms.setdefault((metric.name, metric.is_delta), {})
+
+    def new_number(self, metric: Metric, resource: Resource, encoded: Hashable) -> NumberSeries:
+        """A series that is not known yet.
+
+        Raises:
+            TooManyKeys: the run has too many keys.
+        """
+        attributes = resource.attributes_of(encoded)
+        if metric.name in (LOG, OTHER) and KEY in attributes:
+            found = NumberSeries(attributes[KEY], 1.0)
+        elif metric.name == LOG_STEP:
+            found = NumberSeries("", 1.0)
+        else:
+            found = self._number(metric, attributes)
+        if metric.name not in (LOG, LOG_STEP):
+            self._run.add(found.key)
+        self._check_count()
+        self.numbers(metric)[encoded] = found
+        return found
+
+    def new_histogram(self, metric: Metric, resource: Resource, encoded: Hashable) -> HistogramSeries:
+        """The same of a histogram or summary."""
+        found = HistogramSeries(metric.name, {**resource.attributes_of(encoded), **self._folded})
+        self._check_count()
+        self.histograms(metric)[encoded] = found
+        return found
+
+    def key_of(self, series: HistogramSeries, part: str) -> str:
+        """The key of a part of a histogram.
+
+        Raises:
+            TooManyKeys: the run has too many keys.
+        """
+        key = series.keys.get(part)
+        if key is None:
+            key = self._run.add(folded_key(f"{series.name}.{part}", series.attributes))
+            series.keys[part] = key
+        return key
+
+    def _number(self, metric: Metric, attributes: Mapping[str, str]) -> NumberSeries:
+        if self._maps_processes or not metric.name.startswith("process."):
+            found = otel.find(
+                metric.name, self._numbered(metric, attributes), metric.unit, metric.is_monotonic
+            )
+            if found is not None:
+                return NumberSeries(found.key, found.factor)
+        return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
+
+    def _numbered(self, metric: Metric, attributes: Mapping[str, str]) -> Mapping[str, str]:
+        """The attributes with the number of the device, where the rules find one."""
+        if not metric.name.startswith("hw.") or attributes.get("hw.type", "gpu") != "gpu":
+            return attributes
+        number = device(attributes, self._rules)
+        return attributes if number is None else {**attributes, "hw.id": str(number)}
+
+    def _check_count(self) -> None:
+        """Forget the series if there are too many: attributes may be encoded in many ways."""
+        self._count += 1
+        if self._count > _MAX_SERIES:
+            self._numbers.clear()
+            self._histograms.clear()
+            self._count = 0
+
+
+def _distinguishing(attributes: Mapping[str, str], route: Route) -> dict[str, str]:
+    """What distinguishes a resource from others of the same run and host."""
+    names = list(_OF_CONTAINERS)
+    if route.is_host_run:
+        names += ["service.name", *_OF_PROCESSES]
+    found = {name: attributes[name] for name in names if attributes.get(name)}
+    if route.rank is not None:
+        found["rank"] = str(route.rank)
+    return found

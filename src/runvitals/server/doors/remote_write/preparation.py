@@ -1,0 +1,209 @@
+"""Turns the samples of a message into envelopes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from runvitals.buckets import Floats, Integers
+from runvitals.server.doors.exporters.moments import DerivedMetric
+from runvitals.server.doors.remote_write.message import Samples
+from runvitals.server.doors.remote_write.series_table import NOT_STORED, SeriesTable
+from runvitals.server.doors.remote_write.targets import Target, aligned_parts
+from runvitals.server.ingest.envelope import Envelope
+
+_BLANK_64: Final = 9.2e18
+_BLANK_32: Final = (0x7FFFFFF0, 0x7FFFFFFF)
+MAX_UNSENT: Final = 10_000
+
+Outputs = tuple[Target, int, dict[str, float]]
+"""Where and when derived metrics were computed, and their values by key."""
+
+
+@dataclass
+class Prepared:
+    """What one request stores.
+
+    Args:
+        outputs: the derived metrics in it, which are computed only once: if the envelopes cannot be stored,
+            they are kept for the next request.
+        written: samples that are stored, or are used for derived metrics.
+        too_old, too_new, too_many: samples that are not, and why.
+    """
+
+    envelopes: list[Envelope]
+    outputs: list[Outputs]
+    written: int
+    too_old: int = 0
+    too_new: int = 0
+    too_many: int = 0
+
+    @property
+    def problems(self) -> str:
+        """What was not stored, as a text; "" if everything was."""
+        causes = (
+            (self.too_old, "samples are too old"),
+            (self.too_new, "samples are too far in the future"),
+            (self.too_many, "samples are of more series than a host may have"),
+        )
+        return "; ".join(f"{count} {cause}" for count, cause in causes if count)
+
+
+@dataclass
+class _Row:
+    """Values of one target at one time: ascending columns."""
+
+    t: int
+    values: Floats
+
+
+@dataclass
+class _Rows:
+    """Rows of one target with the same columns."""
+
+    target: Target
+    columns: list[int]
+    rows: list[_Row] = field(default_factory=list)
+
+
+def prepared(
+    samples: Samples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
+) -> Prepared:
+    """The envelopes of the samples of one message.
+
+    Args:
+        oldest_ms, newest_ms: times outside are not stored.
+        unsent: derived metrics of earlier requests that could not be stored.
+    """
+    series, t = samples.series, samples.t
+    given = np.where(np.isnan(samples.values), np.nan, samples.values)  # Prometheus' markers are signals
+    old, new = t < oldest_ms, t > newest_ms
+    skipped = table.is_skipped[series]
+    values = np.minimum(given, table.highest[series])
+    usable = ~(old | new | skipped)
+    blanks = table.has_blanks[series]
+    if blanks.any():
+        usable &= ~(blanks & _is_blank(given))
+    outputs = [*unsent, *_derive(series, t, values, table, usable & table.has_inputs[series])]
+    stored = usable & (table.column[series] != NOT_STORED)
+    numbers = series[stored]
+    found = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
+    _add_outputs(found, outputs)
+    return Prepared(
+        [envelope for rows in found.values() for envelope in _envelopes(rows)],
+        outputs,
+        int(len(series) - old.sum() - new.sum() - (skipped & ~old & ~new).sum()),
+        int(old.sum()),
+        int(new.sum()),
+        int((skipped & ~old & ~new).sum()),
+    )
+
+
+def _is_blank(values: Floats) -> NDArray[np.bool_]:
+    """DCGM's codes for "no value"; NaN, which ends a series, is not one of them."""
+    low, high = _BLANK_32
+    blank: NDArray[np.bool_] = (np.abs(values) >= _BLANK_64) | (
+        (values >= low) & (values <= high) & (values == np.floor(values))
+    )
+    return blank
+
+
+def _derive(
+    series: NDArray[np.int64], t: Integers, values: Floats, table: SeriesTable, wanted: NDArray[np.bool_]
+) -> list[Outputs]:
+    """Add inputs of derived metrics; returns those that are complete."""
+    rows = np.flatnonzero(wanted)
+    if not len(rows):
+        return []
+    touched: dict[DerivedMetric, Target] = {}
+    numbers = series[rows]
+    for number, where, time_ms, value in zip(
+        numbers.tolist(),
+        table.target[numbers].tolist(),
+        t[rows].tolist(),
+        values[rows].tolist(),
+        strict=True,
+    ):
+        target = table.targets[where]
+        for given in table.inputs[number]:
+            touched[target.add_input(given, time_ms, value)] = target
+    return [
+        (target, moment.t, dict(moment.outputs))
+        for metric, target in touched.items()
+        for moment in metric.completed()
+        if moment.outputs
+    ]
+
+
+_Grouped = dict[tuple[int, bytes], _Rows]
+"""By the id of the target and its columns."""
+
+
+def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
+    """The samples as rows: what a target has at one time is a row."""
+    found: _Grouped = {}
+    if not len(numbers):
+        return found
+    target, column = table.target[numbers], table.column[numbers]
+    order = np.lexsort((column, t, target))
+    target, column, t, values = target[order], column[order], t[order], values[order]
+    same_row = (target[1:] == target[:-1]) & (t[1:] == t[:-1])
+    last = np.append(~(same_row & (column[1:] == column[:-1])), True)  # of a repeated sample, the last counts
+    if not last.all():
+        target, column, t, values = target[last], column[last], t[last], values[last]
+        same_row = (target[1:] == target[:-1]) & (t[1:] == t[:-1])
+    ends = np.append(np.flatnonzero(~same_row) + 1, len(t)).tolist()
+    start = 0
+    for end in ends:
+        columns = column[start:end]
+        where = table.targets[int(target[start])]
+        key = (id(where), columns.tobytes())
+        rows = found.get(key)
+        if rows is None:
+            rows = found[key] = _Rows(where, columns.tolist())
+        rows.rows.append(_Row(int(t[start]), values[start:end]))
+        start = end
+    return found
+
+
+def _add_outputs(found: _Grouped, outputs: Sequence[Outputs]) -> None:
+    """Add derived metrics as rows."""
+    together: dict[tuple[int, int], tuple[Target, dict[int, float]]] = {}
+    for target, t, values in outputs:
+        _, row = together.setdefault((id(target), t), (target, {}))
+        row.update((target.column(key), value) for key, value in values.items())
+    for (number, t), (target, row) in together.items():
+        columns = sorted(row)
+        key = (number, np.array(columns, np.int64).tobytes())
+        rows = found.setdefault(key, _Rows(target, columns))
+        rows.rows.append(_Row(t, np.array([row[column] for column in columns])))
+
+
+def _envelopes(rows: _Rows) -> list[Envelope]:
+    target, route = rows.target, rows.target.route
+    times = np.array([row.t for row in rows.rows], "<i8").tobytes()
+    matrix = np.array([row.values for row in rows.rows])
+    found = []
+    at = 0
+    for first, end in aligned_parts(rows.columns):
+        part = matrix[:, at : at + end - first]
+        at += end - first
+        found.append(
+            Envelope(
+                route.run,
+                target.writer,
+                None,
+                route.project,
+                route.entity,
+                target.about,
+                keys=msgspec.Raw(target.encoded_keys(first, end)),
+                t=times,
+                v=np.ascontiguousarray(part.T).tobytes(),
+            )
+        )
+    return found

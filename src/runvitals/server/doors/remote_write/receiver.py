@@ -1,0 +1,161 @@
+"""Receives remote write requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from functools import partial
+from typing import Final, NamedTuple
+
+import anyio.to_thread
+from starlette.requests import Request
+
+from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.protobuf import Malformed
+from runvitals.server.access.requester import SCOPE_KEY, Requester
+from runvitals.server.doors.project_rules import ProjectRules
+from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.remote_write.body import decompressed
+from runvitals.server.doors.remote_write.message import (
+    Samples,
+    SeriesNumbers,
+    read_version_1,
+    read_version_2,
+)
+from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
+from runvitals.server.doors.remote_write.series_table import SeriesTable
+from runvitals.server.doors.routing import Place, RoutingRules
+from runvitals.server.ingest.errors import HttpRejection, malformed
+from runvitals.server.ingest.request_body import BodyReader
+
+MAX_TABLES: Final = 64
+MAX_SERIES: Final = 200_000
+"""Of one sender that are kept; with more, all are looked up anew."""
+_PROJECT, _ENTITY = "x-runvitals-project", "x-runvitals-entity"
+_VERSION_2: Final = "io.prometheus.write.v2.Request"
+_VERSION_1: Final = "prometheus.WriteRequest"
+
+Reader = Callable[[bytes, SeriesNumbers], Samples]
+
+
+class WriteStatistics(NamedTuple):
+    """What became of a request: the samples that were stored, and why others were not ("": all were)."""
+
+    samples: int
+    problems: str
+
+
+class _Sender(NamedTuple):
+    """Who sends (None: there are no accounts), for which project, and the rules of that."""
+
+    account: tuple[str, int] | None
+    place: Place
+    rules: RoutingRules
+
+
+class _Tables:
+    """The series of a sender, and derived metrics that could not be stored."""
+
+    def __init__(self, sender: _Sender) -> None:
+        self.series = SeriesTable(sender.rules, sender.place)
+        self.unsent: list[Outputs] = []
+
+
+class RemoteWrite:
+    """Receives remote write.
+
+    Args:
+        doors: stores the samples.
+        rules: of projects.
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, doors: DoorRecorder, rules: ProjectRules, clock: Callable[[], int]) -> None:
+        self._doors = doors
+        self._rules = rules
+        self._clock = clock
+        self._bodies = BodyReader(doors.limits.body_bytes, doors.limits.body_s)
+        self._tables: OrderedDict[_Sender, _Tables] = OrderedDict()
+        self._turn = asyncio.Lock()
+
+    async def receive(self, request: Request) -> WriteStatistics:
+        """Store the samples of a request. Returns when they are durable.
+
+        Raises:
+            HttpRejection: 400, 401, 403, 408, 413, 415, 422, 429, 503.
+            ClientDisconnected: the connection ended.
+        """
+        read = _reader(request.headers.get("content-type", ""))
+        place = Place(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
+        sender = _Sender(_account(request), place, await self._rules.of(request.scope, place))
+        with self._doors.in_flight(_declared(request)) as in_flight:
+            self._bodies.check_length(_declared(request))
+            body = await self._bodies.read(request.receive, in_flight.reserve)
+            limits = self._doors.limits
+            work = partial(self._prepare, body, request.headers.get("content-encoding", ""), read, sender)
+            # One at a time: a scrape may come in several requests, and derived metrics need all of them.
+            async with self._turn:
+                if len(body) <= limits.thread_bytes:
+                    found = work()
+                else:
+                    found = await anyio.to_thread.run_sync(work)
+            if not found.envelopes:
+                return WriteStatistics(found.written, found.problems)
+            await self._store(request, sender, found, len(body))
+            return WriteStatistics(found.written, found.problems)
+
+    async def _store(self, request: Request, sender: _Sender, found: Prepared, body_bytes: int) -> None:
+        try:
+            await self._doors.record(request.scope, found.envelopes, body_bytes)
+        except BaseException:
+            # The sender repeats its samples, but they are no longer inputs of derived metrics.
+            tables = self._tables.get(sender)
+            if tables is not None:
+                tables.unsent = [*tables.unsent, *found.outputs][-MAX_UNSENT:]
+            raise
+
+    def _prepare(self, body: bytes, encoding: str, read: Reader, sender: _Sender) -> Prepared:
+        limits = self._doors.limits
+        message = decompressed(body, encoding, min(limits.message_bytes, limits.unpacked_bytes))
+        tables = self._of(sender)
+        try:
+            samples = read(message, tables.series.numbers)
+        except Malformed as error:
+            raise malformed(f"invalid remote write message: {error}") from None
+        newest_ms = self._clock() + limits.ahead_ms
+        unsent, tables.unsent = tables.unsent, []
+        return prepared(samples, tables.series, limits.oldest_ms, newest_ms, unsent)
+
+    def _of(self, sender: _Sender) -> _Tables:
+        tables = self._tables.pop(sender, None)
+        if tables is None or len(tables.series) > MAX_SERIES:
+            tables = _Tables(sender)
+        self._tables[sender] = tables
+        while len(self._tables) > MAX_TABLES:
+            self._tables.popitem(last=False)
+        return tables
+
+
+def _account(request: Request) -> tuple[str, int] | None:
+    requester: Requester | None = request.scope.get(SCOPE_KEY)
+    principal = None if requester is None else requester.principal
+    return (type(principal).__name__, principal.id) if isinstance(principal, (User, ServiceAccount)) else None
+
+
+def _reader(content_type: str) -> Reader:
+    """
+    Raises:
+        HttpRejection: 415 for another message.
+    """
+    media_type, *parameters = (part.strip() for part in content_type.split(";"))
+    message = next((part[6:] for part in parameters if part.startswith("proto=")), _VERSION_1)
+    if media_type.lower() in ("application/x-protobuf", "") and message in (_VERSION_1, _VERSION_2):
+        return read_version_2 if message == _VERSION_2 else read_version_1
+    expected = f"application/x-protobuf with proto={_VERSION_1} or {_VERSION_2}"
+    raise HttpRejection(415, f"unknown Content-Type {content_type[:200]!r}; expected {expected}")
+
+
+def _declared(request: Request) -> int:
+    text = request.headers.get("content-length", "0")
+    return int(text[:20]) if text.isascii() and text.isdigit() else 0

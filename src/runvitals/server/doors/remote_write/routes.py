@@ -1,0 +1,52 @@
+"""The routes of remote write."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import PlainTextResponse, Response
+
+from runvitals.server.access.permission import needs
+from runvitals.server.doors.remote_write.receiver import RemoteWrite, WriteStatistics
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.ingest.request_body import ClientDisconnected
+
+router: Final = APIRouter()
+PATHS: Final = ("/api/v1/write", "/prometheus/api/v1/write")
+_WRITTEN: Final = "X-Prometheus-Remote-Write-{}-Written"
+_PERMANENT: Final = frozenset((413, 422))
+"""Statuses that VictoriaMetrics' agent would retry for ever."""
+
+
+async def write(request: Request) -> Response:
+    """Store samples. What it rejects for good is 400, which senders do not repeat."""
+    receiver: RemoteWrite = request.app.state.remote_write
+    try:
+        return _answer(await receiver.receive(request))
+    except HttpRejection as error:
+        status = 400 if error.status in _PERMANENT else error.status
+        headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
+        if error.status == 408:  # the rest of the body may still arrive, where the next request would begin
+            headers["Connection"] = "close"
+        return PlainTextResponse(error.text + "\n", status, headers)
+    except ClientDisconnected:
+        return Response(status_code=499)
+
+
+def _answer(found: WriteStatistics) -> Response:
+    headers = {
+        _WRITTEN.format("Samples"): str(found.samples),
+        _WRITTEN.format("Histograms"): "0",
+        _WRITTEN.format("Exemplars"): "0",
+    }
+    if found.problems:
+        return PlainTextResponse(f"the others were stored, but {found.problems}\n", 400, headers)
+    return Response(status_code=204, headers=headers)
+
+
+for path in PATHS:
+    # The message names the runs: what the key may send is checked when they are stored.
+    router.add_api_route(
+        path, write, methods=["POST"], include_in_schema=False, dependencies=[needs("authenticated")]
+    )

@@ -1,0 +1,130 @@
+"""All series that one sender has sent, with the run, host and key of each."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from math import inf
+from typing import Final
+
+import numpy as np
+
+from runvitals.protobuf import Malformed
+from runvitals.server.doors.exporters import translated
+from runvitals.server.doors.exporters.translation import Input, Translation
+from runvitals.server.doors.remote_write.message import Labels, SeriesNumbers
+from runvitals.server.doors.remote_write.targets import Target
+from runvitals.server.doors.routing import Place, Route, RoutingRules, addressed, device, routed
+from runvitals.store.metadata.metrics import MAX_KEY
+
+MAX_OTHER_KEYS: Final = 5000
+"""Series of one host of a run that are no metrics of ours. Further ones are not stored."""
+NOT_STORED: Final = -1
+_NAME: Final = "__name__"
+
+
+class SeriesTable:
+    """The series of one sender.
+
+    Args:
+        rules: of the sender's project.
+        place: the project that the sender names.
+
+    Attributes:
+        numbers: finds the number of a series by its labels.
+        targets: runs and hosts.
+        target, column, factor, highest, has_blanks, has_inputs: by the number of a series; the column is
+            `NOT_STORED` for series that are only inputs, or too many.
+        inputs: the derived metrics of a series, by its number.
+        skipped: the number of series that were too many.
+    """
+
+    def __init__(self, rules: RoutingRules, place: Place) -> None:
+        self._rules = rules
+        self._place = place
+        self.numbers = SeriesNumbers(self._add)
+        self.targets: list[Target] = []
+        self._by_route: dict[Route, int] = {}
+        self._others: dict[int, int] = {}
+        self.inputs: dict[int, tuple[Input, ...]] = {}
+        self.skipped = 0
+        self._count = 0
+        self.target = np.zeros(1024, np.int64)
+        self.column = np.zeros(1024, np.int64)
+        self.factor = np.ones(1024)
+        self.highest = np.full(1024, inf)
+        self.has_blanks = np.zeros(1024, np.bool_)
+        self.has_inputs = np.zeros(1024, np.bool_)
+        self.is_skipped = np.zeros(1024, np.bool_)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def _add(self, pairs: Labels) -> int:
+        """Number a new series, and decide where it belongs."""
+        labels = dict(zip(pairs[::2], pairs[1::2], strict=True))
+        if not labels.get(_NAME):
+            raise Malformed(f"a series without the label {_NAME}")
+        route = routed(labels, self._rules, addressed(labels, self._place))
+        number_of_target = self._by_route.get(route)
+        if number_of_target is None:
+            number_of_target = self._by_route[route] = len(self.targets)
+            self.targets.append(Target(route))
+        target = self.targets[number_of_target]
+        found = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
+        found = found or self._other(labels, number_of_target)
+        number = self._count
+        self._count += 1
+        if number == len(self.target):
+            self._grow()
+        self.target[number] = number_of_target
+        self.column[number] = NOT_STORED if found is None or found.key is None else target.column(found.key)
+        self.is_skipped[number] = found is None
+        if found is not None:
+            self.factor[number], self.highest[number] = found.factor, found.highest
+            self.has_blanks[number], self.has_inputs[number] = found.has_blanks, bool(found.inputs)
+            if found.inputs:
+                self.inputs[number] = found.inputs
+        return number
+
+    def _other(self, labels: Mapping[str, str], number_of_target: int) -> Translation | None:
+        """The key of a series that is no metric of ours; None if the host has too many of them."""
+        target = self.targets[number_of_target]
+        key = _bounded(self._key(labels, target.route))
+        if not target.has(key):
+            others = self._others.get(number_of_target, 0)
+            if others >= MAX_OTHER_KEYS:
+                self.skipped += 1
+                return None
+            self._others[number_of_target] = others + 1
+        return Translation(key)
+
+    def _key(self, labels: Mapping[str, str], route: Route) -> str:
+        """The name with the labels that do not say which run or host it is, as Prometheus writes them."""
+        known = {route.run, route.run_name, route.host, route.project}
+        kept = [
+            f'{name}="{_escaped(value)}"'
+            for name, value in sorted(labels.items())
+            if name != _NAME and not (name in self._rules.attributes and _is_in(value, known))
+        ]
+        return labels.get(_NAME, "") + (f"{{{','.join(kept)}}}" if kept else "")
+
+    def _grow(self) -> None:
+        for name in ("target", "column", "factor", "highest", "has_blanks", "has_inputs", "is_skipped"):
+            before = getattr(self, name)
+            setattr(self, name, np.concatenate((before, np.zeros_like(before))))
+
+
+def _bounded(key: str) -> str:
+    """The key, with a part of its SHA-256 instead of what is too long."""
+    if len(key) <= MAX_KEY:
+        return key
+    return f"{key[: MAX_KEY - 9]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
+
+
+def _is_in(value: str, known: set[str | None]) -> bool:
+    return value in known or value.rpartition(":")[0] in known
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -1,0 +1,88 @@
+"""Turns points of many series into envelopes: points of the same times share a batch.
+
+NaN is a gap, so a batch cannot leave a series out of a row. And each list of keys is stored once and for all,
+so that senders whose series come and go must not make a new list with every request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from runvitals.buckets import Floats
+
+ALIGN_MS: Final = 50
+"""Times of one request that are this close are taken as one, unless a series has both: senders read the clock
+once for each instrument."""
+_MOST_LISTS = 64
+_UNCOVERED_LISTS = 8
+Points = Mapping[str, Mapping[int, float]]
+"""By key and time in ms."""
+
+
+class KeyLists:
+    """The lists of keys that one writer has used. Others are put together from these where possible."""
+
+    def __init__(self) -> None:
+        self._known: dict[frozenset[str], tuple[str, ...]] = {}
+
+    def split(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
+        """The keys as lists: a known one if there is one of all; otherwise known ones of some, and new ones.
+
+        Example:
+            >>> KeyLists().split(["b", "a"])
+            [('a', 'b')]
+        """
+        wanted = frozenset(keys)
+        if wanted in self._known:
+            return [self._known[wanted]]
+        found: list[tuple[str, ...]] = []
+        rest = set(wanted)
+        if len(self._known) >= _UNCOVERED_LISTS:
+            for known, ordered in sorted(self._known.items(), key=lambda pair: -len(pair[0])):
+                if known <= rest:
+                    found.append(ordered)
+                    rest -= known
+        if len(self._known) >= _MOST_LISTS:
+            return [*found, *((key,) for key in sorted(rest))]
+        if rest:
+            ordered = self._known[frozenset(rest)] = tuple(sorted(rest))
+            found.append(ordered)
+        return found
+
+
+def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], list[int], Floats]]:
+    """Keys, times and values (rows × keys) of each batch.
+
+    Example:
+        >>> [(keys, times) for keys, times, _ in batches({"a": {5: 1.0}, "b": {7: 2.0}}, KeyLists())]
+        [(('a', 'b'), [5])]
+    """
+    aligned = _aligned(points)
+    groups: dict[tuple[int, ...], list[str]] = {}
+    for key, values in points.items():
+        times = tuple(sorted({aligned[time] for time in values}))
+        groups.setdefault(times, []).append(key)
+    for times, keys in groups.items():
+        for listed in lists.split(keys):
+            columns = []
+            for key in listed:
+                by_time = {aligned[time]: value for time, value in points[key].items()}
+                columns.append([by_time[time] for time in times])
+            yield listed, list(times), np.array(columns, np.float64).T
+
+
+def _aligned(points: Points) -> dict[int, int]:
+    """The time to use for each time: that of the first one within `ALIGN_MS` before it."""
+    times = sorted({time for values in points.values() for time in values})
+    aligned: dict[int, int] = {}
+    first = -ALIGN_MS
+    for time in times:
+        if time - first >= ALIGN_MS:
+            first = time
+        aligned[time] = first
+    if any(len({aligned[time] for time in values}) < len(values) for values in points.values()):
+        return {time: time for time in times}
+    return aligned

@@ -1,0 +1,61 @@
+"""Requests made by OpenTelemetry's own classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
+from opentelemetry.proto.common.v1.common_pb2 import KeyValue
+from opentelemetry.proto.metrics.v1.metrics_pb2 import AggregationTemporality, Metric
+
+DELTA = AggregationTemporality.AGGREGATION_TEMPORALITY_DELTA
+CUMULATIVE = AggregationTemporality.AGGREGATION_TEMPORALITY_CUMULATIVE
+NO_VALUE = 1
+
+
+def pairs(attributes: Mapping[str, Any]) -> list[KeyValue]:
+    found = []
+    for name, value in attributes.items():
+        pair = KeyValue(key=name)
+        kind = {str: "string", bool: "bool", int: "int", float: "double", bytes: "bytes"}[type(value)]
+        setattr(pair.value, f"{kind}_value", value)
+        found.append(pair)
+    return found
+
+
+def request(resource: Mapping[str, Any], *metrics: Metric) -> ExportMetricsServiceRequest:
+    made = ExportMetricsServiceRequest()
+    one = made.resource_metrics.add()
+    one.resource.attributes.extend(pairs(resource))
+    one.scope_metrics.add().metrics.extend(metrics)
+    return made
+
+
+def gauge(name: str, unit: str, *points: Mapping[str, Any]) -> Metric:
+    """A gauge; a point has `time_unix_nano`, `as_double` or `as_int`, `flags`, and a dict of `attributes`."""
+    made = Metric(name=name, unit=unit)
+    _fill(made.gauge, points)
+    return made
+
+
+def total(
+    name: str, unit: str, *points: Mapping[str, Any], temporality: int = CUMULATIVE, monotonic: bool = True
+) -> Metric:
+    made = Metric(name=name, unit=unit)
+    made.sum.aggregation_temporality, made.sum.is_monotonic = temporality, monotonic
+    _fill(made.sum, points)
+    return made
+
+
+def histogram(name: str, unit: str, *points: Mapping[str, Any], temporality: int = CUMULATIVE) -> Metric:
+    made = Metric(name=name, unit=unit)
+    made.histogram.aggregation_temporality = temporality
+    _fill(made.histogram, points)
+    return made
+
+
+def _fill(data: Any, points: Any) -> None:
+    for point in points:
+        attributes = point.get("attributes", {})
+        data.data_points.add(**{**point, "attributes": pairs(attributes)})

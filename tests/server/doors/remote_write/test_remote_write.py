@@ -1,0 +1,148 @@
+"""Remote write, as a sender sees it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from math import isnan
+from typing import Any
+
+import cramjam
+import httpx
+import pytest
+import zstandard
+
+from runvitals.protobuf import text, uint, varint
+from runvitals.server.ingest.limits import Limits
+from tests.patience import PATIENCE_S
+from tests.server.doors.remote_write.messages import STALE, post, version_1, version_2
+from tests.server.serving import Served, serving
+
+NOW_MS = time.time_ns() // 1_000_000 // 1000 * 1000 - 60_000
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    with serving(tmp_path_factory.mktemp("remote_write"), limits=Limits(message_bytes=1 << 20)) as served:
+        yield served
+
+
+def values(served: Served, run: str, key: str) -> dict[int, float | None]:
+    """The samples of a key, by time."""
+    asked = {"keys": key, "resolution": "raw"}
+    found: Any = httpx.get(f"{served.url}/api/v1/runs/{run}/metrics", params=asked, timeout=PATIENCE_S).json()
+    return {
+        t: value
+        for group in found["groups"]
+        for series in group["series"].values()
+        for t, value in zip(group["t"], series, strict=True)
+    }
+
+
+def gpu(run: str, **labels: str) -> dict[str, str]:
+    return {"__name__": "DCGM_FI_DEV_GPU_TEMP", "gpu": "3", "Hostname": "n1", "runvitals_run": run, **labels}
+
+
+def test_a_sample_is_under_our_key_when_the_request_is_answered(served: Served) -> None:
+    answer = post(served.url, version_1([(gpu("one"), [(NOW_MS, 51.0)])]))
+    assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (204, "1")
+    assert values(served, "one", "gpu.3.temp") == {NOW_MS: 51.0}
+
+
+def test_version_2_stores_the_same(served: Served) -> None:
+    answer = post(served.url, version_2([(gpu("two"), [(NOW_MS, 51.0), (NOW_MS + 5000, 0.0)])]), version=2)
+    assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (204, "2")
+    assert values(served, "two", "gpu.3.temp") == {NOW_MS: 51.0, NOW_MS + 5000: 0.0}
+
+
+def test_samples_may_come_in_any_order_and_again(served: Served) -> None:
+    for t in (NOW_MS + 2000, NOW_MS, NOW_MS + 1000, NOW_MS):
+        assert post(served.url, version_1([(gpu("order"), [(t, float(t - NOW_MS))])])).status_code == 204
+    expected = {NOW_MS: 0.0, NOW_MS + 1000: 1000.0, NOW_MS + 2000: 2000.0}
+    assert values(served, "order", "gpu.3.temp") == expected
+
+
+def test_a_stale_marker_is_a_gap(served: Served) -> None:
+    sent = [(NOW_MS, 51.0), (NOW_MS + 1000, STALE), (NOW_MS + 2000, 52.0)]
+    assert post(served.url, version_1([(gpu("stale"), sent)])).status_code == 204
+    assert values(served, "stale", "gpu.3.temp") == {NOW_MS: 51.0, NOW_MS + 1000: None, NOW_MS + 2000: 52.0}
+
+
+def test_other_names_keep_their_labels_but_those_of_run_and_host(served: Served) -> None:
+    labels = {"__name__": "queue_size", "instance": "n1:80", "runvitals_run": "other", "queue": 'a"b'}
+    assert post(served.url, version_1([(labels, [(NOW_MS, 7.0)])])).status_code == 204
+    assert values(served, "other", r'queue_size{queue="a\"b"}') == {NOW_MS: 7.0}
+
+
+def test_without_a_run_the_host_has_one(served: Served) -> None:
+    labels = {"__name__": "node_load1", "instance": "n7:9100", "job": "node"}
+    assert post(served.url, version_1([(labels, [(NOW_MS, 1.5)])])).status_code == 204
+    assert values(served, "host-n7", "system.load1") == {NOW_MS: 1.5}
+
+
+def test_a_project_is_named_in_a_header(served: Served) -> None:
+    answer = post(
+        served.url, version_1([(gpu("placed"), [(NOW_MS, 1.0)])]), **{"x-runvitals-project": "atlas"}
+    )
+    assert answer.status_code == 204
+    run = httpx.get(f"{served.url}/api/v1/runs/placed", timeout=PATIENCE_S).json()
+    assert run["project"] == "atlas"
+
+
+def test_a_part_that_is_too_new_is_named_and_the_rest_is_stored(served: Served) -> None:
+    sent = [(gpu("late"), [(NOW_MS, 1.0), (NOW_MS + 10 * 365 * 86_400_000, 2.0)])]
+    answer = post(served.url, version_1(sent))
+    assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (400, "1")
+    assert "1 samples are too far in the future" in answer.text
+    assert values(served, "late", "gpu.3.temp") == {NOW_MS: 1.0}
+
+
+def test_vmagents_zstd(served: Served) -> None:
+    message = version_1([(gpu("zstd"), [(NOW_MS, 51.0)])])
+    body = zstandard.ZstdCompressor().compress(message)
+    headers = {"content-encoding": "zstd", "content-type": "application/x-protobuf"}
+    address = f"{served.url}/prometheus/api/v1/write"
+    answer = httpx.post(address, content=body, headers=headers, timeout=PATIENCE_S)
+    assert (answer.status_code, values(served, "zstd", "gpu.3.temp")) == (204, {NOW_MS: 51.0})
+
+
+def test_metadata_and_histograms_are_counted_and_not_stored(served: Served) -> None:
+    metadata = text(3, uint(1, 1) + text(2, "up"))
+    histogram = text(1, text(1, text(1, "__name__") + text(2, "h")) + text(4, b""))
+    answer = post(served.url, version_1([], metadata, histogram))
+    assert answer.status_code == 204
+    assert answer.headers["x-prometheus-remote-write-samples-written"] == "0"
+    assert answer.headers["x-prometheus-remote-write-histograms-written"] == "0"
+
+
+def raw(served: Served, body: bytes, **headers: str) -> httpx.Response:
+    sent = {"content-type": "application/x-protobuf", "content-encoding": "snappy", **headers}
+    return httpx.post(f"{served.url}/api/v1/write", content=body, headers=sent, timeout=PATIENCE_S)
+
+
+def test_hostile_bodies_are_rejected_for_good(served: Served) -> None:
+    huge = varint(1 << 40) + b"\0" * 100  # the block declares a terabyte
+    many = bytes(cramjam.snappy.compress_raw(b"\0" * (2 << 20)))
+    packed = zstandard.ZstdCompressor().compress(b"\0" * (2 << 20))
+    for body in (b"", b"\xff" * 20, huge, many, bytes(cramjam.snappy.compress_raw(b"\x0a\xff\x01"))):
+        assert raw(served, body).status_code == 400, body[:20]
+    assert raw(served, packed, **{"content-encoding": "zstd"}).status_code == 400
+    unnamed = version_1([({"job": "a"}, [(NOW_MS, 1.0)])])
+    assert "without the label __name__" in post(served.url, unnamed).text
+    assert raw(served, b"\0", **{"content-type": "application/json"}).status_code == 415
+    assert raw(served, b"\0", **{"content-encoding": "br"}).status_code == 415
+
+
+def test_many_hosts_and_times_in_one_request(served: Served) -> None:
+    series = [
+        (
+            {"__name__": f"m{number}", "instance": f"h{host}:1", "job": "j"},
+            [(NOW_MS + 1000 * tick, float(number)) for tick in range(3)],
+        )
+        for host in range(3)
+        for number in range(20)
+    ]
+    assert post(served.url, version_1(series)).status_code == 204
+    found = values(served, "host-h2", 'm19{job="j"}')
+    assert found == {NOW_MS + 1000 * tick: 19.0 for tick in range(3)}
+    assert not any(isnan(value) for value in found.values() if value is not None)
