@@ -50,6 +50,13 @@ def add(subparsers: Any) -> None:
         default=address(DEFAULT_LISTEN),
         help=f"default: {DEFAULT_LISTEN}; port 0 means any free port",
     )
+    parser.add_argument(
+        "--otlp-grpc",
+        metavar="HOST:PORT",
+        type=address,
+        help="also receive OpenTelemetry's metrics by OTLP over gRPC, usually on port 4317, without TLS; "
+        "needs runvitals[otlp-grpc]; OTLP over HTTP needs no option",
+    )
     parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
     add_accounts(parser)
     parser.add_argument(
@@ -204,7 +211,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
         store, metadata_store = _open_stores(stack, folder, address)
         clock = Clock()
-        token_required = arguments.require_token or not serve.is_loopback_address(listener)
+        token_required = _token_required(arguments, listener)
         url = _url(listener)
         welcome = _welcome(metadata_store, arguments, token_required, clock())
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
@@ -242,8 +249,42 @@ def run(arguments: argparse.Namespace) -> int:
             app.threads.append(audit_file.thread)
         print(f"runvitals: {url} stores runs in {folder}; press Ctrl-C to stop", flush=True)
         _print_links(url, welcome)
+        _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _token_required(arguments: argparse.Namespace, listener: socket.socket) -> bool:
+    """Whether requests need a token: always, if others than this machine can send any."""
+    from runvitals.server.http import serve
+
+    if arguments.require_token or not serve.is_loopback_address(listener):
+        return True
+    if arguments.otlp_grpc is None:
+        return False
+    host, _ = arguments.otlp_grpc
+    with serve.listen(0, host) as same_host:
+        return not serve.is_loopback_address(same_host)
+
+
+def _receive_grpc(stack: ExitStack, where: tuple[str, int] | None, listener: socket.socket) -> None:
+    """Receive OTLP over gRPC, until the stack closes.
+
+    Raises:
+        OSError: it cannot.
+    """
+    if where is None:
+        return
+    try:
+        from runvitals.server.doors.otlp.grpc_server import OtlpGrpcServer
+    except ModuleNotFoundError as error:
+        raise OSError(f"--otlp-grpc needs {error.name}: pip install 'runvitals[otlp-grpc]'") from None
+    host, port = where
+    own_host, own_port = listener.getsockname()[:2]
+    own_host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(own_host, own_host)
+    shown = f"[{host}]" if ":" in host else host
+    server = stack.enter_context(OtlpGrpcServer(f"{shown}:{port}", (own_host, own_port)))
+    print(f"runvitals: OTLP over gRPC on {shown}:{server.port}", flush=True)
 
 
 def _received_files(

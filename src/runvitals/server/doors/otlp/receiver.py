@@ -68,8 +68,7 @@ class OtlpReceiver:
             place = addressed(resource.attributes, sender)
             rules = await self._rules.of(scope, place)
             found.append(_Routed(resource, routed(resource.attributes, rules, place), rules))
-        now_ms = self._clock()
-        conversion = Conversion(now_ms, self.recorder.limits)
+        conversion = Conversion(self._clock(), self.recorder.limits)
         async with AsyncExitStack() as stack:
             runs = [self._run(scope, one.route) for one in found]
             for run in {id(run): run for run in sorted(runs, key=id)}.values():
@@ -82,7 +81,7 @@ class OtlpReceiver:
             for one, run in zip(found, runs, strict=True):
                 if not run.is_named and one.route.run in stored:
                     run.is_named = True
-                    about.append(_about_run(one, now_ms))
+                    about.append(_about_run(one, self.recorder.limits.oldest_ms))
             try:
                 if envelopes:
                     await self.recorder.record(scope, [*envelopes, *about], body_bytes)
@@ -92,6 +91,10 @@ class OtlpReceiver:
                 raise
             conversion.commit()
         return Received(conversion.rejected, conversion.reason)
+
+    def forget(self) -> None:
+        """Forget all series, as at the end of the server: totals that are added up here begin anew."""
+        self._runs.clear()
 
     def _run(self, scope: Scope, route: Route) -> RunState:
         key = route.entity or home_of(scope), route.run
@@ -113,10 +116,14 @@ def _series(one: _Routed, run: RunState) -> ResourceSeries:
     return series
 
 
-def _about_run(one: _Routed, now_ms: int) -> Envelope:
-    """The name of a run, and of a training the attributes of its first resource."""
+def _about_run(one: _Routed, time_ms: int) -> Envelope:
+    """The name of a run, and of a training the attributes of its first resource.
+
+    Args:
+        time_ms: earlier than any change by users, which then counts: this is sent after each restart.
+    """
     route = one.route
-    value: dict[str, object] = {"t": now_ms}
+    value: dict[str, object] = {"t": time_ms}
     if route.run_name is not None:
         value["run"] = {"name": route.run_name}
     if not route.is_host_run:
