@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from sqlalchemy import Connection, delete, select, tuple_, update
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.tables import console, console_kept
+from runvitals.store.metadata.tables import console, console_kept, writer
 from runvitals.store.metadata.text import check_integers
 
 KEPT_BYTES = 4 << 20
@@ -83,6 +83,19 @@ class ConsoleTable:
         if pieces:
             self._database.write(lambda connection: _add(connection, pieces))
 
+    def rewrite(self, run_id: int, writer_name: str, pieces: Sequence[ConsoleLine]) -> None:
+        """Change the text of pieces that are stored, such as lines of a progress bar. Durable.
+
+        Args:
+            pieces: of this writer, by `seq`; those that are not stored any more are ignored.
+
+        Raises:
+            UnknownRun: the run does not exist.
+        """
+        by_seq = {piece.seq: piece for piece in pieces}
+        if by_seq:
+            self._database.write(lambda connection: _rewrite(connection, run_id, writer_name, by_seq))
+
     def tail(self, run_id: int, max_bytes: int = KEPT_BYTES) -> ConsolePage:
         """The newest output of a run, at most `max_bytes` (but at least one piece, if there is any)."""
         with self._database.read() as connection:
@@ -120,6 +133,28 @@ def _add(connection: Connection, pieces: Sequence[ConsoleLine]) -> None:
         added[row["run_id"]] += row["size"]
     for run_id, size in added.items():
         _count(connection, run_id, size)
+
+
+def _rewrite(
+    connection: Connection, run_id: int, writer_name: str, pieces: Mapping[int, ConsoleLine]
+) -> None:
+    lock_known_runs(connection, {run_id})
+    of_writer = select(writer.c.id).where(writer.c.run_id == run_id, writer.c.name == writer_name)
+    grown = 0
+    numbers = sorted(pieces)
+    for first in range(0, len(numbers), _PIECES_PER_QUERY):
+        wanted = numbers[first : first + _PIECES_PER_QUERY]
+        mine = console.c.writer_id == of_writer.scalar_subquery(), console.c.seq.in_(wanted)
+        found = select(console.c.id, console.c.seq, console.c.size, console.c.text).where(*mine)
+        for row in connection.execute(found).all():
+            text = plain_text(pieces[row.seq].text)
+            if text == row.text:
+                continue
+            values = {"text": text, "size": len(text.encode("utf-8")), "stream": pieces[row.seq].stream}
+            connection.execute(update(console).where(console.c.id == row.id).values(values))
+            grown += values["size"] - row.size
+    if grown:
+        _count(connection, run_id, grown)
 
 
 def _there(connection: Connection, pieces: Sequence[ConsoleLine]) -> set[tuple[int, int]]:

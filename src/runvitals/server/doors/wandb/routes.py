@@ -1,12 +1,12 @@
-"""`POST /graphql`."""
+"""The routes: GraphQL, the stream of lines, uploads."""
 
 from __future__ import annotations
 
 from typing import Final
 
 import msgspec
-from fastapi import APIRouter, Request
-from starlette.responses import Response
+from fastapi import APIRouter, HTTPException, Request
+from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.bodies import read_body
@@ -19,11 +19,13 @@ from runvitals.server.doors.wandb.executor import (
     decoded_request,
     errors_body,
 )
+from runvitals.server.doors.wandb.file_stream import FileStreams
 from runvitals.server.doors.wandb.schema import wandb_schema
 from runvitals.server.ingest.errors import HttpRejection
 
 router: Final = APIRouter()
 _EXECUTOR: Final = GraphQLExecutor(wandb_schema())
+_STREAMS: Final = FileStreams()
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -41,6 +43,25 @@ async def graphql(request: Request) -> Response:
     except HttpRejection as error:
         answer = GraphQLAnswer(errors_body(error.text), error.status, error.retry_after_s)
     return _response(answer)
+
+
+# Checked as an envelope is, by what the key may send to the run.
+@router.post(
+    "/files/{entity}/{project}/{run}/file_stream",
+    include_in_schema=False,
+    dependencies=[needs("filtered run:create")],
+)
+async def file_stream(request: Request, entity: str, project: str, run: str) -> Response:
+    """Store lines of a run."""
+    try:
+        return JSONResponse(await _STREAMS.store(request, entity, project, run))
+    except HttpRejection as error:
+        raise _http_error(error) from None
+
+
+def _http_error(error: HttpRejection) -> HTTPException:
+    headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
+    return HTTPException(error.status, error.text, headers)
 
 
 def _response(answer: GraphQLAnswer) -> Response:

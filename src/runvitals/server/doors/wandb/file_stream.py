@@ -1,0 +1,222 @@
+"""`POST /files/{entity}/{project}/{run}/file_stream`: the lines of a run.
+
+A client sends each line with its number, and sends it again until it got an answer. What is stored is noted
+in `MetadataStore.wandb_clients` after it is durable, so that nothing is lost if the server ends between the
+two: the rows are then stored again in their place, and count twice in the mean of a summary.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+from weakref import WeakValueDictionary
+
+import anyio.to_thread
+from fastapi import HTTPException, Request
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model.limits import ENVELOPE_RECORDS
+from runvitals.server.doors import recording
+from runvitals.server.doors.bodies import read_body
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb import stream_body
+from runvitals.server.doors.wandb.console_lines import console_record
+from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.logged_rows import event_envelopes, history_envelopes, parse_history
+from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
+from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
+from runvitals.server.doors.wandb.run_ids import find_run
+from runvitals.server.doors.wandb.run_writers import CONSOLE, MONITOR, TRAIN, RunWriters, host_name
+from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, new_lines
+from runvitals.server.ingest.envelope import Ack, Envelope
+from runvitals.store.metadata import ConsoleLine
+from runvitals.store.metadata.wandb_clients import WandbClient
+
+CLIENT_HEADER: Final = "x-wandb-async-client-id"
+MAX_BODY_BYTES: Final = 16 << 20
+MAX_UNPACKED_BYTES: Final = 48 << 20
+_MAX_CLIENT_NAME: Final = 256
+_IN_THREAD_BYTES: Final = 64 << 10
+
+
+class _Prepared(NamedTuple):
+    """What a request adds to its run. `client`: its state once that is durable."""
+
+    envelopes: list[Envelope]
+    client: WandbClient
+    rewritten: list[ConsoleLine]
+    console_writer: str
+
+
+class FileStreams:
+    """Stores requests. Those of a client are stored one after the other."""
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[tuple[str | None, str, str], asyncio.Lock] = WeakValueDictionary()
+
+    async def store(self, request: Request, entity: str, project: str, run: str) -> dict[str, Any]:
+        """Store what a request sends; returns the response once it is durable.
+
+        Raises:
+            HttpRejection: as `DoorRecorder.record`, and 400, 413 for the body.
+            HTTPException: 404 if there is no such run or entity, 410 if it was deleted.
+        """
+        recorder = door_recorder(request)
+        client = request.headers.get(CLIENT_HEADER, "")[:_MAX_CLIENT_NAME]
+        with recorder.in_flight() as in_flight:
+            data = await read_body(request, recorder, in_flight, MAX_BODY_BYTES, MAX_UNPACKED_BYTES)
+            in_flight.reserve(4 * len(data))  # texts, rows and columns besides it
+            work = partial(stream_body.decoded_body, data)
+            body = work() if len(data) <= _IN_THREAD_BYTES else await anyio.to_thread.run_sync(work)
+            context = GraphQLContext(request)
+            writers = await run_in_threadpool(_writers, context, entity, project, run, client)
+            key = writers.entity, writers.run.uid, client
+            lock = self._locks.setdefault(key, asyncio.Lock())
+            async with lock:
+                return await _store(context, writers, body, len(data))
+
+
+def _writers(context: GraphQLContext, entity: str, project: str, name: str, client: str) -> RunWriters:
+    node = context.entity_named(entity)
+    run = find_run(context.metadata_store, node.number, project, name)
+    if run.place is None:
+        raise HTTPException(404, f"there is no run {name[:100]!r} in {entity[:100]}/{project[:100]}")
+    number = run.place.run_id
+    known = _client(context, number, client)
+    return RunWriters(run, node.name if context.has_accounts else None, known)
+
+
+def _client(context: GraphQLContext, run_id: int, client: str) -> WandbClient:
+    clients = context.metadata_store.wandb_clients
+    known = clients.get(run_id, client)
+    return known or WandbClient(run_id, client, host_name(None), context.now_ms())
+
+
+async def _store(
+    context: GraphQLContext, writers: RunWriters, body: StreamBody, body_bytes: int
+) -> dict[str, Any]:
+    prepared = await anyio.to_thread.run_sync(_prepare, context, writers, body)
+    recorder = door_recorder(context.request)
+    acks = await recorder.record(context.request.scope, prepared.envelopes, body_bytes)
+    if any(ack.deleted for ack in acks):
+        raise HTTPException(410, f"the run {writers.run.name!r} was deleted")
+    stopping = await anyio.to_thread.run_sync(_finish, context, prepared, acks)
+    return {"stopped": True} if stopping else {}
+
+
+def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> _Prepared:
+    """The envelopes of a request. Reads the database."""
+    client = _client(context, writers.client.run_id, writers.client.client)  # as of now: the lock is held
+    writers = replace(writers, client=client)
+    now_ms = context.now_ms()
+    history = new_lines(body.file(stream_body.HISTORY), client.history_lines)
+    events = new_lines(body.file(stream_body.EVENTS), client.event_lines)
+    console = body.file(stream_body.CONSOLE)
+    parsed = parse_history(history, client.row_ms, now_ms)
+    envelopes = history_envelopes(parsed.rows, writers)
+    envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(parsed.rows))]
+    samples, damaged = event_envelopes(events, writers, now_ms)
+    envelopes += samples
+    fresh = new_lines(console, client.console_lines)
+    lines = [(number, "console", console_record(line, now_ms)) for number, line in _numbered(fresh)]
+    envelopes += [writers.records(CONSOLE, part) for part in _parts(lines)]
+    facts = _facts(body, parsed.damaged + damaged, client, now_ms)
+    # Always one, so that the run is alive: without facts, a heartbeat.
+    envelopes.append(writers.records(MONITOR, facts) if facts else writers.heartbeat())
+    if body.complete:
+        envelopes += _end(context, writers, body, now_ms)
+    after = replace(
+        client,
+        history_lines=max(client.history_lines, history.end),
+        event_lines=max(client.event_lines, events.end),
+        console_lines=max(client.console_lines, fresh.end),
+        row_ms=max(client.row_ms, parsed.row_ms),
+        ended=bool(body.complete),
+    )
+    rewritten = [
+        ConsoleLine(client.run_id, 0, number, value["t"], value["stream"], value["text"])
+        for number, line in enumerate(console.content, console.offset)
+        if number < client.console_lines
+        for value in [console_record(line, now_ms)]
+    ]
+    return _Prepared(envelopes, after, rewritten, writers.name(CONSOLE))
+
+
+def _numbered(lines: NewLines) -> enumerate[str]:
+    return enumerate(lines.lines, lines.first)
+
+
+def _parts(entries: list[tuple[int, str, dict[str, Any]]]) -> list[list[tuple[int, str, dict[str, Any]]]]:
+    """Records in parts that fit in an envelope."""
+    starts = range(0, len(entries), ENVELOPE_RECORDS)
+    return [entries[first : first + ENVELOPE_RECORDS] for first in starts]
+
+
+def _facts(
+    body: StreamBody, damaged: int, client: WandbClient, now_ms: int
+) -> list[tuple[int, str, dict[str, Any]]]:
+    """Records of the monitor: the summary, and what happened."""
+    entries: list[tuple[int, str, dict[str, Any]]] = []
+    summary = body.file(stream_body.SUMMARY).content
+    if summary:
+        sections, unreadable = summary_sections(summary[-1])
+        damaged += unreadable
+        if sections:
+            entries.append((0, "info", {"t": now_ms, **sections}))
+    number = event_number(now_ms)
+    if damaged:
+        text = f"{damaged} lines of the client are no JSON objects, and were left out"
+        event = {"t": now_ms, "name": "bad_message", "level": "warning", "text": text, "count": damaged}
+        entries.append((number, "event", event))
+    if body.preempting:
+        event = {
+            "t": now_ms,
+            "name": "preempting",
+            "level": "info",
+            "text": "the machine is being taken away",
+        }
+        entries.append((number + 1, "event", event))
+    return entries
+
+
+def event_number(now_ms: int) -> int:
+    """A number for an event of a writer that no other one has."""
+    return now_ms << 10
+
+
+def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:
+    """The last records of the run's monitors."""
+    run_id = writers.client.run_id
+    stopped = _stop_requested(context, writers.client)
+    ended = ending(body.exitcode, stopped).as_dict()
+    names = monitors_to_end(context.metadata_store, run_id, alone=not writers.client.client)
+    names[writers.name(MONITOR)] = writers.client.host
+    record = (0, "lifecycle", {"t": now_ms, "what": "end", **ended})
+    return [
+        recording.records(
+            writers.run.uid,
+            name,
+            [record],
+            project=writers.run.project,
+            entity=writers.entity,
+            about=writers.about(MONITOR, host),
+        )
+        for name, host in names.items()
+    ]
+
+
+def _stop_requested(context: GraphQLContext, client: WandbClient) -> bool:
+    """Whether a user has asked the process to end: a request to an earlier process does not count."""
+    requested = context.metadata_store.runs.stops_requested([client.run_id])
+    return requested.get(client.run_id, -1) >= client.started_ms
+
+
+def _finish(context: GraphQLContext, prepared: _Prepared, acks: list[Ack]) -> bool:
+    """Note what is stored; returns whether the client is to stop."""
+    store = context.metadata_store
+    if prepared.rewritten:
+        store.console.rewrite(prepared.client.run_id, prepared.console_writer, prepared.rewritten)
+    store.wandb_clients.put(prepared.client)
+    return any(ack.stop for ack in acks) and _stop_requested(context, prepared.client)

@@ -1,0 +1,196 @@
+"""Lines of history and of system metrics, as envelopes with samples."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+
+from runvitals.metrics import DEFINITIONS
+from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, ROW_NAMES
+from runvitals.model.names import TRUE_TIME, name_fault, sanitized_name
+from runvitals.model.values import valid_step
+from runvitals.server.doors import recording
+from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
+from runvitals.server.doors.wandb.stream_body import NewLines, parsed_line
+from runvitals.server.ingest.envelope import Envelope
+
+_MOST_TABLES: Final = 16
+"""Rows with more different sets of names than this in a request become tables with gaps."""
+_MOST_GAPPED_VALUES: Final = 65_536
+_DEPTH: Final = 16
+"""Levels of objects that become dotted names; deeper ones are left out."""
+_LABEL: Final = "/l:"
+_SYSTEM: Final = "system."
+_OWN: Final = ("_step", "_runtime", "_timestamp", "_wandb")
+_HUGE: Final = 1 << 1023
+Media = Mapping[str, Any]
+
+
+@dataclass(slots=True)
+class LoggedRow:
+    """A row: its time, step and numbers, and what else was logged by name."""
+
+    line: int
+    time_ms: int
+    step: float
+    numbers: dict[str, float]
+    media: dict[str, Any] = field(default_factory=dict)
+    true_ms: int | None = None
+
+
+@dataclass(slots=True)
+class ParsedRows:
+    """Rows of history. `row_ms`: the time of the last one. `damaged`: lines that are no rows."""
+
+    rows: list[LoggedRow]
+    row_ms: int
+    damaged: int
+
+
+def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
+    """Rows of history.
+
+    Args:
+        row_ms: the time of the last row before them: rows get ascending times, which identify them.
+    """
+    rows: list[LoggedRow] = []
+    damaged = 0
+    for number, line in enumerate(lines.lines, lines.first):
+        data = parsed_line(line)
+        if data is None:
+            damaged += 1
+            continue
+        sent_ms = _time_ms(data.get("_timestamp"), now_ms)
+        time_ms = max(sent_ms, row_ms + 1)
+        step = valid_step(data.get("_step"))
+        row = LoggedRow(number, time_ms, float(number if step is None else step), {})
+        if time_ms != sent_ms:
+            row.true_ms = sent_ms
+        row_ms = time_ms
+        for name in _OWN:
+            data.pop(name, None)
+        _collect(data, "", row, _DEPTH)
+        rows.append(row)
+    return ParsedRows(rows, row_ms, damaged)
+
+
+def history_envelopes(rows: Sequence[LoggedRow], writers: RunWriters) -> list[Envelope]:
+    """Envelopes with the numbers of rows."""
+    groups: dict[tuple[str, ...], list[LoggedRow]] = {}
+    for row in rows:
+        groups.setdefault(tuple(row.numbers), []).append(row)
+    groups.pop((), None)
+    tables = groups.items() if len(groups) <= _MOST_TABLES else _merged(groups)
+    return [_history_envelope(keys, members, writers) for keys, members in tables]
+
+
+def _history_envelope(keys: Sequence[str], rows: Sequence[LoggedRow], writers: RunWriters) -> Envelope:
+    columns = np.array([[row.numbers.get(key, math.nan) for key in keys] for row in rows], np.float64)
+    if any(row.true_ms is not None for row in rows):
+        times = [float(row.time_ms if row.true_ms is None else row.true_ms) for row in rows]
+        keys, columns = [*keys, TRUE_TIME], np.column_stack((columns, times))
+    return recording.samples(
+        writers.run.uid,
+        writers.name(TRAIN),
+        keys,
+        [row.time_ms for row in rows],
+        columns,
+        project=writers.run.project,
+        entity=writers.entity,
+        about=writers.about(TRAIN),
+        steps=[row.step for row in rows],
+    )
+
+
+def _merged(
+    groups: Mapping[tuple[str, ...], list[LoggedRow]],
+) -> Iterable[tuple[Sequence[str], list[LoggedRow]]]:
+    """Merge rows with different names as long as the resulting table is small."""
+    keys: dict[str, None] = {}
+    rows: list[LoggedRow] = []
+    for names, members in groups.items():
+        both = {**keys, **dict.fromkeys(names)}
+        if rows and len(both) * (len(rows) + len(members)) > _MOST_GAPPED_VALUES:
+            yield tuple(keys), sorted(rows, key=_line_of)
+            both, rows = dict.fromkeys(names), []
+        keys = both
+        rows += members
+    yield tuple(keys), sorted(rows, key=_line_of)
+
+
+def _line_of(row: LoggedRow) -> int:
+    return row.line
+
+
+def _collect(data: Mapping[str, Any], prefix: str, row: LoggedRow, levels: int) -> None:
+    """Add the values of an object to a row; nested ones get dotted names."""
+    for key, value in data.items():
+        name = f"{prefix}{key}"
+        if isinstance(value, dict) and "_type" not in value:
+            if levels > 1:
+                _collect(value, f"{name}.", row, levels - 1)
+        elif isinstance(value, (dict, list)):
+            row.media[name] = value
+        elif _is_number(value) and len(row.numbers) < ROW_NAMES:
+            row.numbers[sanitized_name(name) if name_fault(name) else name] = float(value)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, float) or (isinstance(value, int) and abs(value) < _HUGE)
+
+
+def _time_ms(seconds: object, now_ms: int) -> int:
+    """A time of a line in ms; now if it has none, or one that cannot be stored."""
+    if isinstance(seconds, (int, float)) and OLDEST_SENT_MS <= seconds * 1000 <= now_ms + AHEAD_MS:
+        return round(seconds * 1000)
+    return now_ms
+
+
+def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[list[Envelope], int]:
+    """Envelopes with the system metrics in lines, and how many lines are damaged."""
+    tables: dict[tuple[str, tuple[str, ...]], tuple[list[int], list[list[float]]]] = {}
+    damaged = 0
+    for line in lines.lines:
+        data = parsed_line(line)
+        if data is None:
+            damaged += 1
+            continue
+        time_ms = _time_ms(data.get("_timestamp"), now_ms)
+        for host, values in _system_values(data).items():
+            times, rows = tables.setdefault((host, tuple(values)), ([], []))
+            times.append(time_ms)
+            rows.append(list(values.values()))
+    envelopes = [
+        recording.samples(
+            writers.run.uid,
+            writers.name(MONITOR, host),
+            keys,
+            times,
+            np.array(rows, np.float64),
+            project=writers.run.project,
+            entity=writers.entity,
+            about=writers.about(MONITOR, host),
+        )
+        for (host, keys), (times, rows) in tables.items()
+        if keys
+    ]
+    return envelopes, damaged
+
+
+def _system_values(data: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    """The readings in a line under our keys, by the machine that a label names; "": the client's own."""
+    found: dict[str, dict[str, float]] = {}
+    for key, value in data.items():
+        if not key.startswith(_SYSTEM) or isinstance(value, bool) or not _is_number(value):
+            continue
+        name, _, host = key[len(_SYSTEM) :].partition(_LABEL)
+        match = DEFINITIONS.find(name)
+        name = name if match is None else match.key
+        values = found.setdefault(host, {})
+        if len(values) < ROW_NAMES:
+            values[sanitized_name(name) if name_fault(name) else name] = float(value)
+    return found
