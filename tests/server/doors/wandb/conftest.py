@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.server.serving import Served, serving
 
 UPSERT = """mutation UpsertBucket($id: String, $name: String, $project: String, $entity: String,
@@ -50,6 +50,10 @@ class Door:
         answer = httpx.get(url, params=asked, timeout=PATIENCE_S)
         assert answer.status_code == 200, answer.text
         return answer.json()
+
+    def becomes(self, state: str) -> None:
+        """Wait until the run is in a state: what the API shows may be a quarter of a second old."""
+        eventually(lambda: self.shown()["state"] == state)
 
 
 @pytest.fixture(scope="package")
