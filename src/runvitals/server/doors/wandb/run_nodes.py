@@ -217,7 +217,8 @@ def run_nodes(
             internal = {INTERNAL: own["config"]} if own.get("config") else {}
             node.config = wrapped_config(json_safe({**shared.get("config", {}), **internal}))
         if "summaryMetrics" in fields:
-            node.summary_metrics = json.dumps(json_safe(summary_of(sections[row.id])))
+            values = {**own.get("summary", {}), **summary_of(sections[row.id])}
+            node.summary_metrics = json.dumps(json_safe(values))
         if "systemMetrics" in fields:
             node.system_metrics = _system_json(newest.get(row.id, {}))
         if row.id in extents:

@@ -53,7 +53,11 @@ def _changes(context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]) -> d
     wanted = {
         "run": run_values(dict(sent)),
         "config": config_values(parsed_json("config", sent.get("config"))),
-        "summary": parsed_json("summaryMetrics", sent.get("summary_metrics")),
+        "summary": {
+            name: value
+            for name, value in parsed_json("summaryMetrics", sent.get("summary_metrics")).items()
+            if not name.startswith("_")  # those of the client, such as `_step`
+        },
     }
     known = {
         "run": {**present.shared.get("run", {}), "name": row.name, "tags": list(row.tags)},
