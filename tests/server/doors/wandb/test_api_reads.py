@@ -246,3 +246,14 @@ def test_hostile_filters_and_cursors_are_errors_of_the_client(lab: Lab) -> None:
         assert lab.graphql(query, **variables)["errors"][0]["extensions"]["code"] == 422
     negative = 'query{project(name:"digits",entityName:"vision"){run(name:"run0"){history(samples:-1)}}}'
     assert lab.graphql(negative)["data"]["project"]["run"]["history"] == []
+
+
+def test_a_small_query_cannot_read_everything_many_times(lab: Lab) -> None:
+    inner = "id"
+    for _ in range(5):
+        runs = "runs(first:1000){edges{node{" + inner + "}}}"
+        inner = "project{" + f"a:{runs} b:{runs}" + "}"
+    answer = lab.run_field(inner)
+    assert "the query asks for too much" in answer
+    histories = " ".join(f"a{number}: historyKeys" for number in range(3001))
+    assert "the query asks for too much" in lab.run_field(histories)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Info = GraphQLResolveInfo["GraphQLContext"]
     """What the functions of fields get as `info`."""
 
+MAX_READS: Final = 3000
 WITHOUT_ACCOUNTS: Final = "main"
 """The entity that clients see on a server without accounts; they may send any other name."""
 
@@ -47,6 +48,17 @@ class GraphQLContext:
 
     def __init__(self, request: Request) -> None:
         self.request = request
+        self._read = 0
+
+    def count_reads(self, number: int) -> None:
+        """Count runs, or values of a run, that are read separately: a small query can ask for many.
+
+        Raises:
+            InvalidArgument: too many for one request.
+        """
+        self._read += number
+        if self._read > MAX_READS:
+            raise InvalidArgument(f"the query asks for too much: more than {MAX_READS:,} runs or histories")
 
     @property
     def state(self) -> State:

@@ -24,8 +24,10 @@ from graphql import (
     validate,
 )
 
+from runvitals.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.workers import Busy
 from runvitals.store.errors import MetadataStoreUnavailable, NameTaken, UnknownAccount
 
 _MAX_TOKENS: Final = 10_000
@@ -191,6 +193,10 @@ def _reason(cause: Exception) -> tuple[str, int]:
         return str(cause), 404
     if isinstance(cause, (AmbiguousName, NameTaken)):
         return str(cause), 409
+    if isinstance(cause, TooSlow):
+        return "this takes too long: narrow the filter, or request fewer values", 422
+    if isinstance(cause, Busy):
+        return str(cause), 503
     if isinstance(cause, InvalidArgument):
         return str(cause), 422
     return "the server failed to answer this operation: see its log", 500

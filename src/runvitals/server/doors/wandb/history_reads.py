@@ -208,6 +208,7 @@ def _history(view: RunView, node: RunNode, keys: Sequence[str]) -> HistoryRows:
 async def _read(info: Info, node: RunNode, work: Callable[[RunView], T]) -> T:
     """The result of `work` with a view of the run, in a thread and with a deadline."""
     context = info.context
+    context.count_reads(1)
     library: StoredLibrary = context.state.library
     opened = await library.open(node.row.uid, node.row.id)
     try:

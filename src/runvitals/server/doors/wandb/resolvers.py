@@ -15,6 +15,9 @@ import anyio
 import anyio.to_thread
 from graphql import GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema
 
+from runvitals import deadline
+from runvitals.server.workers import DEADLINE_S
+
 _MAX_THREADS: Final = 16
 _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 Resolver = TypeVar("Resolver", bound=Callable[..., Any])
@@ -94,7 +97,11 @@ def snake_case(name: str) -> str:
 def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> Callable[..., Any]:
     @wraps(function)
     async def resolve(*args: Any, **kwargs: Any) -> Any:
-        return await anyio.to_thread.run_sync(partial(function, *args, **kwargs), limiter=limiter)
+        return await anyio.to_thread.run_sync(partial(timed, *args, **kwargs), limiter=limiter)
+
+    def timed(*args: Any, **kwargs: Any) -> Any:
+        with deadline.within(DEADLINE_S):
+            return function(*args, **kwargs)
 
     return resolve
 

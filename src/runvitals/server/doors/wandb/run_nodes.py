@@ -190,6 +190,7 @@ def run_nodes(
     context: GraphQLContext, project: ProjectNode, rows: Sequence[RunRow], fields: frozenset[str]
 ) -> list[RunNode]:
     """The nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
+    context.count_reads(len(rows))
     ids = [row.id for row in rows]
     library: StoredLibrary = context.state.library
     wanted = [
