@@ -1,4 +1,4 @@
-"""`runvitals import PATH …`: import W&B run files."""
+"""`runvitals import SOURCE …`: import runs of W&B, MLflow and TensorBoard."""
 
 from __future__ import annotations
 
@@ -6,38 +6,119 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import inert
 from runvitals.wandb_files.importer import import_file
+
+if TYPE_CHECKING:
+    from runvitals.importers.report import ImportReport
+
+_KINDS = ("mlflow", "tensorboard", "wandb")
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "import",
-        help="import runs from W&B files (run-….wandb)",
-        description="Import each .wandb file as a run: system metrics, logged rows, configuration, summary, "
-        "console output and how it ended. The files are not changed. Runs that already exist are skipped.",
+        help="import runs of W&B, MLflow and TensorBoard",
+        description="Import runs that another system recorded: metrics, configuration, summary, output and "
+        "files, and how they ended, as far as the source has them. Sources are not changed. Runs that "
+        "already exist are skipped, so an import that was interrupted can be repeated.",
     )
     parser.add_argument(
-        "paths", nargs="+", metavar="PATH", help="a .wandb file, a run folder, or a folder of runs (wandb/)"
+        "sources",
+        nargs="+",
+        metavar="SOURCE",
+        help="a .wandb file, or a folder of them (wandb/); wandb:ENTITY/PROJECT[/RUN] of a W&B server; "
+        "mlflow:URI with a SQLite file, a folder mlruns, or a server's URL; tensorboard:FOLDER",
     )
-    parser.add_argument("--project", help="default: as in the file")
-    parser.add_argument("--run", metavar="ID", help="default: as in the file; for one file only")
+    parser.add_argument("--project", help="default: as in the source")
+    parser.add_argument("--run", metavar="ID", help="of .wandb files: the new id; else: import only this run")
+    parser.add_argument("--to", metavar="URL", help="also deliver the imported runs to this server")
+    parser.add_argument("--server", metavar="URL", help="of W&B; default: WANDB_BASE_URL, else its service")
     add_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    found = [file for path in arguments.paths for file in files(path)]
+    failed = 0
+    imported: list[str] = []
+    for kind, sources in _by_kind(arguments.sources).items():
+        if kind == "":
+            ids, errors = _import_files(sources, arguments)
+        else:
+            ids, errors = _import_all(kind, sources, arguments)
+        imported += ids
+        failed += errors
+    if arguments.to and imported:
+        failed += _deliver(imported, arguments)
+    return 1 if failed else 0
+
+
+def _by_kind(sources: list[str]) -> dict[str, list[str]]:
+    """The addresses of each kind of source; "" for `.wandb` files."""
+    found: dict[str, list[str]] = {}
+    for source in sources:
+        kind, colon, address = source.partition(":")
+        known = kind if colon and kind in _KINDS and not os.path.exists(source) else ""
+        found.setdefault(known, []).append(address if known else source)
+    return found
+
+
+def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
+    """Import from sources of one kind; returns the ids, also of runs that existed, and how many failed."""
+    ids: list[str] = []
+    failed = 0
+    for address in addresses:
+        printed: set[str] = set()
+        report = None
+        for report in _reports(kind, address, arguments):
+            for run_id, text in report.imported.items():
+                if run_id not in printed:
+                    printed.add(run_id)
+                    print(inert(text), flush=True)
+        if report is None:
+            continue
+        for run_id, reason in report.failed.items():
+            print(f"{inert(run_id)}: {inert(reason)}", file=sys.stderr)
+        if report.existing:
+            print(f"{len(report.existing)} runs exist already and were left as they are")
+        for what, count in report.left_out.items():
+            print(f"not imported: {count} × {inert(what)}")
+        ids += [*report.imported, *report.existing]
+        failed += len(report.failed)
+    return ids, failed
+
+
+def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator[ImportReport]:
+    folder, project, run_id = directory(arguments), arguments.project, arguments.run
+    if kind == "tensorboard":
+        from runvitals.importers.tensorboard.importer import import_tensorboard
+
+        return import_tensorboard(address, folder, project, run_id)
+    if kind == "mlflow":
+        from runvitals.importers.mlflow.importer import import_mlflow
+        from runvitals.importers.mlflow.stores import store_of
+
+        return import_mlflow(store_of(address, os.environ, os.getcwd()), folder, project, run_id)
+    from runvitals.importers.wandb_server.importer import import_wandb
+    from runvitals.importers.wandb_server.server import WandbServer
+
+    server = WandbServer.of(arguments.server, os.environ)
+    return import_wandb(server, address, folder, project, run_id)
+
+
+def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
+    """Import `.wandb` files; returns the ids, and how many failed."""
+    found = [file for path in paths for file in files(path)]
     if arguments.run and len(found) > 1:
         raise ValueError(f"--run {arguments.run} applies to a single file, but {len(found)} files were found")
-    failed = 0
+    ids = []
     for file in found:
         try:
             made = import_file(file, directory(arguments), arguments.run, arguments.project)
         except FileExistsError as error:
             print(f"{file}: {error}", file=sys.stderr)
-            failed += 1
             continue
         text = f"{made.samples} samples, {made.rows} log() rows, {made.console_records} console records"
         if made.damaged:
@@ -45,7 +126,15 @@ def run(arguments: argparse.Namespace) -> int:
         if made.cut:
             text += "; the file ends in the middle of a record"
         print(f"{made.run} of project {made.project}: {text}")
-    return 1 if failed else 0
+        ids.append(made.run)
+    return ids, len(found) - len(ids)
+
+
+def _deliver(ids: list[str], arguments: argparse.Namespace) -> int:
+    """Deliver runs; returns how many destinations of runs failed."""
+    from runvitals.cli.sync import deliver
+
+    return len(deliver(ids, arguments.to, directory(arguments)))
 
 
 def files(path: str) -> Iterator[str]:

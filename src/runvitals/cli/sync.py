@@ -56,6 +56,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if failed else 0
 
 
+def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
+    """Deliver runs of a data folder to a destination; returns those not fully delivered, as text.
+
+    Raises:
+        ValueError: invalid destination.
+    """
+    wanted, environ = _wanted(to)
+    return [
+        text for destination in wanted for text in DestinationSync(destination, environ).deliver(ids, folder)
+    ]
+
+
 def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
     """The ids of the named runs, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}

@@ -44,10 +44,15 @@ else:
     crc32c = google_crc32c.value
 
 
-def _masked(data: bytes) -> bytes:
-    """Mask a checksum (rotate by 15 bits and add a constant), as TFRecord requires."""
+def masked_sum(data: bytes) -> int:
+    """The checksum of some bytes, masked (rotated by 15 bits, and a constant added), as TFRecord requires."""
     crc = crc32c(data)
-    return struct.pack("<I", ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF)
+    masked: int = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
+    return masked
+
+
+def _masked(data: bytes) -> bytes:
+    return struct.pack("<I", masked_sum(data))
 
 
 def record(payload: bytes) -> bytes:

@@ -1,0 +1,1 @@
+"""Imports the runs of an MLflow store: a SQLite file, a folder `mlruns`, or a tracking server."""

@@ -1,0 +1,34 @@
+"""The artifacts of a run that are on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from urllib.parse import unquote, urlsplit
+
+from runvitals.importers.mlflow.run import MlflowArtifact
+
+
+def local_artifacts(uri: str, base: str) -> Iterator[MlflowArtifact]:
+    """The files below an artifact URI, without symbolic links.
+
+    Args:
+        uri: `artifact_uri` of the run: a path, or `file:…`.
+        base: folder of the store: relative paths, and paths of a store that was moved, are looked up there.
+
+    Raises:
+        ValueError: it is not on this machine.
+    """
+    parts = urlsplit(uri)
+    if parts.scheme not in ("", "file"):
+        raise ValueError(f"artifacts in {parts.scheme}: are not on this machine")
+    path = unquote(parts.path) if parts.scheme else uri
+    root = os.path.join(base, path)
+    if not os.path.isdir(root):
+        return
+    for folder, _, names in sorted(os.walk(root)):
+        for name in sorted(names):
+            full = os.path.join(folder, name)
+            if not os.path.islink(full) and os.path.isfile(full):
+                relative = os.path.relpath(full, root).replace(os.sep, "/")
+                yield MlflowArtifact(relative, lambda full=full: full)  # type: ignore[misc]

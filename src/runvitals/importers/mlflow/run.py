@@ -1,0 +1,73 @@
+"""A run of MLflow, as every kind of store returns it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+
+class MlflowMetric(NamedTuple):
+    """A value of a metric."""
+
+    key: str
+    value: float
+    time_ms: int
+    step: int
+
+
+class MlflowArtifact(NamedTuple):
+    """A file: its name, and a function that returns its path on this machine, or None if it is left out."""
+
+    name: str
+    path: Callable[[], str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class MlflowStoreRun:
+    """A run, without its metrics and artifacts.
+
+    Args:
+        status: `RUNNING`, `SCHEDULED`, `FINISHED`, `FAILED` or `KILLED`.
+        artifact_uri: where its artifacts are.
+    """
+
+    id: str
+    experiment: str
+    name: str
+    status: str
+    started_ms: int
+    ended_ms: int | None
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+    artifact_uri: str
+
+
+class MlflowStore(Protocol):
+    """Where MLflow keeps runs.
+
+    Attributes:
+        deleted: number of runs that were deleted and are left out; known when `runs` is exhausted.
+    """
+
+    deleted: int
+
+    def runs(self) -> Iterator[MlflowStoreRun]:
+        """The runs that are not deleted."""
+        ...
+
+    def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
+        """The values of all metrics of a run."""
+        ...
+
+    def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
+        """The files of a run.
+
+        Raises:
+            ValueError: they are where this store cannot read them.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close files and connections."""
+        ...

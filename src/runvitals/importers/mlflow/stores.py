@@ -1,0 +1,41 @@
+"""Which kind of store an MLflow URI names."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from runvitals.importers.mlflow.file_store import MlflowFileStore
+from runvitals.importers.mlflow.run import MlflowStore
+from runvitals.importers.mlflow.server_store import MlflowServerStore
+from runvitals.importers.mlflow.sqlite_store import MlflowSqliteStore
+from runvitals.relay.destinations.mlflow.address import URI_VARIABLE, absolute, public
+
+_SQLITE = "sqlite:///"
+
+
+def store_of(uri: str, environ: Mapping[str, str], cwd: str) -> MlflowStore:
+    """The store that a tracking URI names: `sqlite:///FILE` or a file, `http://…`, or a folder.
+
+    Args:
+        uri: without a password; "" is the one in the environment.
+        environ: MLflow's variables.
+        cwd: the base of relative paths.
+
+    Raises:
+        ValueError: no URI, one of a kind that cannot be imported, or not a store of MLflow.
+        FileNotFoundError: there is no such file.
+    """
+    uri = uri or public(environ.get(URI_VARIABLE, ""))
+    if not uri:
+        raise ValueError(f"no store of MLflow; use mlflow:URI, or set {URI_VARIABLE}")
+    full = absolute(uri, cwd)
+    if full.startswith(("http://", "https://")):
+        return MlflowServerStore(full, environ)
+    path = full.removeprefix(_SQLITE).removeprefix("file://")
+    if "://" in path:
+        raise ValueError(
+            f"cannot import from {full.partition('://')[0]}; start `mlflow server` with it, and import from "
+            "that"
+        )
+    return MlflowFileStore(path) if os.path.isdir(path) else MlflowSqliteStore(path)

@@ -1,0 +1,1 @@
+"""Imports TensorBoard's event files, without TensorBoard or TensorFlow."""

@@ -1,0 +1,166 @@
+"""Import of event files, which TensorBoard's own writer and our destination wrote."""
+
+from __future__ import annotations
+
+import os
+import struct
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.compat.proto.tensor_pb2 import TensorProto
+from tensorboard.plugins.hparams import plugin_data_pb2
+from tensorboard.plugins.hparams import summary_v2 as hparams
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
+
+import runvitals
+from runvitals.cli import main
+from runvitals.importers.tensorboard.event_file import EventFile
+from runvitals.importers.tensorboard.importer import coarse
+from runvitals.query import open_run
+
+T0_S = 1_700_000_000
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000000301"
+    "0100c9fe92ef0000000049454e44ae426082"
+)
+Value = summary_pb2.Summary.Value
+
+
+def tensor(tag: str, plugin: str, content: TensorProto) -> Any:
+    metadata = summary_pb2.SummaryMetadata(
+        plugin_data=summary_pb2.SummaryMetadata.PluginData(plugin_name=plugin)
+    )
+    return Value(tag=tag, tensor=content, metadata=metadata)
+
+
+def write(folder: Path, *events: tuple[int, list[Any]], old: bool = True) -> Path:
+    """Write an event file; its path. Each event is a step, and its values."""
+    writer = EventFileWriter(str(folder))
+    for step, values in events:
+        summary = summary_pb2.Summary(value=values)
+        writer.add_event(event_pb2.Event(wall_time=T0_S + step, step=step, summary=summary))
+    writer.close()
+    (path,) = folder.iterdir()
+    if old:
+        os.utime(path, (T0_S, T0_S))
+    return path
+
+
+def import_all(root: Path, data: Path, *more: str) -> list[str]:
+    """Import a folder; the ids of the runs."""
+    assert main(["import", f"tensorboard:{root}", "--dir", str(data), *more]) == 0
+    return sorted(run for run in os.listdir(data / "runs"))
+
+
+def test_nested_folders_are_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    logs = tmp_path / "logs"
+    write(logs, (0, [Value(tag="loss", simple_value=0.5)]))
+    write(logs / "sweep" / "lr=0.1", (0, [Value(tag="loss", simple_value=0.25)]))
+    data = tmp_path / "data"
+    first, second = import_all(logs, data)
+    assert first.startswith("logs-")
+    assert second.startswith("sweep-lr_0.1-")
+    runs = [open_run(run, directory=str(data)) for run in (first, second)]
+    assert [(run.facts.name, run.facts.project, run.state) for run in runs] == [
+        ("logs", "logs", "finished"), ("sweep/lr=0.1", "logs", "finished"),
+    ]  # fmt: skip
+    assert [run.summary["loss"] for run in runs] == [0.5, 0.25]
+    capsys.readouterr()
+    assert import_all(logs, data) == [first, second]
+    assert "2 runs exist already" in capsys.readouterr().out
+
+
+def test_everything_that_the_writers_write(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    double = TensorProto(dtype=2, double_val=[0.125])
+    content = TensorProto(dtype=1, tensor_content=struct.pack("<f", 2.5))
+    bars = TensorProto(dtype=2, tensor_content=struct.pack("<6d", 0, 1, 3, 1, 2, 4))
+    old = summary_pb2.HistogramProto(
+        min=1, max=3, num=3, bucket_limit=[0.5, 2, 1e308, 1.7e308], bucket=[0, 1, 2, 0]
+    )
+    texts = TensorProto(dtype=7, string_val=[b"**bold**"])
+    pictures = TensorProto(dtype=7, string_val=[b"1", b"1", PNG, PNG])
+    path = write(
+        tmp_path / "logs",
+        (0, [Value(tag="loss", simple_value=0.5)]),
+        (0, [tensor("accuracy", "scalars", double)]),
+        (1, [Value(tag="loss", simple_value=float("nan")), tensor("rate", "scalars", content)]),
+        (1, [tensor("note/text_summary", "text", texts)]),
+        (2, [Value(tag="picture", image=summary_pb2.Summary.Image(encoded_image_string=PNG))]),
+        (2, [tensor("pictures", "images", pictures), tensor("bars", "histograms", bars)]),
+        (2, [Value(tag="weights", histo=old), tensor("curve", "pr_curves", content)]),
+    )
+    session = hparams.hparams_pb({"lr": 0.1, "depth": 3, "fast": True, "name": "x"}, start_time_secs=T0_S)
+    end = plugin_data_pb2.HParamsPluginData(session_end_info=plugin_data_pb2.SessionEndInfo(status=2))
+    ended = tensor("_hparams_/session_end_info", "hparams", TensorProto(dtype=1, float_val=[0.0]))
+    ended.metadata.plugin_data.content = end.SerializeToString()
+    second = write(tmp_path / "more", (3, [*session.value, ended]))
+    second.rename(path.with_name(f"{path.name}.2"))
+    (run_id,) = import_all(tmp_path / "logs", tmp_path / "data", "--project", "digits")
+    assert "not imported: 1 × values of the plugin pr_curves" in capsys.readouterr().out
+    run = open_run(run_id, directory=str(tmp_path / "data"))
+    assert (run.facts.project, run.state, run.facts.started_ms) == ("digits", "failed", T0_S * 1000)
+    assert run.config == {"lr": 0.1, "depth": 3, "fast": True, "name": "x"}
+    first, later = run.history()
+    assert (first.step, first.time_ms, first.data) == (0, T0_S * 1000, {"loss": 0.5, "accuracy": 0.125})
+    assert (later.step, later.data["rate"], later.data["loss"] != later.data["loss"]) == (1, 2.5, True)
+    media = {key.key: run.media(key.key)[0] for key in run.media_keys()}
+    assert {name: (logged.kind, logged.step, len(logged.items)) for name, logged in media.items()} == {
+        "note/text_summary": ("text", 1, 1), "picture": ("image", 2, 1), "pictures": ("image", 2, 2),
+        "bars": ("histogram", 2, 1), "weights": ("histogram", 2, 1),
+    }  # fmt: skip
+    assert media["bars"].items[0]["value"] == {"counts": [3, 4], "edges": [0, 1, 2], "count": 7}
+    assert media["weights"].items[0]["value"] == {"counts": [1, 2], "edges": [1, 2, 3], "count": 3}
+    assert media["picture"].items[0]["type"] == "image/png"
+
+
+def test_damage_costs_one_record(tmp_path: Path) -> None:
+    events = [(step, [Value(tag="loss", simple_value=step)]) for step in range(4)]
+    path = write(tmp_path / "logs", *events)
+    data = bytearray(path.read_bytes())
+    place = data.index(b"loss")
+    data[place] ^= 1
+    path.write_bytes(bytes(data[:-3]))
+    file = EventFile(str(path))
+    assert [event.step for event in file.events()] == [1, 2]
+    assert (file.damaged, file.cut) == (1, True)
+
+
+def test_length_that_lies_ends_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "events.out.tfevents.1.host"
+    path.write_bytes(struct.pack("<QI", 1 << 60, 0) + b"x" * 100)
+    file = EventFile(str(path))
+    assert list(file.events()) == []
+    assert file.damaged == 1
+
+
+def test_files_of_our_own_destination(tmp_path: Path) -> None:
+    run = runvitals.init(
+        project="p", id="abc", dir=str(tmp_path), config={"lr": 0.5}, settings={"quiet": True}
+    )
+    run.log({"loss": 0.75})
+    run.finish()
+    assert main(["sync", "abc", "--to", f"tensorboard:{tmp_path}/logs", "--dir", str(tmp_path)]) == 0
+    for path in (tmp_path / "logs").rglob("*tfevents*"):
+        os.utime(path, (T0_S, T0_S))
+    ids = import_all(tmp_path / "logs", tmp_path / "again")
+    again = [open_run(run_id, directory=str(tmp_path / "again")) for run_id in ids]
+    (trained,) = [run for run in again if "loss" in run.summary]
+    assert (trained.summary["loss"], trained.config, trained.state) == (0.75, {"lr": 0.5}, "finished")
+
+
+def test_run_that_is_still_written_to_has_no_end(tmp_path: Path) -> None:
+    write(tmp_path / "logs", (0, [Value(tag="loss", simple_value=1)]), old=False)
+    (run_id,) = import_all(tmp_path / "logs", tmp_path / "data")
+    assert open_run(run_id, directory=str(tmp_path / "data")).state == "lost"
+
+
+def test_folder_without_event_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["import", f"tensorboard:{tmp_path}", "--dir", str(tmp_path / "data")]) == 1
+    assert "there is no event file of TensorBoard" in capsys.readouterr().err
+
+
+def test_many_bars_are_combined() -> None:
+    counts, edges = coarse([1.0] * 1000, [float(edge) for edge in range(1001)])
+    assert (len(counts), len(edges), sum(counts), edges[0], edges[-1]) == (500, 501, 1000, 0, 1000)
