@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,23 +9,17 @@ from runvitals.model.names import sanitized_name
 
 MAX_KEYS: Final = 10_000
 """Of one run, in the life of a server process. More are rejected."""
-_PLAIN = re.compile(r'[^\s,={}"\\]+')
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 
 
 def folded_key(name: str, attributes: Mapping[str, str]) -> str:
-    """A key for a metric with attributes. One that is too long ends in a checksum.
+    """A key for a metric with attributes, as Prometheus writes them. One that is too long ends in a checksum.
 
     Example:
         >>> folded_key("http.requests", {"route": "/users", "code": "200"})
-        'http.requests{code=200,route=/users}'
-        >>> folded_key("queue", {"name": "a, b"})
-        'queue{name="a, b"}'
+        'http.requests{code="200",route="/users"}'
     """
     if not attributes:
         return sanitized_name(name)
-    inner = ",".join(f"{key}={_quoted(attributes[key])}" for key in sorted(attributes))
+    inner = ",".join(f'{key}="{attributes[key].translate(_ESCAPED)}"' for key in sorted(attributes))
     return sanitized_name(f"{name}{{{inner}}}")
-
-
-def _quoted(text: str) -> str:
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)

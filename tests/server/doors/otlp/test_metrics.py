@@ -59,13 +59,13 @@ def test_gauges_and_sums(receiving: Receiving, now_ns: int, kind: str, encoding:
     )
     assert receiving.keys(run) == {
         "memory.usedMB",
-        "system.memory.usage{state=slab}",
-        "requests{code=200}",
-        "requests{code=500}",
+        'system.memory.usage{state="slab"}',
+        'requests{code="200"}',
+        'requests{code="500"}',
     }
     now_ms = now_ns // 1_000_000
     assert receiving.values(run, "memory.usedMB") == {now_ms: 3.0, now_ms + 1000: 5.0}
-    assert receiving.values(run, "requests{code=500}") == {now_ms: -1.0}
+    assert receiving.values(run, 'requests{code="500"}') == {now_ms: -1.0}
 
 
 def send(receiving: Receiving, run: str, *metrics: Metric, **resource: Any) -> None:
@@ -100,11 +100,11 @@ def test_a_histogram_has_the_percentiles_of_the_time_since_the_previous_point(
             "attributes": {"route": "/x"},
         }
         send(receiving, "histogram", histogram("latency", "ms", point))
-    assert of(receiving, "histogram", "latency.count{route=/x}") == [8.0, 18.0]
-    assert of(receiving, "histogram", "latency.sum{route=/x}") == [80.0, 180.0]
-    assert of(receiving, "histogram", "latency.mean{route=/x}") == [10.0, 10.0]
-    assert of(receiving, "histogram", "latency.p90{route=/x}") == [18.0, 20.0]
-    assert of(receiving, "histogram", "latency.max{route=/x}") == [30.0, 30.0]
+    assert of(receiving, "histogram", 'latency.count{route="/x"}') == [8.0, 18.0]
+    assert of(receiving, "histogram", 'latency.sum{route="/x"}') == [80.0, 180.0]
+    assert of(receiving, "histogram", 'latency.mean{route="/x"}') == [10.0, 10.0]
+    assert of(receiving, "histogram", 'latency.p90{route="/x"}') == [18.0, 20.0]
+    assert of(receiving, "histogram", 'latency.max{route="/x"}') == [30.0, 30.0]
 
 
 def test_differences_of_a_histogram_are_added_up(receiving: Receiving, now_ns: int) -> None:
@@ -159,7 +159,7 @@ def test_ranks_and_services_of_a_host_are_told_apart(receiving: Receiving, now_n
     for rank in range(2):
         send(receiving, "ranks", *metrics, **{"runvitals.rank": rank})
     assert receiving.keys("ranks") == {
-        *(f"{name}{{rank={rank}}}" for name in ("queue", "process.memory.usage") for rank in range(2))
+        *(f'{name}{{rank="{rank}"}}' for name in ("queue", "process.memory.usage") for rank in range(2))
     }
     send(receiving, "alone", *metrics)
     assert receiving.keys("alone") == {"queue", "proc.memory.rssMB"}
@@ -167,8 +167,8 @@ def test_ranks_and_services_of_a_host_are_told_apart(receiving: Receiving, now_n
         message = request({"service.name": service, "host.name": "node7"}, *metrics)
         assert receiving.post(message.SerializeToString()).status_code == 200
     assert receiving.keys("host-node7") == {
-        "queue{service.name=api}",
-        "queue{service.name=web}",
+        'queue{service.name="api"}',
+        'queue{service.name="web"}',
         "proc.memory.rssMB",
     }
 
@@ -257,3 +257,30 @@ def test_too_many_series_of_a_run_are_rejected(
     partial = ExportMetricsServiceResponse.FromString(response.content).partial_success
     assert (partial.rejected_data_points, len(receiving.keys("many"))) == (2, 3)
     assert "the run has 3 metrics with attributes already" in partial.error_message
+
+
+def test_shares_of_the_processors_are_computed(receiving: Receiving, now_ns: int) -> None:
+    for second in range(4):
+        points = [
+            {
+                "start_time_unix_nano": 1,
+                "time_unix_nano": now_ns + second * S,
+                "as_double": 100.0 + seconds * second,
+                "attributes": {"cpu": f"cpu{cpu}", "state": state},
+            }
+            for cpu in range(2)
+            for state, seconds in (("user", 0.25), ("wait", 0.25), ("idle", 0.5))
+        ]
+        send(receiving, "processors", total("system.cpu.time", "s", *points))
+    assert {"cpu.mean", "cpu.user", "cpu.iowait", "cpu.1.cpu_percent"} <= receiving.keys("processors")
+    assert of(receiving, "processors", "cpu.mean")[-1] == pytest.approx(25.0)
+    assert of(receiving, "processors", "cpu.iowait")[-1] == pytest.approx(25.0)
+
+
+def test_metrics_that_a_collector_read_from_an_exporter(receiving: Receiving, now_ns: int) -> None:
+    point = {"time_unix_nano": now_ns, "as_double": 61.0, "attributes": {"gpu": "1", "UUID": "GPU-6f"}}
+    message = request(
+        {"service.name": "dcgm", "host.name": "gpu-a"}, gauge("DCGM_FI_DEV_GPU_TEMP", "", point)
+    )
+    assert receiving.post(message.SerializeToString()).status_code == 200
+    assert of(receiving, "host-gpu-a", "gpu.1.temp") == [61.0]

@@ -57,13 +57,13 @@ def test_the_sdk(receiving: Receiving, grpc_server: OtlpGrpcServer, protocol: st
     run = f"train-{protocol}"
     keys = receiving.keys(run)
     assert {
-        "tokens{split=train}",
+        'tokens{split="train"}',
         "step.duration.mean",
         "step.duration.p99",
         "workers",
         "memory.usedMB",
     } <= keys
-    assert list(receiving.values(run, "tokens{split=train}").values()) == [5.0, 7.0]
+    assert list(receiving.values(run, 'tokens{split="train"}').values()) == [5.0, 7.0]
     assert list(receiving.values(run, "memory.usedMB").values()) == [7.0, 7.0]
 
 

@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.otlp.distributions import PERCENTILES, difference, quantile
 from runvitals.server.doors.otlp.message import (
     HISTOGRAM,
@@ -23,6 +24,7 @@ from runvitals.server.doors.otlp.message import (
 from runvitals.server.doors.otlp.series import (
     LOG,
     LOG_STEP,
+    ComputedValues,
     HistogramSeries,
     HistogramState,
     NumberSeries,
@@ -41,6 +43,7 @@ INTERVAL_S: Final = 60.0
 _NS_PER_MS = 1_000_000
 _NAN = float("nan")
 _MAX_REASONS = 10
+_MAX_UNSENT = 1000
 
 
 @dataclass(slots=True)
@@ -49,6 +52,7 @@ class _Points:
 
     run: RunState
     route: Route
+    has_logs: bool
     pid: int | None = None
     samples: dict[str, dict[int, float]] = field(default_factory=dict)
     rows: dict[int, dict[str, float]] = field(default_factory=dict)
@@ -71,6 +75,7 @@ class Conversion:
         self._newest_ns = (now_ms + limits.ahead_ms) * _NS_PER_MS
         self.reasons: Counter[str] = Counter()
         self._points: dict[tuple[int, str, bool, int | None, int | None], _Points] = {}
+        self._derived: dict[int, tuple[DerivedMetric, _Points]] = {}
         self._totals: dict[int, tuple[NumberSeries, int, float]] = {}
         self._states: dict[int, tuple[HistogramSeries, HistogramState]] = {}
 
@@ -118,21 +123,41 @@ class Conversion:
             series.last_ns, series.total = last_ns, total
         for histogram, state in self._states.values():
             histogram.state = state
+        for points in self._points.values():
+            points.run.unsent.clear()
 
     def envelopes(self) -> Iterator[Envelope]:
         """The envelopes to store."""
+        for derived, into in self._derived.values():
+            unsent, host = into.run.unsent, into.route.host
+            unsent += [ComputedValues(host, moment.t, moment.outputs) for moment in derived.completed()]
+            del unsent[:-_MAX_UNSENT]
+        for points in self._points.values():
+            if not points.has_logs:
+                self._add_computed(points)
         for points in self._points.values():
             if points.samples:
                 yield from _sampled(points)
             if points.rows:
                 yield from self._logged(points)
 
+    def _add_computed(self, points: _Points) -> None:
+        for computed in points.run.unsent:
+            if computed.host != points.route.host:
+                continue
+            for key, value in computed.values.items():
+                try:
+                    of_key = points.samples.setdefault(points.run.add(key), {})
+                except TooManyKeys:
+                    break
+                of_key.setdefault(computed.time_ms, value)
+
     def _of_writer(self, run: RunState, route: Route, pid: int | None, logs: bool = False) -> _Points:
         rank = route.rank if logs else None
         key = id(run), route.host, logs, rank, pid
         found = self._points.get(key)
         if found is None:
-            found = self._points[key] = _Points(run, route, pid)
+            found = self._points[key] = _Points(run, route, logs, pid)
         return found
 
     def _add_numbers(self, metric: Metric, resource: Resource, series: ResourceSeries, into: _Points) -> None:
@@ -155,10 +180,18 @@ class Conversion:
                 if total is None:
                     continue
                 value = total
+            if value > one.highest:
+                value = one.highest
+            time_ms = time_ns // _NS_PER_MS
+            for given in () if isnan(value) else one.inputs:
+                derived = into.run.add_input(into.route.host, given, time_ms, value)
+                self._derived[id(derived)] = derived, into
+            if one.key is None:
+                continue
             of_key = collected.get(one.key)
             if of_key is None:
                 of_key = collected[one.key] = {}
-            of_key[time_ns // _NS_PER_MS] = value * one.factor
+            of_key[time_ms] = value * one.factor
 
     def _total(self, series: NumberSeries, point: NumberPoint) -> float | None:
         """The total after a difference; None for one that was counted before, and for a gap."""
@@ -267,7 +300,7 @@ class Conversion:
             if metric.name == LOG_STEP:
                 into.steps[time_ms] = value
             else:
-                into.rows.setdefault(time_ms, {})[one.key] = value
+                into.rows.setdefault(time_ms, {})[one.key or metric.name] = value
 
     def _logged(self, points: _Points) -> Iterator[Envelope]:
         """The rows that our own destination sends: those with the same names share an envelope."""

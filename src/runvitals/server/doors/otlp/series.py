@@ -10,10 +10,14 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from math import inf
+from typing import Final, NamedTuple
 
 from runvitals.metrics import otel
+from runvitals.server.doors.exporters.moments import DerivedMetric
+from runvitals.server.doors.exporters.translation import Input
 from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
+from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Metric, Resource
 from runvitals.server.doors.routing import Route, RoutingRules, device
 from runvitals.server.doors.sample_batches import KeyLists
@@ -23,9 +27,11 @@ LOG_STEP: Final = "runvitals.log.step"
 OTHER: Final = "runvitals.other"
 """What our own destination calls logged values, their steps, and keys that have no definition."""
 KEY: Final = "runvitals.key"
+OUR_RUN: Final = "runvitals.run.id"
 _OF_PROCESSES: Final = ("process.executable.name", "process.pid")
 _OF_CONTAINERS: Final = ("container.name", "k8s.container.name")
 _MAX_SERIES: Final = 50_000
+_MAX_DERIVED: Final = 10_000
 
 
 class TooManyKeys(ValueError):
@@ -34,10 +40,19 @@ class TooManyKeys(ValueError):
 
 @dataclass(slots=True)
 class NumberSeries:
-    """A series of numbers. `last_ns`, `total`: of a series whose sender sends differences."""
+    """A series of numbers.
 
-    key: str
+    Args:
+        key: None: it is only an input of others.
+        highest: larger values are faults, and become this.
+        inputs: what is computed from it.
+        last_ns, total: of a series whose sender sends differences.
+    """
+
+    key: str | None
     factor: float
+    highest: float = inf
+    inputs: tuple[Input, ...] = ()
     last_ns: int = 0
     total: float = 0.0
 
@@ -63,6 +78,14 @@ class HistogramSeries:
     state: HistogramState = field(default_factory=HistogramState)
 
 
+class ComputedValues(NamedTuple):
+    """Values by key that were computed from several series of a host, at a time in ms."""
+
+    host: str
+    time_ms: int
+    values: Mapping[str, float]
+
+
 class RunState:
     """What is remembered of a run. Its lock is held while a request changes it.
 
@@ -70,7 +93,8 @@ class RunState:
         keys: that this server process has stored.
         lists: of the keys that it sends, by host.
         resources: by their attributes.
-        named: whether the run's name was sent.
+        is_named: whether the run's name was sent.
+        unsent: what was computed and is not stored yet.
     """
 
     def __init__(self) -> None:
@@ -79,6 +103,18 @@ class RunState:
         self.lists: dict[str, KeyLists] = {}
         self.resources: dict[Hashable, ResourceSeries] = {}
         self.is_named = False
+        self.unsent: list[ComputedValues] = []
+        self._derived: dict[tuple[str, str], DerivedMetric] = {}
+
+    def add_input(self, host: str, given: Input, time_ms: int, value: float) -> DerivedMetric:
+        """Add a value of an input; returns what it is an input of."""
+        found = self._derived.get((host, given.of.name))
+        if found is None:
+            if len(self._derived) >= _MAX_DERIVED:
+                self._derived.clear()
+            found = self._derived[host, given.of.name] = DerivedMetric(given.of)
+        found.add(given.name, time_ms, value)
+        return found
 
     def add(self, key: str) -> str:
         """
@@ -96,7 +132,7 @@ class ResourceSeries:
     """The series of a resource.
 
     Args:
-        resource: its attributes.
+        attributes: of the resource.
         route: the run and host that they belong to.
         rules: of the project.
     """
@@ -108,6 +144,7 @@ class ResourceSeries:
         self._rules = rules
         self._run = run
         self._folded = _distinguishing(attributes, route)
+        self._is_ours = OUR_RUN in attributes  # our destination sends what would be computed
         self._maps_processes = route.rank is None and not (
             route.is_host_run and any(name in attributes for name in _OF_PROCESSES)
         )
@@ -137,7 +174,7 @@ class ResourceSeries:
             found = NumberSeries("", 1.0)
         else:
             found = self._number(metric, attributes)
-        if metric.name not in (LOG, LOG_STEP):
+        if metric.name not in (LOG, LOG_STEP) and found.key is not None:
             self._run.add(found.key)
         self._check_count()
         self.numbers(metric)[encoded] = found
@@ -167,8 +204,13 @@ class ResourceSeries:
             found = otel.find(
                 metric.name, self._numbered(metric, attributes), metric.unit, metric.is_monotonic
             )
+            exporters = (
+                None if self._is_ours else translation(metric.name, attributes, metric.unit, self._rules)
+            )
             if found is not None:
-                return NumberSeries(found.key, found.factor)
+                return NumberSeries(found.key, found.factor, inputs=exporters.inputs if exporters else ())
+            if exporters is not None:
+                return NumberSeries(exporters.key, exporters.factor, exporters.highest, exporters.inputs)
         return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
 
     def _numbered(self, metric: Metric, attributes: Mapping[str, str]) -> Mapping[str, str]:
