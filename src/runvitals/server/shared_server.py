@@ -27,6 +27,7 @@ from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.doors.mlflow.requests import with_common_prefix
 from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
@@ -198,7 +199,8 @@ class SharedServer:
         elif scope["type"] == "http" and scope["path"] in OTLP_PATHS:
             await self._otlp_entry(scope, receive, send)
         else:
-            await self._api_entry(scope, receive, send)
+            entered = with_common_prefix(scope) if scope["type"] == "http" else scope
+            await self._api_entry(entered, receive, send)
 
     def forget(self, run_ids: Collection[int]) -> None:
         """Forget runs that were removed for good. Call it from any thread."""

@@ -21,7 +21,17 @@ from tests.server.serving import serving
 
 get = partial(httpx.get, timeout=PATIENCE_S)
 
-PUBLIC_ROUTES = ("/healthz", "/readyz", "/api/v1/about", "/api/v1/catalogue", "/api/{rest:path}")
+PUBLIC_ROUTES = (
+    "/healthz",
+    "/readyz",
+    "/health",
+    "/version",
+    "/api/v1/about",
+    "/api/v1/catalogue",
+    "/api/{rest:path}",
+    "/api/2.0/mlflow/server-info",
+    "/api/2.0/mlflow/{rest:path}",
+)
 """What shows nothing of anyone."""
 CHECKED_BY_SECRET = (
     "/api/v1/auth/",

@@ -23,7 +23,7 @@ async def check_known_parameters(request: Request) -> None:
         InvalidFields: 422 for a query parameter that the route does not have; the text lists those it has.
     """
     path = request.url.path
-    if not request.query_params or not path.startswith("/api/") or _CALLBACK.fullmatch(path):
+    if not request.query_params or not path.startswith("/api/v1/") or _CALLBACK.fullmatch(path):
         return  # other routes have callers with parameters of their own
     route = request.scope["route"]
     assert isinstance(route, APIRoute)

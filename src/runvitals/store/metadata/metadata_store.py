@@ -19,6 +19,7 @@ from runvitals.store.metadata.issued_ids import IssuedIds
 from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
 from runvitals.store.metadata.migration import migrate
+from runvitals.store.metadata.mlflow_experiments import MlflowExperimentTable
 from runvitals.store.metadata.projects import ProjectTable
 from runvitals.store.metadata.routing_rules import RoutingRuleTable
 from runvitals.store.metadata.run_statistics import RunStatisticsTable
@@ -60,6 +61,7 @@ class MetadataStore:
         self.stored_files = StoredFileTable(database)
         self.devices = DeviceTable(database)
         self.routing_rules = RoutingRuleTable(database)
+        self.mlflow_experiments = MlflowExperimentTable(database)
         self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)
         self.wandb_clients = WandbClientTable(database)

@@ -79,6 +79,25 @@ project = Table(
     sqlite_autoincrement=True,
 )
 
+# What MLflow's clients set of a project, which is an experiment to them. `name`: one that a project cannot
+# have. `deleted_ms`: only on servers without accounts, where projects have no trash. `tags`: a JSON object.
+mlflow_experiment = Table(
+    "mlflow_experiment",
+    metadata,
+    Column(
+        "project_id",
+        Integer,
+        ForeignKey("project.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("name", ordered_text(), index=True),
+    Column("artifact_location", Text),
+    Column("changed_ms", BigInteger, nullable=False),
+    Column("deleted_ms", BigInteger),
+    Column("tags", Text, nullable=False),
+)
+
 # `data`: a JSON object of lists of rules, by field.
 routing_rules = Table(
     "routing_rules",

@@ -1,0 +1,107 @@
+"""MLflow's kind of errors: `{"error_code", "message"}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from fastapi import HTTPException
+from fastapi.exceptions import RequestValidationError
+from starlette.responses import JSONResponse, Response
+
+from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.store.errors import UnknownAccount
+
+INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
+RESOURCE_ALREADY_EXISTS: Final = "RESOURCE_ALREADY_EXISTS"
+RESOURCE_DOES_NOT_EXIST: Final = "RESOURCE_DOES_NOT_EXIST"
+ENDPOINT_NOT_FOUND: Final = "ENDPOINT_NOT_FOUND"
+INVALID_STATE: Final = "INVALID_STATE"
+NOT_IMPLEMENTED: Final = "NOT_IMPLEMENTED"
+PERMISSION_DENIED: Final = "PERMISSION_DENIED"
+
+_STATUSES: Final[Mapping[str, int]] = {
+    INVALID_PARAMETER_VALUE: 400,
+    RESOURCE_ALREADY_EXISTS: 400,
+    "BAD_REQUEST": 400,
+    # MLflow answers 500, which its clients retry for minutes; the request would fail each time.
+    INVALID_STATE: 400,
+    "UNAUTHENTICATED": 401,
+    PERMISSION_DENIED: 403,
+    RESOURCE_DOES_NOT_EXIST: 404,
+    ENDPOINT_NOT_FOUND: 404,
+    "RESOURCE_CONFLICT": 409,
+    "REQUEST_LIMIT_EXCEEDED": 429,
+    NOT_IMPLEMENTED: 501,
+    "TEMPORARILY_UNAVAILABLE": 503,
+}
+_CODES: Final[Mapping[int, str]] = {
+    400: INVALID_PARAMETER_VALUE,
+    401: "UNAUTHENTICATED",
+    403: PERMISSION_DENIED,
+    404: RESOURCE_DOES_NOT_EXIST,
+    405: ENDPOINT_NOT_FOUND,
+    408: "TEMPORARILY_UNAVAILABLE",
+    409: "RESOURCE_CONFLICT",
+    413: INVALID_PARAMETER_VALUE,
+    422: INVALID_PARAMETER_VALUE,
+    428: PERMISSION_DENIED,
+    429: "REQUEST_LIMIT_EXCEEDED",
+    503: "TEMPORARILY_UNAVAILABLE",
+}
+_UNKNOWN: Final = (UnknownRun, UnknownProject, UnknownAccount)
+ANSWERED: Final = (HTTPException, HttpRejection, RequestValidationError, AmbiguousName, *_UNKNOWN)
+"""What routes raise besides `MlflowError` that means an answer."""
+
+
+class MlflowError(Exception):
+    """A request that is answered with one of MLflow's error codes.
+
+    Example:
+        >>> MlflowError(RESOURCE_DOES_NOT_EXIST, "Run with id=1 not found").status
+        404
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.status = _STATUSES[code]
+
+
+def invalid(message: str) -> MlflowError:
+    """400: a parameter has a wrong value."""
+    return MlflowError(INVALID_PARAMETER_VALUE, message)
+
+
+def unknown_run(run_id: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Run with id={run_id[:100]} not found")
+
+
+def unknown_experiment(experiment_id: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No Experiment with id={experiment_id[:100]} exists")
+
+
+def error_response(error: Exception) -> Response:
+    """The response to a request that raised `MlflowError` or one of `ANSWERED`."""
+    headers: dict[str, str] = {}
+    if isinstance(error, MlflowError):
+        return _response(error.status, error.code, error.message, headers)
+    if isinstance(error, HttpRejection):
+        if error.retry_after_s is not None:
+            headers["retry-after"] = str(error.retry_after_s)
+        return _response(error.status, "", error.text, headers)
+    if isinstance(error, HTTPException):
+        return _response(error.status_code, "", str(error.detail), dict(error.headers or {}))
+    if isinstance(error, _UNKNOWN):
+        return _response(404, "", str(error), headers)
+    if isinstance(error, AmbiguousName):
+        return _response(409, "", str(error), headers)
+    return _response(400, INVALID_PARAMETER_VALUE, "invalid request", headers)
+
+
+def _response(status: int, code: str, message: str, headers: dict[str, str]) -> Response:
+    body = {"error_code": code or _CODES.get(status, "INTERNAL_ERROR"), "message": message}
+    # 413 and 422 are not in MLflow's table of statuses; 400 has the same meaning for its clients.
+    return JSONResponse(body, 400 if status in (413, 422) else status, headers)

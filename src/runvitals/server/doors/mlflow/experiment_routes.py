@@ -1,0 +1,173 @@
+"""`experiments/…`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from starlette.responses import Response
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.permission import needs
+from runvitals.server.doors.mlflow.errors import (
+    INVALID_STATE,
+    RESOURCE_DOES_NOT_EXIST,
+    MlflowError,
+    invalid,
+)
+from runvitals.server.doors.mlflow.experiments import ACTIVE, DEFAULT_ID, DELETED, Experiments, TheExperiments
+from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
+from runvitals.server.doors.mlflow.pages import max_results, page_of
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.search_text import (
+    EXPERIMENT_ATTRIBUTES,
+    Comparison,
+    OrderBy,
+    Value,
+    parse_filter,
+    parse_order,
+)
+from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+
+DEFAULT_PAGE: Final = 1000
+MAX_PAGE: Final = 50_000
+_STAGES: Final = {"ACTIVE_ONLY": (ACTIVE,), "DELETED_ONLY": (DELETED,), "ALL": (ACTIVE, DELETED)}
+READS: Final = [needs("filtered project:read")]
+# The body names the experiment; `Experiments.require` decides.
+CHANGES: Final = [needs("filtered project:update")]
+
+router: Final = mlflow_router()
+
+
+@router.post("/experiments/create", dependencies=CHANGES)
+def create(sent: TheMessage, experiments: TheExperiments) -> Response:
+    tags: dict[str, str | None] = {**sent_tags(sent)}
+    name = sent.required("name", most=100_000)
+    found = experiments.create(name, sent.text("artifact_location", most=2048), tags)
+    return answer({"experiment_id": experiments.id_of(found)})
+
+
+@router.get("/experiments/get", dependencies=READS)
+def get(sent: TheMessage, experiments: TheExperiments) -> Response:
+    found = experiments.find(sent.required_identifier("experiment_id"))
+    return answer({"experiment": experiments.as_json(found)})
+
+
+@router.get("/experiments/get-by-name", dependencies=READS)
+def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
+    name = sent.required("experiment_name")
+    found = experiments.named(name)
+    if found is None:
+        message = f"Could not find experiment with name '{name[:200]}'"
+        raise MlflowError(RESOURCE_DOES_NOT_EXIST, message)
+    return answer({"experiment": experiments.as_json(found)})
+
+
+@router.post("/experiments/search", dependencies=READS)
+@router.get("/experiments/search", dependencies=READS)
+def search(sent: TheMessage, experiments: TheExperiments) -> Response:
+    return _searched(sent, experiments)
+
+
+@router.get("/experiments/list", dependencies=READS)
+def listed(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """What clients before 2.0 call."""
+    return _searched(sent, experiments)
+
+
+def _searched(sent: SentMessage, experiments: Experiments) -> Response:
+    wanted = parse_filter(sent.text("filter"), EXPERIMENT_ATTRIBUTES)
+    order = parse_order(sent.texts("order_by"), EXPERIMENT_ATTRIBUTES)
+    view = sent.identifier("view_type") or "ACTIVE_ONLY"
+    stages = _STAGES.get({"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}.get(view, view))
+    if stages is None:
+        raise invalid(f"Invalid value {view[:60]} for parameter 'view_type' supplied.")
+    most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
+    found = [
+        (one, shown)
+        for one in experiments.all()
+        if (shown := experiments.as_json(one))["lifecycle_stage"] in stages
+        and all(comparison.holds(_value(one, shown, comparison)) for comparison in wanted)
+    ]
+    _sort(found, order)
+    page, following = page_of(found, sent.text("page_token"), most)
+    more = {} if following is None else {"next_page_token": following}
+    return answer({"experiments": [shown for _, shown in page], **more})
+
+
+def _value(experiment: StoredExperiment, shown: dict[str, Any], wanted: Comparison | OrderBy) -> Value | None:
+    if wanted.kind == "tag":
+        return experiment.tags.get(wanted.key)
+    value: Value = shown[wanted.key]
+    return value
+
+
+def _sort(found: list[tuple[StoredExperiment, dict[str, Any]]], order: list[OrderBy]) -> None:
+    """The newest first, unless an order says otherwise; those without a value last."""
+    found.sort(key=lambda pair: (pair[1]["creation_time"], pair[0].id), reverse=True)
+    for part in reversed(order):
+        having = [pair for pair in found if _value(*pair, part) is not None]
+        without = [pair for pair in found if _value(*pair, part) is None]
+
+        def key(pair: tuple[StoredExperiment, dict[str, Any]], part: OrderBy = part) -> Any:
+            return int(pair[1][part.key]) if part.key == "experiment_id" else _value(*pair, part)
+
+        found[:] = sorted(having, key=key, reverse=not part.ascending) + without
+
+
+@router.post("/experiments/update", dependencies=CHANGES)
+def update(sent: TheMessage, experiments: TheExperiments) -> Response:
+    found = _active(experiments, sent, Action.PROJECT_UPDATE)
+    name = sent.text("new_name", most=100_000)
+    if name is not None:
+        experiments.rename(found, name)
+    return answer({})
+
+
+@router.post("/experiments/delete", dependencies=CHANGES)
+def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
+    experiment_id = sent.required_identifier("experiment_id")
+    if experiment_id == DEFAULT_ID:
+        raise invalid("the default experiment cannot be deleted")
+    found = experiments.find(experiment_id, Action.PROJECT_DELETE)
+    experiments.trash(found)
+    return answer({})
+
+
+@router.post("/experiments/restore", dependencies=CHANGES)
+def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
+    found = experiments.find(sent.required_identifier("experiment_id"), Action.PROJECT_DELETE)
+    experiments.restore(found)
+    return answer({})
+
+
+@router.post("/experiments/set-experiment-tag", dependencies=CHANGES)
+def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
+    found = _active(experiments, sent, Action.PROJECT_UPDATE)
+    key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=5000)
+    experiments.set_tags(found, {key: value})
+    return answer({})
+
+
+@router.post("/experiments/delete-experiment-tag", dependencies=CHANGES)
+@router.delete("/experiments/delete-experiment-tag", dependencies=CHANGES)
+def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
+    found = _active(experiments, sent, Action.PROJECT_UPDATE)
+    key = sent.required("key")
+    if key not in found.tags:
+        raise MlflowError(
+            RESOURCE_DOES_NOT_EXIST,
+            f"No tag with name: {key[:100]} in experiment with id {experiments.id_of(found)}",
+        )
+    experiments.set_tags(found, {key: None})
+    return answer({})
+
+
+def _active(experiments: Experiments, sent: SentMessage, action: Action) -> StoredExperiment:
+    found = experiments.find(sent.required_identifier("experiment_id"), action)
+    if found.deleted_ms is not None:
+        raise MlflowError(
+            INVALID_STATE,
+            f"The experiment {experiments.id_of(found)} must be in the 'active' state. "
+            "Current state is deleted.",
+        )
+    return found

@@ -1,0 +1,340 @@
+"""Experiments of MLflow: the projects that a requester may use."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import Operator, ServiceAccount, User
+from runvitals.accounts.resources import Project
+from runvitals.model.errors import UnknownProject
+from runvitals.model.names import can_be_addressed
+from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.doors.mlflow.errors import (
+    INVALID_STATE,
+    RESOURCE_ALREADY_EXISTS,
+    RESOURCE_DOES_NOT_EXIST,
+    MlflowError,
+    invalid,
+    unknown_experiment,
+)
+from runvitals.store.errors import NameTaken, UnknownAccount
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.owned_projects import MAX_PROJECT_NAME
+from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+from runvitals.store.metadata.projects import DEFAULT_PROJECT, NOBODY
+
+DEFAULT_ID: Final = "0"
+"""What clients name when they have chosen no experiment: the project `default`."""
+DEFAULT_NAME: Final = "Default"
+MAX_NAME: Final = 500
+ACTIVE, DELETED = "active", "deleted"
+_NOT_IN_NAMES: Final = re.compile(r"[/\\\x00-\x1f]+")
+
+
+class Experiments:
+    """The experiments of one requester. Reads the database: use it in a thread."""
+
+    def __init__(self, access: AccessControl, requester: Requester) -> None:
+        self._access = access
+        self._requester = requester
+        self._store: MetadataStore = access.metadata_store
+        self._table = self._store.mlflow_experiments
+        principal = requester.principal
+        self.is_operator = isinstance(principal, Operator)
+        self.home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
+
+    # Which there are
+
+    def find(self, experiment_id: str, action: Action = Action.PROJECT_READ) -> StoredExperiment:
+        """An experiment by its id, also one in the trash, on which the requester may do an action.
+
+        Raises:
+            MlflowError: there is none.
+            HTTPException: 401 or 403.
+        """
+        found = self._default() if experiment_id == DEFAULT_ID else self._numbered(experiment_id)
+        if found is None:
+            raise unknown_experiment(experiment_id)
+        self.require(found, action)
+        return found
+
+    def named(self, name: str) -> StoredExperiment | None:
+        """The readable experiment of this name: `name` in the requester's own space or team, `entity/name`
+        elsewhere."""
+        if name == DEFAULT_NAME and (default := self._default()) is not None:
+            return default
+        found = [one for one in self._table.named(name) if self.name_of(one) == name]
+        entity, slash, rest = name.partition("/")
+        if slash:
+            found += [one for one in self._table.named(rest) if one.entity == entity]
+        return next((one for one in found if self.may(one, Action.PROJECT_READ)), None)
+
+    def all(self) -> list[StoredExperiment]:
+        """The readable experiments, by id."""
+        return [one for one in self._table.all() if self.may(one, Action.PROJECT_READ)]
+
+    def _numbered(self, experiment_id: str) -> StoredExperiment | None:
+        if not experiment_id.isascii() or not experiment_id.isdecimal() or len(experiment_id) > 9:
+            return None
+        return self._table.get(int(experiment_id))
+
+    def _default(self) -> StoredExperiment | None:
+        return next((one for one in self._table.named(DEFAULT_PROJECT) if self._is_default(one)), None)
+
+    def _is_default(self, experiment: StoredExperiment) -> bool:
+        return experiment.project == DEFAULT_PROJECT and experiment.entity_id == self.home
+
+    def id_of(self, experiment: StoredExperiment) -> str:
+        """The id that the requester's clients know an experiment by."""
+        return DEFAULT_ID if self._is_default(experiment) else str(experiment.id)
+
+    def name_of(self, experiment: StoredExperiment) -> str:
+        """The name that the requester's clients know an experiment by."""
+        if self._is_default(experiment):
+            return experiment.name or DEFAULT_NAME
+        name = experiment.name or experiment.project
+        if experiment.entity_id == self.home or experiment.entity is None:
+            return name
+        return f"{experiment.entity}/{name}"
+
+    # What the requester may do
+
+    def may(self, experiment: StoredExperiment, action: Action) -> bool:
+        if self.is_operator:
+            return True
+        try:
+            project = self._access.directory.project(experiment.id)
+        except (UnknownProject, UnknownAccount):  # no team has adopted it
+            return False
+        return self._access.may(self._requester, action, project)
+
+    def require(self, experiment: StoredExperiment, action: Action) -> None:
+        """
+        Raises:
+            MlflowError: the requester may not know of the experiment.
+            HTTPException: 401 or 403.
+        """
+        if self.is_operator:
+            return
+        try:
+            project = self._access.directory.project(experiment.id)
+        except (UnknownProject, UnknownAccount):
+            raise unknown_experiment(str(experiment.id)) from None
+        if not self._access.may(self._requester, Action.PROJECT_READ, project) and (
+            action is not Action.RUN_CREATE
+        ):
+            raise unknown_experiment(str(experiment.id))
+        changes = action is not Action.PROJECT_READ
+        what = f"experiment {self.name_of(experiment)!r}"
+        self._access.require(self._requester, action, project, what, changes=changes)
+
+    # Changes
+
+    def create(
+        self, name: str, artifact_location: str | None, tags: dict[str, str | None]
+    ) -> StoredExperiment:
+        """Create an experiment with a project.
+
+        Raises:
+            MlflowError: an invalid name, or one that is taken.
+            HTTPException: 401 or 403.
+        """
+        checked_name(name)
+        known = self.named(name)
+        if known is not None:
+            raise _taken(name, known)
+        entity_id, wanted = self._place(name)
+        project = _project_name(wanted)
+        now_ms = self._access.clock()
+        if self.is_operator:
+            if self._store.projects.named(project):
+                project = self._free_name(project)
+            number = self._store.projects.ensure(project, NOBODY, now_ms)
+        else:
+            number = self._create_owned(entity_id, project, wanted)
+        values: dict[str, str | None] = {}
+        if project != wanted:
+            values["name"] = wanted
+        if artifact_location:
+            values["artifact_location"] = artifact_location
+        if values:
+            self._table.set(number, now_ms, **values)
+        if tags:
+            self._table.set_tags(number, tags, now_ms)
+        return self._stored(number)
+
+    def _place(self, name: str) -> tuple[int | None, str]:
+        """The entity that a new experiment belongs to, and its name there."""
+        entity, slash, rest = name.partition("/")
+        if slash and rest and not self.is_operator:
+            owner = self._access.directory.entity_named(entity)
+            if owner is not None and self._access.may(self._requester, Action.PROJECT_CREATE, owner):
+                return owner.id, rest
+        return self.home, name
+
+    def _create_owned(self, entity_id: int | None, project: str, wanted: str) -> int:
+        if entity_id is None:
+            raise invalid("name the team that the experiment belongs to: team/name")
+        owner = self._access.directory.entity(entity_id)
+        self._access.require(self._requester, Action.PROJECT_CREATE, owner, f"experiment {wanted!r}")
+        projects = self._access.accounts.owned_projects
+        user_id = self._requester.user_id
+        for name in (project, self._free_name(project)):
+            try:
+                row = projects.create(
+                    entity_id, name, self._requester.actor, self._access.clock(), owner_id=user_id
+                )
+            except NameTaken:
+                continue
+            except ValueError as error:
+                raise invalid(str(error)) from None
+            self._access.rights_changed()
+            return row.id
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={wanted}) already exists.")
+
+    def _free_name(self, project: str) -> str:
+        """A name like this one, for a project whose own name is taken by another experiment."""
+        for number in range(2, 1000):
+            suffix = f"-{number}"
+            name = project[: MAX_PROJECT_NAME - len(suffix)] + suffix
+            if not self._store.projects.named(name):
+                return name
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={project}) already exists.")
+
+    def rename(self, experiment: StoredExperiment, name: str) -> None:
+        """
+        Raises:
+            MlflowError: an invalid name, or one that is taken.
+        """
+        checked_name(name)
+        known = self.named(name)
+        if known is not None and known.id != experiment.id:
+            raise _taken(name, known)
+        project, now_ms = _project_name(name), self._access.clock()
+        try:
+            if self.is_operator:
+                self._table.rename(experiment.id, project, now_ms)
+            else:
+                owned = self._access.accounts.owned_projects
+                owned.update(experiment.id, self._requester.actor, now_ms, name=project)
+                self._access.rights_changed()
+        except NameTaken:
+            raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists.") from None
+        self._table.set(experiment.id, now_ms, name=name if name != project else None)
+
+    def set_tags(self, experiment: StoredExperiment, tags: dict[str, str | None]) -> None:
+        """Set tags; None removes one."""
+        self._table.set_tags(experiment.id, tags, self._access.clock())
+
+    def trash(self, experiment: StoredExperiment) -> None:
+        """Move an experiment and its runs to the trash."""
+        if experiment.deleted_ms is not None:
+            raise unknown_experiment(self.id_of(experiment))
+        if self.is_operator:
+            self._table.trash(experiment.id, self._access.clock())
+            return
+        self._access.accounts.owned_projects.trash(experiment.id, self._requester.actor, self._access.clock())
+        self._access.rights_changed()
+
+    def restore(self, experiment: StoredExperiment) -> None:
+        """Take an experiment and the runs that were deleted with it out of the trash."""
+        if experiment.deleted_ms is None:
+            message = f"Experiment {self.id_of(experiment)} is not in the trash"
+            raise MlflowError(RESOURCE_DOES_NOT_EXIST, message)
+        if self.is_operator:
+            self._table.restore(experiment.id, self._access.clock())
+            return
+        self._access.accounts.owned_projects.restore(
+            experiment.id, self._requester.actor, self._access.clock()
+        )
+        self._access.rights_changed()
+
+    def for_new_run(self, experiment_id: str) -> StoredExperiment:
+        """The experiment that a new run belongs to. The default one is created if it does not exist.
+
+        Raises:
+            MlflowError: there is none, or it is in the trash.
+            HTTPException: 401 or 403.
+        """
+        if experiment_id == DEFAULT_ID and self._default() is None:
+            if self.is_operator:
+                self._store.projects.ensure(DEFAULT_PROJECT, NOBODY, self._access.clock())
+            else:
+                self._create_owned(self.home, DEFAULT_PROJECT, DEFAULT_NAME)
+        found = self.find(experiment_id, Action.RUN_CREATE)
+        if found.deleted_ms is not None:
+            raise _not_active(self.id_of(found))
+        return found
+
+    def _stored(self, number: int) -> StoredExperiment:
+        found = self._table.get(number)
+        if found is None:
+            raise unknown_experiment(str(number))
+        return found
+
+    def as_json(self, experiment: StoredExperiment) -> dict[str, Any]:
+        """An experiment as in MLflow's responses."""
+        experiment_id = self.id_of(experiment)
+        return {
+            "experiment_id": experiment_id,
+            "name": self.name_of(experiment),
+            "artifact_location": experiment.artifact_location or f"mlflow-artifacts:/{experiment_id}",
+            "lifecycle_stage": ACTIVE if experiment.deleted_ms is None else DELETED,
+            "creation_time": experiment.created_ms,
+            "last_update_time": experiment.changed_ms or experiment.created_ms,
+            "tags": tags_json(experiment.tags.items()),
+        }
+
+    def project(self, experiment: StoredExperiment) -> Project | None:
+        """The project that decides about rights; None on a server without accounts."""
+        return None if self.is_operator else self._access.directory.project(experiment.id)
+
+
+def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    return [{"key": key, "value": value} for key, value in tags]
+
+
+def checked_name(name: str) -> None:
+    """
+    Raises:
+        MlflowError: no experiment can have the name.
+    """
+    if not name.strip():
+        raise invalid("Invalid experiment name: it must not be empty")
+    if len(name) > MAX_NAME:
+        raise invalid(f"'name' exceeds the maximum length of {MAX_NAME} characters")
+
+
+def _project_name(name: str) -> str:
+    """The name of the project of an experiment: the same, if a project can have it."""
+    project = _NOT_IN_NAMES.sub("-", name).strip(" -")[:MAX_PROJECT_NAME].strip()
+    if not project or not can_be_addressed(project):
+        return "experiment"
+    return project
+
+
+def _not_active(experiment_id: str) -> MlflowError:
+    return MlflowError(
+        INVALID_STATE,
+        f"The experiment {experiment_id} must be in the 'active' state. Current state is deleted.",
+    )
+
+
+def _taken(name: str, known: StoredExperiment) -> MlflowError:
+    state = "" if known.deleted_ms is None else " in deleted state. You can restore the experiment, or"
+    more = " permanently delete the experiment to create a new one." if state else "."
+    return MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists{state}{more}")
+
+
+def experiments_of(request: Request) -> Experiments:
+    """The experiments of the requester."""
+    return Experiments(access_of(request), requester_of(request))
+
+
+TheExperiments = Annotated[Experiments, Depends(experiments_of)]

@@ -1,0 +1,113 @@
+"""MLflow's limits of names and values, with its messages."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from typing import Any, Final
+
+from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.requests import SentMessage
+
+MAX_KEY: Final = 250
+MAX_PARAM_VALUE: Final = 6000
+MAX_TAG_VALUE: Final = 8000
+MAX_METRICS: Final = 1000
+MAX_PARAMS: Final = 100
+MAX_TAGS: Final = 100
+MAX_ENTITIES: Final = 1000
+MAX_SHOWN: Final = 100
+_NAME: Final = re.compile(r"[/\w.\- :]*")
+
+
+def checked_name(kind: str, name: Any) -> str:
+    """The name of a metric, parameter or tag.
+
+    Raises:
+        MlflowError: it is not allowed.
+    """
+    if not isinstance(name, str) or not name:
+        raise invalid(f"Missing value for required parameter '{kind}.key'.")
+    if not _NAME.fullmatch(name):
+        raise invalid(
+            f"Invalid value \"{name[:MAX_SHOWN]}\" for parameter '{kind}.name' supplied: Names may only "
+            "contain alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) "
+            "and slashes (/)."
+        )
+    if posixpath.normpath(name) != name or name.startswith((".", "/")):
+        raise invalid(
+            f"Invalid value \"{name[:MAX_SHOWN]}\" for parameter '{kind}.name' supplied: Names may be "
+            "treated as files in certain cases, and must not resolve to other names when treated as such. "
+            f"This name would resolve to '{posixpath.normpath(name)[:MAX_SHOWN]}'"
+        )
+    return _bounded(f"{kind} name", name, MAX_KEY)
+
+
+def _bounded(what: str, text: str, most: int) -> str:
+    if len(text) > most:
+        raise invalid(
+            f"'{what}' with {len(text)} characters exceeds the maximum length of {most} characters: "
+            f"{text[:MAX_SHOWN]!r}"
+        )
+    return text
+
+
+def checked_param(key: Any, value: Any) -> tuple[str, str]:
+    """A parameter."""
+    name = checked_name("param", key)
+    return name, _bounded(f"params.{name[:MAX_SHOWN]}.value", _text("param", value), MAX_PARAM_VALUE)
+
+
+def checked_tag(key: Any, value: Any, most_value: int = MAX_TAG_VALUE) -> tuple[str, str]:
+    """A tag."""
+    name = checked_name("tag", key)
+    return name, _bounded(f"tags.{name[:MAX_SHOWN]}.value", _text("tag", value), most_value)
+
+
+def _text(kind: str, value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise invalid(f"Invalid value for parameter '{kind}.value' supplied. Expected a string.")
+    return value
+
+
+def sent_tags(sent: SentMessage, name: str = "tags") -> dict[str, str]:
+    """The tags of a message."""
+    return dict(checked_tag(tag.get("key"), tag.get("value")) for tag in sent.objects(name))
+
+
+def sent_params(sent: SentMessage) -> dict[str, str]:
+    """The parameters of a message.
+
+    Raises:
+        MlflowError: one has several values.
+    """
+    found: dict[str, str] = {}
+    for param in sent.objects("params"):
+        key, value = checked_param(param.get("key"), param.get("value"))
+        if found.setdefault(key, value) != value:
+            raise invalid(f"Duplicate parameter keys have been submitted: [{key!r}]")
+    return found
+
+
+def check_counts(metrics: int, params: int, tags: int) -> None:
+    """
+    Raises:
+        MlflowError: a batch has too much.
+    """
+    for what, count, most in (
+        ("metrics", metrics, MAX_METRICS),
+        ("params", params, MAX_PARAMS),
+        ("tags", tags, MAX_TAGS),
+    ):
+        if count > most:
+            raise invalid(
+                f"A batch logging request can contain at most {most} {what}. "
+                f"Got {count} {what}. Please split up {what} across multiple requests and try again."
+            )
+    if metrics + params + tags > MAX_ENTITIES:
+        raise invalid(
+            f"A batch logging request can contain at most {MAX_ENTITIES} metrics, params, and tags "
+            f"in total. Got {metrics + params + tags}"
+        )

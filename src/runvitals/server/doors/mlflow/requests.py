@@ -1,0 +1,217 @@
+"""Requests of MLflow clients, and the routes that answer them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, Depends, Request
+from fastapi.routing import APIRoute
+from starlette.datastructures import QueryParams
+from starlette.responses import Response
+from starlette.types import Scope
+
+from runvitals.server.doors.mlflow.errors import ANSWERED, MlflowError, error_response, invalid
+
+PREFIX: Final = "/api/2.0/mlflow"
+_OTHER_PREFIXES: Final[Mapping[str, str]] = {
+    "/ajax-api/2.0/mlflow": PREFIX,
+    "/ajax-api/3.0/mlflow": PREFIX,
+    "/api/3.0/mlflow": PREFIX,
+}
+"""Other beginnings of the same paths. Those that continue with `-artifacts` are included."""
+MAX_TEXT: Final = 1 << 20
+_INT64: Final = 1 << 63
+_NON_FINITE: Final = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
+_decode = msgspec.json.Decoder().decode
+_encode = msgspec.json.Encoder().encode
+
+
+def with_common_prefix(scope: Scope) -> Scope:
+    """The request with the path that routes have, where MLflow has several for the same."""
+    path: str = scope["path"]
+    if not path.startswith(("/ajax-api/", "/api/3.0/")):
+        return scope
+    for theirs, ours in _OTHER_PREFIXES.items():
+        if path.startswith(theirs):
+            changed = ours + path[len(theirs) :]
+            return {**scope, "path": changed, "raw_path": changed.encode("utf-8", "surrogatepass")}
+    return scope
+
+
+class MlflowRoute(APIRoute):
+    """A route whose errors have MLflow's form."""
+
+    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        handle = super().get_route_handler()
+
+        async def answer(request: Request) -> Response:
+            try:
+                return await handle(request)
+            except (MlflowError, *ANSWERED) as error:
+                return error_response(error)
+
+        return answer
+
+
+def mlflow_router(prefix: str = PREFIX) -> APIRouter:
+    """A router for routes of MLflow's API. Their paths are those of version 2.0."""
+    return APIRouter(prefix=prefix, route_class=MlflowRoute, include_in_schema=False)
+
+
+class SentMessage:
+    """The parameters of a request: the JSON object of its body, or its query.
+
+    Unknown names are ignored, as by MLflow. A number may be sent as a text.
+    """
+
+    def __init__(self, values: Mapping[str, Any], query: QueryParams | None = None) -> None:
+        self.values = values
+        self._query = query
+
+    def text(self, name: str, *, most: int = MAX_TEXT) -> str | None:
+        """A text; None if it was not sent."""
+        value = self.values.get(name)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise _wrong_type(name, value, "a string")
+        if len(value) > most:
+            raise invalid(f"'{name}' exceeds the maximum length of {most} characters")
+        return value
+
+    def required(self, name: str, *, most: int = MAX_TEXT) -> str:
+        """A text that must not be empty."""
+        value = self.text(name, most=most)
+        if not value:
+            raise invalid(f"Missing value for required parameter '{name}'.")
+        return value
+
+    def identifier(self, name: str) -> str | None:
+        """A text, or a number, which some clients send for ids."""
+        value = self.values.get(name)
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        return self.text(name, most=256)
+
+    def required_identifier(self, name: str) -> str:
+        value = self.identifier(name)
+        if not value:
+            raise invalid(f"Missing value for required parameter '{name}'.")
+        return value
+
+    def integer(self, name: str) -> int | None:
+        """An int64, which may be sent as a text; None if it was not sent."""
+        return integer(name, self.values.get(name))
+
+    def flag(self, name: str) -> bool:
+        value = self.values.get(name, False)
+        if value in ("true", "True"):
+            return True
+        return value is True
+
+    def objects(self, name: str) -> list[dict[str, Any]]:
+        """A list of objects; empty if it was not sent."""
+        found = self._list(name)
+        for value in found:
+            if not isinstance(value, dict):
+                raise _wrong_type(name, value, "a list of objects")
+        return found
+
+    def texts(self, name: str) -> list[str]:
+        """A list of texts or numbers; empty if it was not sent."""
+        if self._query is not None:
+            return self._query.getlist(name)
+        found = self._list(name)
+        for value in found:
+            if not isinstance(value, (str, int)) or isinstance(value, bool):
+                raise _wrong_type(name, value, "a list of strings")
+        return [str(value) for value in found]
+
+    def _list(self, name: str) -> list[Any]:
+        value = self.values.get(name)
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise _wrong_type(name, value, "a list")
+        return value
+
+
+def integer(name: str, value: object) -> int | None:
+    """An int64, which may be a text, or a float without a fraction."""
+    if value is None:
+        return None
+    if isinstance(value, str) and len(value) < 25:
+        try:
+            value = int(value)
+        except ValueError:
+            pass
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
+        raise _wrong_type(name, value, "an integer")
+    return value
+
+
+def number(name: str, value: object) -> float:
+    """A number as protocol buffers write it in JSON, where NaN and infinities are texts."""
+    if isinstance(value, str):
+        if value in _NON_FINITE:
+            return _NON_FINITE[value]
+        try:
+            return float(value[:400])
+        except ValueError:
+            pass
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        try:
+            return float(value)
+        except OverflowError:
+            pass
+    raise _wrong_type(name, value, "a number")
+
+
+def _wrong_type(name: str, value: object, expected: str) -> MlflowError:
+    shown = repr(value)[:60]
+    return invalid(f"Invalid value {shown} for parameter '{name}' supplied. Expected {expected}.")
+
+
+def json_number(value: float) -> float | str:
+    """A number for a response: see `number`."""
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return value
+
+
+def parsed(body: bytes) -> SentMessage:
+    """The message in a body.
+
+    Raises:
+        MlflowError: it is no JSON object.
+    """
+    try:
+        values = _decode(body) if body else {}
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
+        raise MlflowError("BAD_REQUEST", "the body is not valid JSON") from None
+    if not isinstance(values, dict):
+        raise MlflowError("BAD_REQUEST", "the body is not a JSON object")
+    return SentMessage(values)
+
+
+async def _sent(request: Request) -> SentMessage:
+    if request.method == "GET":
+        query = request.query_params
+        return SentMessage({name: query[name] for name in query}, query)
+    return parsed(await request.body())
+
+
+TheMessage = Annotated[SentMessage, Depends(_sent)]
+"""The parameters of a request of a MLflow client."""
+
+
+def answer(message: Mapping[str, Any]) -> Response:
+    """A response with a message."""
+    return Response(_encode(message), media_type="application/json")

@@ -1,0 +1,15 @@
+"""The routes of this door. The last router answers what no other does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from fastapi import APIRouter
+
+from runvitals.server.doors.mlflow import experiment_routes, server_routes
+
+MLFLOW_ROUTERS: Final[tuple[APIRouter, ...]] = (
+    experiment_routes.router,
+    server_routes.pages,
+    server_routes.others,
+)
