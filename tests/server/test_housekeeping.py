@@ -14,9 +14,11 @@ import pytest
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.mailer import Mailer
 from runvitals.server import cached_read
+from runvitals.server.audit_file import AuditFile
 from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.shared_server import SharedServer
+from runvitals.server.stored.statistics_updater import StatisticsUpdater
 from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.query.journals import T0
@@ -159,7 +161,10 @@ def test_ages_are_checked_once_an_hour(server: StoredServer) -> None:
 def test_the_names_of_all_threads_are_documented(server: StoredServer, tmp_path: Path) -> None:
     keeper, _ = housekeeping(server, RetentionPolicy())
     serving = SharedServer(server.store, server.metadata_store, clock=lambda: server.now_ms)
-    serving.threads.append(keeper.thread)
+    clock, audit = (lambda: server.now_ms), server.metadata_store.accounts.audit
+    statistics = StatisticsUpdater(server.store, server.metadata_store, clock)
+    audit_file = AuditFile(str(tmp_path / "audit.jsonl"), audit, clock)
+    serving.threads += [keeper.thread, statistics.thread, audit_file.thread]
     client = Client(tmp_path)
     client.app = serving
     names = re.findall(r'runvitals_thread_failing\{thread="([^"]+)"', client.get("/metrics").text)
