@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 Also = Callable[[], None] | None
@@ -42,6 +42,20 @@ class EditableLibrary(Protocol):
         self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
     ) -> None:
         """Set the name, notes, tags, group, job_type or project of a run.
+
+        Raises:
+            UnknownRun: there is no such run.
+            ValueError: a value that cannot be stored.
+        """
+
+    async def set_sections(
+        self,
+        run_id: str,
+        sections: Mapping[str, Mapping[str, Any]],
+        number: int | None = None,
+        also: Also = None,
+    ) -> None:
+        """Set keys of several sections of a run, such as its configuration.
 
         Raises:
             UnknownRun: there is no such run.
