@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -32,6 +33,7 @@ class RunDescription:
     Args:
         id: its id in the other system, which it keeps.
         source: the other system's name.
+        entity: the team or user there.
         about: further fields of the run's description, such as `command`.
     """
 
@@ -48,6 +50,20 @@ class RunDescription:
     host: str = "unknown"
     config: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+
+
+def run_id_of(name: str) -> str:
+    """The id of a run here: its id in the other system, or one derived from that if it is not valid here.
+
+    Example:
+        >>> run_id_of("k3j9x2ab"), run_id_of("run 1")
+        ('k3j9x2ab', 'run_1-b945d8cb')
+    """
+    try:
+        return paths.check_run_id(name)
+    except ValueError:
+        digest = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:8]
+        return f"{paths.safe_name(name)}-{digest}"
 
 
 class RunDraft:
@@ -219,9 +235,8 @@ class RunDraft:
         name = f"{role}.{place}.{self._run.started_ms:x}"
         if name not in self._journals:
             head = {"run": self._run.id, "project": self._run.project, "host": host, "role": role}
-            entity = {"entity": self._run.entity} if self._run.entity else {}
             began = {"t": self._run.started_ms, "pid": pid, "rank": None}
-            self._journals[name] = JournalWriter(self._draft, name, {**head, **entity, **began, **about})
+            self._journals[name] = JournalWriter(self._draft, name, {**head, **began, **about})
         return self._journals[name]
 
     def _note(self, type: int, time_ms: int, **value: object) -> None:

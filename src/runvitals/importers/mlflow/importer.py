@@ -13,7 +13,7 @@ from typing import Any
 
 from runvitals.importers.mlflow.run import MlflowMetric, MlflowStore, MlflowStoreRun
 from runvitals.importers.report import ImportReport
-from runvitals.importers.run_draft import RunDescription, RunDraft
+from runvitals.importers.run_draft import RunDescription, RunDraft, run_id_of
 from runvitals.journal import paths
 from runvitals.metrics.mlflow import PREFIX, from_mlflow
 from runvitals.model.run import State
@@ -45,8 +45,9 @@ def import_mlflow(
         for run in store.runs():
             if run_id is not None and run.id != run_id:
                 continue
-            if os.path.exists(paths.run_dir(run.id, directory)):
-                report.existing.append(run.id)
+            known_id = run_id_of(run.id)
+            if os.path.exists(paths.run_dir(known_id, directory)):
+                report.existing.append(known_id)
             else:
                 try:
                     _import_run(store, run, directory, project or run.experiment, report)
@@ -77,7 +78,7 @@ def _import_run(
         _copy_artifacts(store, run, draft, run.ended_ms or last_ms, report)
         draft.end(_STATES.get(run.status), run.ended_ms or last_ms)
         draft.complete()
-    report.add(run.id, project, draft)
+    report.add(about.id, project, draft)
 
 
 def _copy_artifacts(
@@ -102,7 +103,7 @@ def _description(run: MlflowStoreRun, project: str, started_ms: int) -> RunDescr
     if tags.get("mlflow.user"):
         about["user"] = tags["mlflow.user"]
     return RunDescription(
-        id=run.id,
+        id=run_id_of(run.id),
         project=project,
         source="mlflow",
         started_ms=started_ms,

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 
 from runvitals.importers.json_api import ApiError
 from runvitals.importers.report import ImportReport
-from runvitals.importers.run_draft import RunDescription, RunDraft
+from runvitals.importers.run_draft import RunDescription, RunDraft, run_id_of
 from runvitals.importers.wandb_server.rows import media_items, without_internals
 from runvitals.importers.wandb_server.server import WandbServer
 from runvitals.journal import paths
@@ -66,16 +66,15 @@ def import_wandb(
     with closing(server):
         found = server.runs(entity, name) if wanted is None else iter([server.run(entity, name, wanted)])
         for node in found:
-            known_id = str(node["name"])
+            known_id = run_id_of(str(node["name"]))
             if os.path.exists(paths.run_dir(known_id, directory)):
                 report.existing.append(known_id)
             elif node.get("state") in ("running", "pending"):
                 report.leave_out("runs that are still running")
             else:
                 try:
-                    _RunImport(server, (entity, name, known_id), node, report).write(
-                        directory, project or name
-                    )
+                    place = (entity, name, str(node["name"]))
+                    _RunImport(server, place, node, report).write(directory, project or name)
                 except (OSError, ValueError) as error:
                     report.failed[known_id] = str(error)
             yield report
@@ -102,7 +101,7 @@ class _RunImport:
         gaps = [after - before for before, after in pairwise(times) if after > before]
         facts = self._metadata()
         about = RunDescription(
-            self._place[2], project, "wandb", self._started_ms, str(node.get("displayName") or ""),
+            run_id_of(self._place[2]), project, "wandb", self._started_ms, str(node.get("displayName") or ""),
             str(node.get("group") or ""), str(node.get("jobType") or ""), str(node.get("notes") or ""),
             self._place[0], [str(tag) for tag in node.get("tags") or ()], str(facts.get("host") or "unknown"),
             without_internals(_json(node.get("config"))), _command(facts),
@@ -118,7 +117,7 @@ class _RunImport:
             draft.info("summary", without_internals(_json(node.get("summaryMetrics"))))
             draft.end(_STATES.get(str(node.get("state")), "lost"), last_ms)
             draft.complete()
-        self._report.add(self._place[2], project, draft)
+        self._report.add(about.id, project, draft)
 
     def _rows(self, draft: RunDraft) -> int:
         last_ms = self._started_ms
