@@ -51,6 +51,8 @@ RightsCheck = Callable[[Requester], Awaitable[None]]
 """Raises HTTPException if the requester may not have what the route gives."""
 SCIM_PATHS = "/scim/v2/"
 """Its routes check the secret of the identity provider, which is no key."""
+SIGNED_PATHS: Final = "/wandb/signed/"
+"""Its routes check the signature of their address, which an authenticated request has asked for."""
 
 
 class Authentication:
@@ -82,7 +84,7 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         try:
-            if scope["path"] in OPEN_PATHS or scope["path"].startswith(SCIM_PATHS):
+            if scope["path"] in OPEN_PATHS or scope["path"].startswith((SCIM_PATHS, SIGNED_PATHS)):
                 scope[SCOPE_KEY] = _of_scope(Anonymous(), scope)
                 await self._app(scope, receive, send)
             elif self._authenticator.accounts_exist:

@@ -91,6 +91,13 @@ class StoredFileTable:
             row = connection.execute(statement).first()
         return None if row is None else StoredFile(*row)
 
+    def stored(self, sha256: str) -> StoredFile | None:
+        """A file that anybody has; None if nobody has. Check first whether the requester may read it."""
+        columns = (stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+        with self._database.read() as connection:
+            row = connection.execute(select(*columns).where(stored_file.c.sha256 == sha256)).first()
+        return None if row is None else StoredFile(*row)
+
     def run_bytes(self, run_id: int) -> int:
         """The size of all files that a run has sent."""
         statement = (

@@ -199,6 +199,8 @@ def _reason(cause: Exception) -> tuple[str, int]:
         return str(cause), 503
     if isinstance(cause, InvalidArgument):
         return str(cause), 422
+    if isinstance(cause, GraphQLError):  # a variable that the schema does not allow
+        return cause.message, 422
     return "the server failed to answer this operation: see its log", 500
 
 

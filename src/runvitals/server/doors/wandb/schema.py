@@ -8,6 +8,9 @@ from typing import Final
 
 from graphql import GraphQLSchema, build_schema
 
+from runvitals.server.doors.wandb.artifact_changes import ARTIFACT_CHANGES
+from runvitals.server.doors.wandb.artifact_reads import ARTIFACT_READS
+from runvitals.server.doors.wandb.artifact_writes import ARTIFACT_WRITES
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
@@ -23,6 +26,9 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     HISTORY_READS,
     PROJECT_READS,
     SWEEPS,
+    ARTIFACT_READS,
+    ARTIFACT_WRITES,
+    ARTIFACT_CHANGES,
 )
 """To add operations: a file `schema/<subject>.graphql` that extends `Query`, `Mutation` or another type, a
 module with a `Resolvers("<subject>")`, and that object here."""

@@ -21,6 +21,7 @@ from runvitals.store.metadata.artifacts.tables import (
     artifact_collection,
     artifact_content,
     artifact_entry,
+    artifact_membership,
     artifact_version,
 )
 from runvitals.store.metadata.database import Database, ensure_ids, put_rows
@@ -105,25 +106,27 @@ class EntryTable:
             yield from some
             after = some[-1].path
 
-    def with_digest(self, collection_id: int, digest: str) -> StoredFile | None:
-        """A file that a version of a collection has, by its digest."""
+    def of_collection(self, collection_id: int, digest: str) -> tuple[int, str] | None:
+        """The newest version of a collection that has a file with this digest, and its path there."""
+        columns = artifact_entry.c
         statement = (
-            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
-            .join(artifact_entry, artifact_entry.c.file_id == stored_file.c.id)
-            .join(artifact_version, artifact_version.c.id == artifact_entry.c.version_id)
-            .join(artifact_collection, artifact_collection.c.id == artifact_version.c.collection_id)
-            .join(artifact_content, artifact_content.c.file_id == stored_file.c.id)
+            select(columns.version_id, columns.path)
+            .join(artifact_membership, artifact_membership.c.version_id == columns.version_id)
+            .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
+            .join(artifact_content, artifact_content.c.file_id == columns.file_id)
             .where(
-                artifact_content.c.digest == digest,
+                artifact_membership.c.collection_id == collection_id,
+                # The few rows to begin with: there is no index of entries by digest.
                 artifact_content.c.project_id == artifact_collection.c.project_id,
-                artifact_version.c.collection_id == collection_id,
-                artifact_entry.c.digest == digest,
+                artifact_content.c.digest == digest,
+                columns.digest == digest,
             )
+            .order_by(columns.version_id.desc(), columns.path)
             .limit(1)
         )
         with self._database.read() as connection:
             row = connection.execute(statement).first()
-        return None if row is None else StoredFile(*row)
+        return None if row is None else (row.version_id, row.path)
 
 
 class ContentTable:

@@ -1,0 +1,254 @@
+"""Files and manifests of artifacts: `PUT` and `GET` at signed addresses, and redirects to them."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import threading
+from collections.abc import Iterator
+from typing import Annotated, Any, Final
+
+import msgspec
+from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi.responses import RedirectResponse, Response, StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.authentication import SIGNED_PATHS
+from runvitals.server.access.permission import needs
+from runvitals.server.api.content_response import content_response
+from runvitals.server.api.uploads import server_files
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb.artifact_nodes import FileOfVersion, ManifestOfVersion
+from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToSend
+from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.incoming_file import PIECE_BYTES, Incoming, receive_file
+from runvitals.server.doors.wandb.run_nodes import find_project
+from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, base_url, signed_paths
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.received_files import ReceivedFiles
+from runvitals.server.run_library import OpenedContent
+from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
+from runvitals.store.metadata.artifacts.rows import Entry, UnknownArtifact
+
+MANIFEST_BYTES: Final = 128 << 20
+"""Of a manifest as sent. One is decoded at a time: it then takes about four times as much memory."""
+_NAME: Final = "/{name:path}"
+_HEAD: Final = (
+    b'{"version":1,"storagePolicy":"wandb-storage-policy-v1","storagePolicyConfig":{"storageLayout":"V2"},'
+)
+_ENTRIES: Final = 500
+
+router: Final = APIRouter()
+_decoding: Final = threading.Lock()
+
+
+class _SentEntry(msgspec.Struct):
+    digest: str
+    size: int | None = None
+    ref: str | None = None
+    birthArtifactID: str | None = None
+    extra: dict[str, Any] | None = None
+
+
+class _SentManifest(msgspec.Struct):
+    contents: dict[str, _SentEntry]
+    version: int = 1
+
+
+_decoder: Final = msgspec.json.Decoder(_SentManifest)
+
+
+# Sending
+
+
+@router.put(SIGNED_PATHS + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
+async def put_file(request: Request, name: str) -> Response:
+    """Take the content of a file. It is on the disk when this is answered."""
+    allowed = _read(request, FileToSend)
+    files = _files(request)
+    contents = _artifacts(request).contents
+    clock = request.app.state.access.clock
+
+    def keep(incoming: Incoming) -> None:
+        if incoming.md5 != allowed.digest:
+            raise HttpRejection(
+                400, f"the content has the MD5 {incoming.md5}, not {allowed.digest} as announced"
+            )
+        files.keep(
+            incoming.path,
+            incoming.sha256,
+            incoming.size,
+            lambda file: contents.add(allowed.project_id, allowed.digest, file, clock()),
+        )
+
+    return await _received(request, files, keep)
+
+
+@router.put(
+    SIGNED_PATHS + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
+)
+async def put_manifest(request: Request, name: str) -> Response:
+    """Take the manifest of a draft."""
+    allowed = _read(request, ManifestToSend)
+    files, artifacts = _files(request), _artifacts(request)
+
+    def store(incoming: Incoming) -> None:
+        if allowed.digest is not None and incoming.md5 != allowed.digest:
+            raise HttpRejection(400, f"the manifest has the MD5 {incoming.md5}, not {allowed.digest}")
+        with _decoding:
+            _store_manifest(artifacts, allowed.version_id, incoming.path)
+
+    return await _received(request, files, store, MANIFEST_BYTES)
+
+
+async def _received(
+    request: Request, files: ReceivedFiles, use: Any, most_bytes: int | None = None
+) -> Response:
+    """The response to a file, after `use` of it in a thread."""
+    recorder = door_recorder(request)
+    try:
+        with recorder.in_flight(2 * PIECE_BYTES):
+            async with receive_file(request, files, most_bytes) as incoming:
+                await run_in_threadpool(use, incoming)
+    except HttpRejection as error:
+        headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
+        return Response(error.text, error.status, headers, "text/plain")
+    return Response(status_code=200)
+
+
+def _store_manifest(artifacts: ArtifactStore, version_id: int, path: str) -> None:
+    """
+    Raises:
+        HttpRejection: 400: it is no manifest, or has an entry that is not valid.
+    """
+    try:
+        with open(path, "rb") as file:
+            sent = _decoder.decode(file.read())
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise HttpRejection(400, f"the body is no manifest of an artifact: {error}") from None
+    if sent.version != 1:
+        raise HttpRejection(400, f"a manifest of version {sent.version}; expected 1")
+    try:
+        artifacts.entries.put(version_id, _entries(sent))
+    except UnknownArtifact as error:
+        raise HttpRejection(404, str(error)) from None
+    except ValueError as error:
+        raise HttpRejection(400, str(error)) from None
+
+
+def _entries(sent: _SentManifest) -> Iterator[Entry]:
+    for path, entry in sent.contents.items():
+        birth = _birth(entry.birthArtifactID)
+        yield Entry(path, entry.digest, entry.size, entry.ref, birth, entry.extra)
+
+
+def _birth(id: str | None) -> int | None:
+    """The number of the version that had a file first, as far as it is one of ours."""
+    try:
+        return None if id is None else number_of("Artifact", id)
+    except InvalidArgument:
+        return None
+
+
+# Reading
+
+
+@router.get(SIGNED_PATHS + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
+def get_file(request: Request, name: str) -> Response:
+    """A file of a version, or the range of it that is requested."""
+    allowed = _read(request, FileOfVersion)
+    entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
+    content = None if entry is None else _open(request, entry)
+    if entry is None or entry.sha256 is None or content is None:
+        raise HTTPException(404, f"the artifact has no file {allowed.path!r} any more")
+    return content_response(request, content, entry.sha256, name)
+
+
+def _open(request: Request, entry: Entry) -> OpenedContent | None:
+    if entry.sha256 is None:
+        return None
+    file = request.app.state.access.metadata_store.stored_files.stored(entry.sha256)
+    return None if file is None else _files(request).open_file(file)
+
+
+@router.get(
+    SIGNED_PATHS + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
+)
+def get_manifest(request: Request, name: str) -> Response:
+    """The manifest of a version, written in parts."""
+    allowed = _read(request, ManifestOfVersion)
+    return StreamingResponse(
+        _manifest(_artifacts(request), allowed.version_id), media_type="application/json"
+    )
+
+
+def _manifest(artifacts: ArtifactStore, version_id: int) -> Iterator[bytes]:
+    yield _HEAD + b'"contents":{'
+    some: list[str] = []
+    first = True
+    for entry in artifacts.entries.all(version_id):
+        shown: dict[str, Any] = {"digest": entry.digest}
+        if entry.bytes is not None:
+            shown["size"] = entry.bytes
+        if entry.reference is not None:
+            shown["ref"] = entry.reference
+        elif entry.birth_id is not None:
+            shown["birthArtifactID"] = node_id("Artifact", entry.birth_id)
+        if entry.extra:
+            shown["extra"] = entry.extra
+        some.append(f"{json.dumps(entry.path)}:{json.dumps(shown)}")
+        if len(some) >= _ENTRIES:
+            yield (("" if first else ",") + ",".join(some)).encode("ascii")
+            some, first = [], False
+    yield (("" if first or not some else ",") + ",".join(some)).encode("ascii") + b"}}"
+
+
+@router.get(
+    "/artifactsV2/{region}/{entity}/{project}/{collection}/{birth}/{digest}" + _NAME,
+    include_in_schema=False,
+    dependencies=[needs("artifact:download")],
+)
+def redirect_to_file(
+    request: Request,
+    entity: str,
+    project: str,
+    collection: str,
+    digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
+    name: str,
+) -> Response:
+    """The address of a file of an artifact by its digest, for clients that open a single one."""
+    found = find_project(GraphQLContext(request), project, entity)
+    artifacts = _artifacts(request)
+    row = None if found is None else artifacts.collections.named(found.number, collection)
+    if row is None:
+        raise HTTPException(404, f"there is no artifact {collection!r} in the project {project!r}")
+    known = artifacts.entries.of_collection(row.id, base64.b64encode(binascii.unhexlify(digest)).decode())
+    if known is None:
+        raise HTTPException(404, f"the artifact {collection!r} has no file with the MD5 {digest}")
+    address = signed_paths(request).address(
+        base_url(request), "artifact-file", name.rpartition("/")[2], FileOfVersion(*known), DOWNLOAD_MS
+    )
+    return RedirectResponse(address, 307)
+
+
+def _read(request: Request, kind: type[Any]) -> Any:
+    """What the address of a request allows.
+
+    Raises:
+        HTTPException: 403.
+    """
+    try:
+        return signed_paths(request).read(request, kind)
+    except HttpRejection as error:
+        raise HTTPException(error.status, error.text) from None
+
+
+def _files(request: Request) -> ReceivedFiles:
+    return server_files(request).files
+
+
+def _artifacts(request: Request) -> ArtifactStore:
+    found: ArtifactStore = request.app.state.access.metadata_store.artifacts
+    return found

@@ -1,0 +1,331 @@
+"""Artifacts as wandb's clients see them: the objects behind the types of `schema/artifacts.graphql`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from fastapi import HTTPException
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import Operator
+from runvitals.accounts.resources import ProjectItem
+from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
+from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, base_url, signed_paths
+from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
+from runvitals.store.metadata.artifacts.rows import Collection, Entry, Membership, Version
+
+_STATES: Final = {"draft": "PENDING", "committed": "COMMITTED", "deleted": "DELETED"}
+_KEPT: Final = -2
+"""`ttlDurationSeconds` of a version that is not deleted after some time."""
+MAX_PAGE: Final = 10_000
+
+
+class FileOfVersion(msgspec.Struct):
+    """What an address allows: to read a file of a version."""
+
+    version_id: int
+    path: str
+
+
+class ManifestOfVersion(msgspec.Struct):
+    """What an address allows: to read the manifest of a version."""
+
+    version_id: int
+
+
+class Page(NamedTuple):
+    """Which part of a list a request asks for."""
+
+    skip: int
+    limit: int
+
+
+def page_of(after: str | None, first: int | None, usual: int = 50) -> Page:
+    """The part of a list that begins after a cursor.
+
+    Raises:
+        InvalidArgument: the cursor is none of ours.
+    """
+    if after and not (after.isascii() and after.isdigit() and len(after) < 10):
+        raise InvalidArgument(f"invalid cursor {after[:100]!r}")
+    return Page(int(after or 0), max(1, min(usual if first is None else first, MAX_PAGE)))
+
+
+def connection(nodes: Sequence[Any], page: Page, total: int, **more: Sequence[Any]) -> dict[str, Any]:
+    """A part of a list as clients expect it.
+
+    Args:
+        more: further fields of the edges.
+    """
+    edges = [
+        {"node": node, "cursor": str(page.skip + number + 1), **{name: more[name][number] for name in more}}
+        for number, node in enumerate(nodes)
+    ]
+    end = page.skip + len(nodes)
+    return {"totalCount": total, "edges": edges, "pageInfo": page_info(str(end), bool(nodes) and end < total)}
+
+
+def page_info(end: str | None, more: bool) -> dict[str, Any]:
+    """Where a part of a list ends."""
+    return {"endCursor": end, "hasNextPage": more, "hasPreviousPage": False, "startCursor": None}
+
+
+def artifacts_of(context: GraphQLContext) -> ArtifactStore:
+    """The tables of artifacts."""
+    return context.metadata_store.artifacts
+
+
+class TypeNode(NamedTuple):
+    """A type of artifacts in a project."""
+
+    project: ProjectNode
+    name: str
+    number: int = 0
+    created_ms: int = 0
+    description: str | None = None
+
+    @property
+    def id(self) -> str:
+        return node_id("ArtifactType", self.number)
+
+    @property
+    def created_at(self) -> str:
+        return iso_time(self.created_ms)
+
+
+class CollectionNode:
+    """A collection of a project that the requester may read."""
+
+    def __init__(self, project: ProjectNode, row: Collection, state: str = "READY") -> None:
+        self.project = project
+        self.row = row
+        self.state = state
+        self.id = node_id(_TYPENAMES[row.kind], row.id)
+        self.name = row.name
+        self.description = row.description
+        self.created_at = iso_time(row.created_ms)
+        self.updated_at = iso_time(row.updated_ms)
+        self.default_artifact_type = TypeNode(project, row.type, row.id, row.created_ms)
+        self.digest_algorithm = "MANIFEST_MD5"
+        self.tags = {"edges": [{"node": tag_node(tag)} for tag in row.tags]}
+
+
+class SequenceNode(CollectionNode):
+    """The versions that were logged under a name."""
+
+    __typename = "ArtifactSequence"
+
+
+class PortfolioNode(CollectionNode):
+    """Versions that were linked."""
+
+    __typename = "ArtifactPortfolio"
+
+
+_TYPENAMES: Final = {"sequence": "ArtifactSequence", "portfolio": "ArtifactPortfolio"}
+
+
+def collection_node(context: GraphQLContext, row: Collection, state: str = "READY") -> CollectionNode:
+    """A collection, whose project the requester may read."""
+    return (SequenceNode if row.kind == "sequence" else PortfolioNode)(project_of(context, row), row, state)
+
+
+def tag_node(tag: str) -> dict[str, Any]:
+    """A tag. Its id is made of its name: tags are nothing by themselves."""
+    return {"id": f"Tag:{tag}", "name": tag, "tagCategoryName": None}
+
+
+class MembershipNode:
+    """A version in a collection."""
+
+    def __init__(self, context: GraphQLContext, row: Membership, artifact: ArtifactNode) -> None:
+        self.row = row
+        self.artifact = artifact
+        self.artifact_collection = collection_node(context, row.collection)
+        self.id = node_id("ArtifactCollectionMembership", row.id)
+        self.version_index = row.number
+        self.created_at = iso_time(row.created_ms)
+        self.aliases = alias_nodes(row, self.artifact_collection)
+
+
+def alias_nodes(row: Membership, collection: CollectionNode) -> list[dict[str, Any]]:
+    """The aliases of a version in a collection, its number too."""
+    return [
+        {"id": f"ArtifactAlias:{row.id}:{alias}", "alias": alias, "artifactCollection": collection}
+        for alias in (f"v{row.number}", *row.aliases)
+    ]
+
+
+class ArtifactNode:
+    """A version of an artifact.
+
+    Args:
+        place: the project through which the requester reads it: its own, or that of a portfolio.
+    """
+
+    def __init__(
+        self, context: GraphQLContext, row: Version, place: ProjectNode, memberships: Sequence[Membership]
+    ) -> None:
+        self._context = context
+        self.row = row
+        self.place = place
+        self.memberships = memberships
+        self.artifact_sequence = collection_node(context, row.collection)
+        self.id = node_id("Artifact", row.id)
+        self.artifact_type = self.artifact_sequence.default_artifact_type
+        self.version_index = row.version
+        self.state = _STATES[row.state]
+        self.digest = row.digest
+        self.digest_algorithm = "MANIFEST_MD5"
+        self.description = row.description
+        self.ttl_duration_seconds = _KEPT if row.ttl_s is None or row.ttl_s <= 0 else row.ttl_s
+        self.ttl_is_inherited = row.ttl_s is None
+        self.tags = [tag_node(tag) for tag in row.tags]
+        self.history_step = row.history_step
+        self.size = self.storage_bytes = row.bytes
+        self.file_count = row.files
+        self.commit_hash = row.digest
+        self.created_at = iso_time(row.created_ms)
+        self.updated_at = iso_time(row.updated_ms)
+
+    @property
+    def metadata(self) -> str:
+        return json.dumps(self.row.metadata)
+
+    @property
+    def aliases(self) -> list[dict[str, Any]]:
+        found = []
+        for membership in self.memberships:
+            if may_read(self._context, project_of(self._context, membership.collection)):
+                found += alias_nodes(membership, collection_node(self._context, membership.collection))
+        return found
+
+    @property
+    def current_manifest(self) -> dict[str, Any] | None:
+        if self.row.state == "draft":
+            return None
+        return manifest_node(self._context, self.row)
+
+
+def artifact_nodes(
+    context: GraphQLContext, versions: Sequence[Version], place: ProjectNode | None = None
+) -> list[ArtifactNode]:
+    """Versions, with their aliases.
+
+    Args:
+        place: the project through which the requester reads them; None: their own.
+    """
+    memberships = artifacts_of(context).collections.memberships(version.id for version in versions)
+    return [
+        ArtifactNode(context, one, place or project_of(context, one.collection), memberships[one.id])
+        for one in versions
+    ]
+
+
+def membership_node(context: GraphQLContext, row: Membership) -> MembershipNode:
+    """A version in a collection whose project the requester may read."""
+    (artifact,) = artifact_nodes(context, [row.version], project_of(context, row.collection))
+    return MembershipNode(context, row, artifact)
+
+
+class FileNode:
+    """A file of a version. Its address can be asked for by who may download it."""
+
+    def __init__(self, artifact: ArtifactNode, entry: Entry, context: GraphQLContext) -> None:
+        self._context = context
+        self._entry = entry
+        self._artifact = artifact
+        self.name = self.display_name = self.storage_path = entry.path
+        self.size_bytes = entry.bytes or 0
+        self.digest = self.md5 = entry.digest
+        self.artifact = artifact
+        self.mimetype = None
+        self.updated_at = artifact.updated_at
+
+    @property
+    def id(self) -> str:
+        return f"{self._artifact.id}:{self._entry.path}"
+
+    @property
+    def url(self) -> str:
+        return self.direct_url
+
+    @property
+    def direct_url(self) -> str:
+        if self._entry.reference is not None:
+            return self._entry.reference
+        require(self._context, Action.ARTIFACT_DOWNLOAD, self._artifact.place, self._artifact.row.id)
+        request = self._context.request
+        allowed = FileOfVersion(self._artifact.row.id, self._entry.path)
+        name = self._entry.path.rpartition("/")[2]
+        return signed_paths(request).address(base_url(request), "artifact-file", name, allowed, DOWNLOAD_MS)
+
+
+def manifest_node(context: GraphQLContext, row: Version, upload_url: str | None = None) -> dict[str, Any]:
+    """The manifest of a version, and where to send it."""
+    request, number = context.request, node_id("ArtifactManifest", row.id)
+    name = "wandb_manifest.json"
+    address = signed_paths(request).address(
+        base_url(request), "artifact-manifest", name, ManifestOfVersion(row.id), DOWNLOAD_MS
+    )
+    file: dict[str, Any] = {
+        "id": number,
+        "name": name,
+        "displayName": name,
+        "directUrl": address,
+        "url": address,
+    }
+    file |= {"uploadUrl": upload_url, "uploadHeaders": [], "sizeBytes": 0}
+    return {"id": number, "digest": row.digest, "file": file}
+
+
+# Rights
+
+
+def project_of(context: GraphQLContext, row: Collection) -> ProjectNode:
+    """The project of a collection."""
+    return project_with(context, row.project_id, row.project, row.entity)
+
+
+def project_with(context: GraphQLContext, number: int, name: str, entity: str | None) -> ProjectNode:
+    """A project whose number and names are known. What the requester may do in it is not checked."""
+    if isinstance(context.requester.principal, Operator):
+        return ProjectNode(number, name, EntityNode(None, WITHOUT_ACCOUNTS), None)
+    resource = context.access.directory.project(number)
+    owner = EntityNode(resource.entity.id, entity or "", resource.entity.owner_id is None)
+    return ProjectNode(number, name, owner, resource)
+
+
+def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
+    """Whether the requester may see the artifacts of a project."""
+    if project.resource is None:
+        return True
+    item = ProjectItem("artifact", 0, project.resource)
+    return context.access.may(context.requester, Action.ARTIFACT_READ, item)
+
+
+def require(context: GraphQLContext, action: Action, project: ProjectNode, number: int = 0) -> None:
+    """Raise unless the requester may do this with an artifact of a project, or with a new one.
+
+    Raises:
+        HTTPException: 401, 403 or 404.
+    """
+    if project.resource is not None:
+        what = f"artifact {node_id('Artifact', number)}" if number else f"project {project.name!r}"
+        item = ProjectItem("artifact", number, project.resource)
+        context.access.require(context.requester, action, item, what)
+
+
+def readable(context: GraphQLContext, rows: Iterable[Version]) -> list[Version]:
+    """Those of some versions that the requester may see."""
+    return [row for row in rows if may_read(context, project_of(context, row.collection))]
+
+
+def unknown(what: str) -> HTTPException:
+    """404: there is none, or the requester may not know of it."""
+    return HTTPException(404, f"there is no {what}")

@@ -1,0 +1,374 @@
+"""Artifacts by name and id, their lists, files, manifests and lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from runvitals.accounts.actions import Action
+from runvitals.server.doors.wandb.artifact_nodes import (
+    MAX_PAGE,
+    ArtifactNode,
+    CollectionNode,
+    FileNode,
+    MembershipNode,
+    SequenceNode,
+    TypeNode,
+    artifact_nodes,
+    artifacts_of,
+    collection_node,
+    connection,
+    may_read,
+    membership_node,
+    page_info,
+    page_of,
+    project_of,
+    project_with,
+    readable,
+)
+from runvitals.server.doors.wandb.artifact_requests import collection_number
+from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import (
+    ProjectNode,
+    RunNode,
+    run_item,
+    run_nodes,
+    selected_fields,
+)
+from runvitals.store.metadata.artifacts.names import MAX_PATH
+from runvitals.store.metadata.artifacts.rows import Membership, UnknownArtifact, Version
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+ARTIFACT_READS: Final = Resolvers("artifacts")
+_MAX_USERS: Final = 1000
+_MAX_NAMES: Final = 500
+
+# By id
+
+
+@ARTIFACT_READS.field("Query", "artifact")
+def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
+    """A version by its id; null if there is none that the requester may see."""
+    context: GraphQLContext = info.context
+    try:
+        row = artifacts_of(context).versions.get(number_of("Artifact", id))
+    except UnknownArtifact:
+        return None
+    return next(iter(artifact_nodes(context, readable(context, [row]))), None)
+
+
+@ARTIFACT_READS.field("Query", "artifactCollection")
+def artifact_collection(_: None, info: Info, id: str) -> CollectionNode | None:
+    """A collection by its id."""
+    context: GraphQLContext = info.context
+    try:
+        row = artifacts_of(context).collections.get(collection_number(id))
+    except UnknownArtifact:
+        return None
+    return collection_node(context, row) if may_read(context, project_of(context, row)) else None
+
+
+@ARTIFACT_READS.field("Query", "clientIDMapping")
+def client_id_mapping(_: None, info: Info, client_id: str) -> dict[str, Any] | None:
+    """The id of the version that a client named so before it sent it."""
+    context: GraphQLContext = info.context
+    row = artifacts_of(context).versions.with_client_id(client_id)
+    found = readable(context, [] if row is None else [row])
+    return {"serverID": node_id("Artifact", found[0].id)} if found else None
+
+
+# Of a project
+
+
+@ARTIFACT_READS.field("Project", "artifactTypes")
+def artifact_types(
+    project: ProjectNode,
+    info: Info,
+    after: str | None = None,
+    first: int | None = None,
+    **_: Any,
+) -> dict[str, Any]:
+    """The types of a project's artifacts, by name."""
+    page = page_of(after, first)
+    types = _types(info.context, project)
+    shown = types[page.skip : page.skip + page.limit]
+    return connection(shown, page, len(types))
+
+
+@ARTIFACT_READS.field("Project", "artifactType")
+def artifact_type(project: ProjectNode, info: Info, name: str) -> TypeNode | None:
+    """A type that artifacts of a project have."""
+    return next((one for one in _types(info.context, project) if one.name == name), None)
+
+
+def _types(context: GraphQLContext, project: ProjectNode) -> list[TypeNode]:
+    if not may_read(context, project):
+        return []
+    found = artifacts_of(context).collections.types(project.number)
+    return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in found.items()]
+
+
+@ARTIFACT_READS.field("Project", "artifactCollection")
+def collection_of_project(project: ProjectNode, info: Info, name: str) -> CollectionNode | None:
+    """A collection of a project by its name."""
+    return _collection(info.context, project, name)
+
+
+@ARTIFACT_READS.field("Project", "artifactCollections")
+def collections_of_project(
+    project: ProjectNode,
+    info: Info,
+    after: str | None = None,
+    first: int | None = None,
+    **how: Any,
+) -> dict[str, Any]:
+    """The collections of a project, by name."""
+    return _collections(info.context, project, None, after, first, how)
+
+
+@ARTIFACT_READS.field("Project", "artifactCollectionMembership")
+def membership_of_project(project: ProjectNode, info: Info, name: str) -> MembershipNode | None:
+    """A version by its name in a project: `mnist:latest`."""
+    row = _member(info.context, project, name)
+    return None if row is None else membership_node(info.context, row)
+
+
+@ARTIFACT_READS.field("Project", "artifact")
+def artifact_of_project(
+    project: ProjectNode, info: Info, name: str, enable_tracking: bool | None = None
+) -> ArtifactNode | None:
+    """A version by its name in a project: `mnist:latest`."""
+    row = _member(info.context, project, name)
+    return None if row is None else membership_node(info.context, row).artifact
+
+
+def _member(context: GraphQLContext, project: ProjectNode, name: str) -> Membership | None:
+    if not may_read(context, project):
+        return None
+    return artifacts_of(context).collections.member(project.number, name)
+
+
+def _collection(
+    context: GraphQLContext, project: ProjectNode, name: str, type: str | None = None
+) -> CollectionNode | None:
+    if not may_read(context, project):
+        return None
+    row = artifacts_of(context).collections.named(project.number, name, type)
+    return None if row is None else collection_node(context, row)
+
+
+def _collections(
+    context: GraphQLContext,
+    project: ProjectNode,
+    type: str | None,
+    after: str | None,
+    first: int | None,
+    how: dict[str, Any],
+) -> dict[str, Any]:
+    if how.get("filters") not in (None, "", "{}") or how.get("order"):
+        raise InvalidArgument("collections of artifacts cannot be filtered or sorted on this server yet")
+    page = page_of(after, first)
+    if not may_read(context, project):
+        return connection([], page, 0)
+    rows, total = artifacts_of(context).collections.of_project(project.number, type, page.skip, page.limit)
+    return connection([collection_node(context, row) for row in rows], page, total)
+
+
+# Of a type
+
+
+@ARTIFACT_READS.field("ArtifactType", "artifactCollections")
+def collections_of_type(
+    type: TypeNode, info: Info, after: str | None = None, first: int | None = None, **how: Any
+) -> dict[str, Any]:
+    """The collections of a type, by name."""
+    return _collections(info.context, type.project, type.name, after, first, how)
+
+
+@ARTIFACT_READS.field("ArtifactType", "artifactCollection")
+def collection_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
+    """A collection of a type by its name."""
+    return _collection(info.context, type.project, name, type.name)
+
+
+@ARTIFACT_READS.field("ArtifactType", "artifactSequence")
+def sequence_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
+    """A sequence of a type by its name."""
+    found = _collection(info.context, type.project, name, type.name)
+    return found if isinstance(found, SequenceNode) else None
+
+
+@ARTIFACT_READS.field("ArtifactType", "artifact")
+def artifact_of_type(type: TypeNode, info: Info, name: str) -> ArtifactNode | None:
+    """A version of a type by its name: `mnist:latest`."""
+    row = _member(info.context, type.project, name)
+    if row is None or row.collection.type != type.name:
+        return None
+    return membership_node(info.context, row).artifact
+
+
+# Of a collection
+
+
+def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
+    """The aliases of all versions of a collection."""
+    page = page_of(how.get("after"), how.get("first"), 1000)
+    names = artifacts_of(info.context).collections.aliases(collection.row.id)
+    shown = [
+        {"id": f"ArtifactAlias:{collection.id}:{name}", "alias": name, "artifactCollection": collection}
+        for name in names[page.skip : page.skip + page.limit]
+    ]
+    return connection(shown, page, len(names))
+
+
+def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
+    """The versions of a collection, the newest first unless `order` says otherwise."""
+    context: GraphQLContext = info.context
+    page = page_of(how.get("after"), how.get("first"))
+    order = how.get("order") or "-version"
+    rows = artifacts_of(context).collections.members(
+        collection.row.id, page.skip, page.limit, oldest_first=not order.startswith("-")
+    )
+    nodes = artifact_nodes(context, [row.version for row in rows], collection.project)
+    return connection(nodes, page, collection.row.versions, version=[f"v{row.number}" for row in rows])
+
+
+def _membership(collection: CollectionNode, info: Info, alias_name: str) -> MembershipNode | None:
+    """A version of a collection by alias or number."""
+    row = artifacts_of(info.context).collections.member_of(collection.row.id, alias_name)
+    return None if row is None else membership_node(info.context, row)
+
+
+for _kind in ("ArtifactSequence", "ArtifactPortfolio"):
+    ARTIFACT_READS.field(_kind, "aliases")(_aliases)
+    ARTIFACT_READS.field(_kind, "artifacts")(_versions)
+    ARTIFACT_READS.field(_kind, "artifactMembership")(_membership)
+
+
+@ARTIFACT_READS.field("ArtifactSequence", "latestArtifact")
+def latest_artifact(collection: CollectionNode, info: Info) -> ArtifactNode | None:
+    """The newest version of a sequence."""
+    row = artifacts_of(info.context).collections.member_of(collection.row.id, "latest")
+    return None if row is None else membership_node(info.context, row).artifact
+
+
+# Files
+
+
+@ARTIFACT_READS.field("ArtifactCollectionMembership", "files")
+def files_of_membership(membership: MembershipNode, info: Info, **how: Any) -> dict[str, Any]:
+    """The files of a version, by path."""
+    return _files(info.context, membership.artifact, **how)
+
+
+@ARTIFACT_READS.field("Artifact", "files")
+def files_of_artifact(artifact: ArtifactNode, info: Info, **how: Any) -> dict[str, Any]:
+    """The files of a version, by path."""
+    return _files(info.context, artifact, **how)
+
+
+@ARTIFACT_READS.field("Artifact", "filesByManifestEntries")
+def files_by_entries(
+    artifact: ArtifactNode,
+    info: Info,
+    entries: Sequence[dict[str, Any]] | None = None,
+    **_: Any,
+) -> dict[str, Any]:
+    """Those files of a version that a client names."""
+    return _files(info.context, artifact, names=[entry["name"] for entry in entries or ()])
+
+
+def _files(
+    context: GraphQLContext,
+    artifact: ArtifactNode,
+    names: Sequence[str] | None = None,
+    after: str | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    table, limit = artifacts_of(context).entries, max(1, min(first or 50, MAX_PAGE))
+    if names is not None and len(names) > _MAX_NAMES:
+        raise InvalidArgument(f"{len(names)} names of files; expected at most {_MAX_NAMES}")
+    if after is not None and len(after) > MAX_PATH:
+        raise InvalidArgument("invalid cursor")
+    if names is not None:
+        found = [entry for entry in table.named(artifact.row.id, names) if entry.path > (after or "")]
+        total = len(found)
+    else:
+        found, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
+    shown = found[:limit]
+    edges = [{"node": FileNode(artifact, entry, context), "cursor": entry.path} for entry in shown]
+    end = shown[-1].path if shown else None
+    return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(found) > limit)}
+
+
+# Lineage
+
+
+@ARTIFACT_READS.field("Artifact", "artifactMemberships")
+def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
+    """The collections that have a version, as far as the requester may see them."""
+    context: GraphQLContext = info.context
+    rows = [row for row in artifact.memberships if may_read(context, project_of(context, row.collection))]
+    return {"edges": [{"node": MembershipNode(context, row, artifact)} for row in rows]}
+
+
+@ARTIFACT_READS.field("Artifact", "createdBy")
+def created_by(artifact: ArtifactNode, info: Info) -> RunNode | None:
+    """The run that made a version, if the requester may see it."""
+    number = artifact.row.run_id
+    return next(iter(_runs(info, [] if number is None else [number])), None)
+
+
+@ARTIFACT_READS.field("Artifact", "usedBy")
+def used_by(artifact: ArtifactNode, info: Info, first: int | None = None) -> dict[str, Any]:
+    """The runs that used a version, as far as the requester may see them."""
+    most = max(1, min(first or _MAX_USERS, _MAX_USERS))
+    numbers = artifacts_of(info.context).lineage.users(artifact.row.id, most)
+    return {"edges": [{"node": node} for node in _runs(info, numbers)]}
+
+
+def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
+    """The nodes of runs that the requester may see."""
+    context: GraphQLContext = info.context
+    rows = context.metadata_store.runs.get(numbers, context.now_ms())
+    found = []
+    for number in numbers:
+        row = rows.get(number)
+        if row is None or row.deleted_ms is not None:
+            continue
+        project = project_with(context, row.project_id, row.project, row.entity)
+        if project.resource is None or context.access.may(
+            context.requester, Action.RUN_READ, run_item(project.resource, row)
+        ):
+            found += run_nodes(context, project, [row], selected_fields(info))
+    return found
+
+
+@ARTIFACT_READS.field("Run", "outputArtifacts")
+def output_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
+    """The versions that a run made."""
+    page = page_of(how.get("after"), how.get("first"))
+    rows, total = artifacts_of(info.context).versions.made_by(run.row.id, page.skip, page.limit)
+    return _seen(info.context, rows, page, total)
+
+
+@ARTIFACT_READS.field("Run", "inputArtifacts")
+def input_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
+    """The versions that a run used."""
+    page = page_of(how.get("after"), how.get("first"))
+    rows, total = artifacts_of(info.context).lineage.used_by(run.row.id, page.skip, page.limit)
+    return _seen(info.context, rows, page, total)
+
+
+def _seen(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
+    """A page of versions, without those that the requester may not see."""
+    answer = connection(rows, page, total)
+    nodes = {node.row.id: node for node in artifact_nodes(context, readable(context, rows))}
+    answer["edges"] = [
+        {**edge, "node": nodes[edge["node"].id]} for edge in answer["edges"] if edge["node"].id in nodes
+    ]
+    return answer

@@ -1,0 +1,116 @@
+"""What the operations on artifacts have in common: finding what they are about, and refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from fastapi import HTTPException
+
+from runvitals.accounts.actions import Action
+from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, project_of, require, unknown
+from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
+from runvitals.store.metadata.artifacts.rows import Collection, UnknownArtifact, Version
+
+Input = dict[str, Any]
+"""The argument `input` of an operation, with names in snake case."""
+_INT64: Final = 1 << 63
+
+
+def project_named(context: GraphQLContext, name: str, entity: str | None) -> ProjectNode:
+    """A project that the requester may read."""
+    found = find_project(context, name, entity)
+    if found is None:
+        raise unknown(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
+    return found
+
+
+def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
+    """A version with which the requester may do something."""
+    try:
+        row = artifacts_of(context).versions.get(number_of("Artifact", id))
+    except UnknownArtifact:
+        raise unknown(f"artifact {id!r}") from None
+    require(context, action, project_of(context, row.collection), row.id)
+    return row
+
+
+def draft_to_complete(context: GraphQLContext, number: int) -> Version:
+    """A draft that the requester may complete."""
+    row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_CREATE)
+    if row.state != "draft":
+        raise InvalidArgument(f"the artifact is {row.state}: its files cannot be changed")
+    return row
+
+
+def collection_for(context: GraphQLContext, id: str, action: Action) -> Collection:
+    """A collection with which the requester may do something."""
+    try:
+        row = artifacts_of(context).collections.get(collection_number(id))
+    except UnknownArtifact:
+        raise unknown(f"collection of artifacts {id!r}") from None
+    require(context, action, project_of(context, row))
+    return row
+
+
+def collection_named(context: GraphQLContext, project: ProjectNode, name: str) -> Collection:
+    found = artifacts_of(context).collections.named(project.number, name)
+    if found is None:
+        raise unknown(f"collection of artifacts {name!r}")
+    return found
+
+
+def tag_names(tags: Sequence[Input] | None) -> list[str]:
+    return [tag["tag_name"] for tag in tags or ()]
+
+
+def checked_int64(name: str, value: Any) -> int | None:
+    """A number that the schema declares as Int64: whatever JSON has is passed on to here.
+
+    Raises:
+        InvalidArgument: it is no such number.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str) and value.lstrip("-").isdigit() and len(value) < 20:
+        value = int(value)
+    if type(value) is not int or not -_INT64 <= value < _INT64:
+        raise InvalidArgument(f"invalid {name} {str(value)[:60]!r}: expected an integer")
+    return value
+
+
+def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
+    """The result of a function of the store, whose refusals the client shows.
+
+    Raises:
+        InvalidArgument, HTTPException: with the text of the refusal.
+    """
+    try:
+        return function(*args, **kwargs)
+    except UnknownArtifact as error:
+        raise HTTPException(404, str(error)) from None
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+
+
+def record_change(context: GraphQLContext, project: ProjectNode, action: str, name: str) -> None:
+    """Add an event about an artifact to the audit log, where there is one."""
+    if project.resource is not None and project.entity.number is not None:
+        context.access.accounts.audit.record(
+            context.now_ms(),
+            context.requester.actor,
+            action,
+            entity=(project.entity.number, project.entity.name),
+            project=project.name,
+            before={"artifact": name},
+        )
+
+
+def collection_number(id: str) -> int:
+    """The number in the id of a collection of either kind."""
+    try:
+        return number_of("ArtifactSequence", id)
+    except InvalidArgument:
+        return number_of("ArtifactPortfolio", id)

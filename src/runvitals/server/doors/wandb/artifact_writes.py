@@ -1,0 +1,225 @@
+"""Logs, uses, changes and deletes artifacts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from runvitals.accounts.actions import Action
+from runvitals.server.doors.wandb.artifact_nodes import (
+    TypeNode,
+    artifact_nodes,
+    artifacts_of,
+    manifest_node,
+    page_info,
+    require,
+    unknown,
+)
+from runvitals.server.doors.wandb.artifact_requests import (
+    Input,
+    checked_int64,
+    draft_to_complete,
+    project_named,
+    tag_names,
+    valid,
+    version_for,
+)
+from runvitals.server.doors.wandb.context import GraphQLContext, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import find_run
+from runvitals.server.doors.wandb.signed_paths import UPLOAD_MS, base_url, signed_paths
+from runvitals.store.metadata.artifacts.names import (
+    checked_digest,
+    checked_label,
+    checked_metadata,
+    checked_path,
+)
+from runvitals.store.metadata.artifacts.rows import NewVersion, Version
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+ARTIFACT_WRITES: Final = Resolvers("artifact_writes")
+_MAX_FILES: Final = 20_000
+"""Of one request for addresses to send files to."""
+
+
+class FileToSend(msgspec.Struct):
+    """What an address allows: to send a file of a project's artifacts."""
+
+    project_id: int
+    digest: str
+
+
+class ManifestToSend(msgspec.Struct):
+    """What an address allows: to send the manifest of a draft."""
+
+    version_id: int
+    digest: str | None
+
+
+# Logging
+
+
+@ARTIFACT_WRITES.field("Mutation", "createArtifactType")
+def create_artifact_type(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """A type of artifacts. Types exist as soon as a collection has them: nothing is stored."""
+    context: GraphQLContext = info.context
+    project = project_named(context, input["project_name"], input["entity_name"])
+    require(context, Action.ARTIFACT_CREATE, project)
+    name = valid(checked_label, "type of artifacts", input["name"])
+    return {"artifactType": TypeNode(project, name, created_ms=context.now_ms())}
+
+
+@ARTIFACT_WRITES.field("Mutation", "createArtifact")
+def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """A draft for a content, or the version that has it."""
+    context: GraphQLContext = info.context
+    project = project_named(context, input["project_name"], input["entity_name"])
+    require(context, Action.ARTIFACT_CREATE, project)
+    names = input.get("artifact_collection_names") or [input.get("artifact_collection_name") or ""]
+    if len(names) != 1:
+        raise InvalidArgument("an artifact is logged under one name: link it to further ones")
+    run = find_run(context, project, input["run_name"]) if input.get("run_name") else None
+    aliases = [one["alias"] for one in input.get("aliases") or ()]
+    new = NewVersion(
+        project.number,
+        input["artifact_type_name"],
+        names[0],
+        input["digest"],
+        tuple(alias for alias in aliases if alias),
+        tuple(tag_names(input.get("tags"))),
+        input.get("description") or "",
+        valid(checked_metadata, input.get("metadata")),
+        checked_int64("ttlDurationSeconds", input.get("ttl_duration_seconds")),
+        checked_int64("historyStep", input.get("history_step")),
+        None if run is None else run.id,
+        context.requester.user_id,
+        input.get("client_id"),
+        input.get("distributed_id"),
+    )
+    row = valid(artifacts_of(context).versions.begin, new, context.now_ms())
+    return {"artifact": artifact_nodes(context, [row])[0]}
+
+
+@ARTIFACT_WRITES.field("Mutation", "createArtifactManifest")
+def create_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """Where to send the manifest of a draft."""
+    context: GraphQLContext = info.context
+    row = draft_to_complete(context, number_of("Artifact", input["artifact_id"]))
+    kind = (input.get("type") or "FULL").lower()
+    _begin_manifest(context, row, kind, input.get("base_artifact_id"))
+    return _manifest_to_send(context, row, input["digest"])
+
+
+@ARTIFACT_WRITES.field("Mutation", "updateArtifactManifest")
+def update_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """Where to send a manifest that adds to another one."""
+    context: GraphQLContext = info.context
+    row = draft_to_complete(context, number_of("ArtifactManifest", input["artifact_manifest_id"]))
+    if input.get("base_artifact_id"):
+        _begin_manifest(context, row, row.manifest_kind, input["base_artifact_id"])
+    return _manifest_to_send(context, row, input.get("digest"))
+
+
+def _begin_manifest(context: GraphQLContext, row: Version, kind: str, base: str | None) -> None:
+    base_id = None if base is None else number_of("Artifact", base)
+    if kind == "full":
+        base_id = None  # it has all entries
+    valid(artifacts_of(context).entries.begin, row.id, kind, base_id, context.now_ms())
+
+
+def _manifest_to_send(context: GraphQLContext, row: Version, digest: str | None) -> dict[str, Any]:
+    address = signed_paths(context.request).address(
+        base_url(context.request),
+        "artifact-manifest",
+        "wandb_manifest.json",
+        ManifestToSend(row.id, digest or None),
+        UPLOAD_MS,
+    )
+    return {"artifactManifest": manifest_node(context, row, address)}
+
+
+@ARTIFACT_WRITES.field("Mutation", "createArtifactFiles")
+def create_artifact_files(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """Where to send files of drafts. There is no address for what the project has already."""
+    context: GraphQLContext = info.context
+    wanted: Sequence[Input] = input["artifact_files"]
+    if len(wanted) > _MAX_FILES:
+        raise InvalidArgument(f"{len(wanted)} files in a request; expected at most {_MAX_FILES}")
+    ids = {one["artifact_id"] for one in wanted}
+    drafts = {id: draft_to_complete(context, number_of("Artifact", id)) for id in ids}
+    projects = {row.collection.project_id for row in drafts.values()}
+    if len(projects) > 1:
+        raise InvalidArgument("the files of a request belong to artifacts of one project")
+    for one in wanted:
+        valid(checked_path, one["name"])
+        valid(checked_digest, one["md5"])
+    known: set[str] = set()
+    for project_id in projects:
+        digests = [one["md5"] for one in wanted]
+        known = artifacts_of(context).contents.known(project_id, digests, context.now_ms())
+    paths, base = signed_paths(context.request), base_url(context.request)
+    nodes = []
+    for one in wanted:
+        row, name, digest = drafts[one["artifact_id"]], one["name"], one["md5"]
+        address = None
+        if digest not in known:
+            allowed = FileToSend(row.collection.project_id, digest)
+            address = paths.address(base, "artifact-file", name.rpartition("/")[2], allowed, UPLOAD_MS)
+        nodes.append(_file_to_send(one, address))
+    edges = [{"node": node, "cursor": node["name"]} for node in nodes]
+    return {"files": {"totalCount": len(edges), "edges": edges, "pageInfo": page_info(None, False)}}
+
+
+def _file_to_send(wanted: Input, address: str | None) -> dict[str, Any]:
+    """A file that a client asked for the address of."""
+    name, digest = wanted["name"], wanted["md5"]
+    return {
+        "id": f"{wanted['artifact_id']}:{name}",
+        "name": name,
+        "displayName": name,
+        "storagePath": name,
+        "uploadUrl": address,
+        "uploadHeaders": [],
+        "artifact": {"id": wanted["artifact_id"]},
+        "sizeBytes": 0,
+        "digest": digest,
+        "md5": digest,
+    }
+
+
+@ARTIFACT_WRITES.field("Mutation", "completeMultipartUploadArtifact")
+def complete_multipart(_: None, info: Info, input: Input) -> None:
+    """Files are sent whole: this server offers no addresses of parts."""
+    raise InvalidArgument("this server takes files whole, not in parts")
+
+
+@ARTIFACT_WRITES.field("Mutation", "commitArtifact")
+def commit_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """Complete a draft: it becomes the latest version."""
+    context: GraphQLContext = info.context
+    row = version_for(context, input["artifact_id"], Action.ARTIFACT_CREATE)
+    row = valid(artifacts_of(context).versions.commit, row.id, context.now_ms())
+    return {"artifact": artifact_nodes(context, [row])[0]}
+
+
+@ARTIFACT_WRITES.field("Mutation", "useArtifact")
+def use_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
+    """Note that a run uses a version."""
+    context: GraphQLContext = info.context
+    row = version_for(context, input["artifact_id"], Action.ARTIFACT_READ)
+    project = project_named(context, input["project_name"], input["entity_name"])
+    run = find_run(context, project, input["run_name"])
+    if run is None:
+        raise unknown(f"run {input['runName']!r}")
+    if project.resource is not None:
+        context.access.require(
+            context.requester, Action.RUN_CREATE, project.resource, f"project {project.name!r}"
+        )
+    used_as = input.get("used_as") or ""
+    valid(artifacts_of(context).lineage.add, row.id, run.id, used_as, context.now_ms())
+    return {"artifact": artifact_nodes(context, [row])[0]}

@@ -1,0 +1,123 @@
+"""A body that is written to the disk as it arrives: files are too large for memory."""
+
+from __future__ import annotations
+
+import base64
+import errno
+import hashlib
+import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import BinaryIO, Final, NamedTuple
+
+import anyio
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+
+from runvitals.journal.paths import OPEN_FLAGS
+from runvitals.model.numbers import parse_integer
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.received_files import FileRejected, ReceivedFiles
+
+PIECE_BYTES: Final = 1 << 20
+_WAIT_S: Final = 60.0
+"""How long a client may send nothing."""
+_MAX_LENGTH: Final = 1 << 62
+_NO_SPACE: Final = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class Incoming(NamedTuple):
+    """A file that has arrived and is on the disk. `md5`: as base64; `sha256`: in hexadecimal."""
+
+    path: str
+    size: int
+    md5: str
+    sha256: str
+
+
+class _Writer:
+    """Writes a file and computes its digests; in threads."""
+
+    def __init__(self, path: str) -> None:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
+        self._file: BinaryIO = os.fdopen(descriptor, "wb", buffering=0)
+        self._path = path
+        self._size = 0
+        self._md5, self._sha256 = hashlib.md5(usedforsecurity=False), hashlib.sha256()
+
+    def write(self, piece: bytes) -> None:
+        rest = memoryview(piece)
+        while rest:
+            rest = rest[self._file.write(rest) :]
+        self._md5.update(piece)
+        self._sha256.update(piece)
+        self._size += len(piece)
+
+    def finish(self) -> Incoming:
+        os.fsync(self._file.fileno())
+        self._file.close()
+        md5 = base64.b64encode(self._md5.digest()).decode("ascii")
+        return Incoming(self._path, self._size, md5, self._sha256.hexdigest())
+
+    def close(self) -> None:
+        self._file.close()
+
+
+@asynccontextmanager
+async def receive_file(
+    request: Request, files: ReceivedFiles, most_bytes: int | None = None
+) -> AsyncIterator[Incoming]:
+    """The body of a request as a file, which is removed afterwards unless it was moved away.
+
+    Args:
+        most_bytes: a longer body is rejected; None: the limit of files of artifacts.
+
+    Raises:
+        HttpRejection: 400, 408, 411, 413, 507.
+    """
+    size = parse_integer(request.headers.get("content-length", "").encode("latin-1"), _MAX_LENGTH)
+    if size is None:
+        raise HttpRejection(411, "the length of the file is missing: send Content-Length")
+    if most_bytes is not None and size > most_bytes:
+        raise HttpRejection(413, f"a body of {size:,} bytes; at most {most_bytes:,} are allowed")
+    try:
+        path = await run_in_threadpool(files.begin, size)
+    except FileRejected as error:
+        raise HttpRejection(error.status, str(error)) from None
+    try:
+        incoming = await _written(request, path)
+        if incoming.size != size:
+            raise HttpRejection(400, f"the body has {incoming.size:,} bytes, not {size:,} as announced")
+        yield incoming
+    except OSError as error:
+        status = 507 if error.errno in _NO_SPACE else 503
+        raise HttpRejection(status, f"the file could not be stored: {error.strerror}") from None
+    finally:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+
+async def _written(request: Request, path: str) -> Incoming:
+    writer = await run_in_threadpool(_Writer, path)
+    try:
+        piece = bytearray()
+        chunks = request.stream()
+        while True:
+            try:
+                with anyio.fail_after(_WAIT_S):
+                    chunk = await anext(chunks, None)
+            except TimeoutError:
+                raise HttpRejection(408, f"nothing of the body arrived for {_WAIT_S:g} s") from None
+            except ClientDisconnect:
+                raise HttpRejection(400, "the connection ended before the body did") from None
+            if chunk is None:
+                break
+            piece += chunk
+            if len(piece) >= PIECE_BYTES:
+                await run_in_threadpool(writer.write, bytes(piece))
+                piece.clear()
+        await run_in_threadpool(writer.write, bytes(piece))
+        return await run_in_threadpool(writer.finish)
+    finally:
+        writer.close()

@@ -1,0 +1,288 @@
+"""Artifacts of an unmodified wandb client: what it logs, and what it gets back."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
+from tests.server.serving import Served, serving
+
+CLIENT = Path(__file__).with_name("artifact_client.py")
+T0 = 1_760_000_000_000
+_BEGIN = """mutation CreateArtifact($input: CreateArtifactInput!) {
+  createArtifact(input: $input) { artifact { id state } } }"""
+_FILES = """mutation CreateArtifactFiles($files: [CreateArtifactFileSpecInput!]!) {
+  createArtifactFiles(input: {artifactFiles: $files, storageLayout: V2}) {
+    files { edges { node { uploadUrl } } } } }"""
+_MANIFEST = """mutation CreateArtifactManifest($id: ID!, $digest: String!) {
+  createArtifactManifest(input: {name: "wandb_manifest.json", digest: $digest, artifactID: $id,
+      entityName: "ada", projectName: "digits", runName: "r"}) {
+    artifactManifest { id file { uploadUrl directUrl } } } }"""
+_COMMIT = """mutation CommitArtifact($id: ID!) {
+  commitArtifact(input: {artifactID: $id}) { artifact { id digest } } }"""
+_ADDRESSES = """query Files($name: String!) { project(entityName: "vision", name: "cars") {
+    artifactCollectionMembership(name: $name) { files(first: 5) { edges { node { name directUrl } } } } } }"""
+_NAMES = _ADDRESSES.replace(" directUrl", "")
+
+
+class Owners:
+    """A server with accounts, and the keys of its users."""
+
+    def __init__(self, served: Served) -> None:
+        self.served = served
+        self.keys: dict[str, str] = {}
+        accounts = served.metadata_store.accounts
+        for name in ("ada", "member", "viewer", "stranger"):
+            role = "admin" if name == "ada" else "member"
+            user = accounts.users.create(
+                name, CLI, T0, address=f"{name}@example.org", verified=True, org_role=role
+            )
+            self.keys[name], _ = accounts.keys.create(f"{name}'s", CLI, T0, user_id=user.id)
+        served.app.access.rights_changed()
+
+    def graphql(self, query: str, who: str = "ada", **variables: Any) -> Any:
+        body = {"query": query, "variables": variables}
+        auth = ("api", self.keys[who])
+        return httpx.post(f"{self.served.url}/graphql", json=body, auth=auth, timeout=PATIENCE_S).json()
+
+    def begin(self, files: dict[str, bytes], name: str, who: str = "ada", place: str = "ada/digits") -> str:
+        """A draft with this content, without any file; its id."""
+        digests = {path: digest(content) for path, content in files.items()}
+        lines = "".join(f"{path}:{digests[path]}\n" for path in sorted(digests))
+        entity, project = place.split("/")
+        wanted: dict[str, Any] = {"entityName": entity, "projectName": project}
+        wanted |= {"artifactCollectionNames": [name], "digestAlgorithm": "MANIFEST_MD5"}
+        wanted["artifactTypeName"] = "dataset"
+        wanted["digest"] = hashlib.md5(f"wandb-artifact-manifest-v1\n{lines}".encode()).hexdigest()
+        answer = self.graphql(_BEGIN, who, input=wanted)
+        assert "errors" not in answer, answer
+        found: str = answer["data"]["createArtifact"]["artifact"]["id"]
+        return found
+
+    def address(self, id: str, path: str, content: bytes, who: str = "ada") -> str | None:
+        """Where to send a file of a draft."""
+        wanted = [{"artifactID": id, "name": path, "md5": digest(content)}]
+        answer = self.graphql(_FILES, who, files=wanted)
+        assert "errors" not in answer, answer
+        found: str | None = answer["data"]["createArtifactFiles"]["files"]["edges"][0]["node"]["uploadUrl"]
+        return found
+
+    def send_manifest(self, id: str, contents: dict[str, Any], who: str = "ada") -> httpx.Response:
+        body = json.dumps({"version": 1, "contents": contents}).encode()
+        answer = self.graphql(_MANIFEST, who, id=id, digest=digest(body))
+        address = answer["data"]["createArtifactManifest"]["artifactManifest"]["file"]["uploadUrl"]
+        return httpx.put(address, content=body, timeout=PATIENCE_S)
+
+
+def digest(content: bytes) -> str:
+    return base64.b64encode(hashlib.md5(content).digest()).decode()
+
+
+def error_of(answer: Any) -> str:
+    return str(answer["errors"][0]["message"])
+
+
+@pytest.fixture(scope="module")
+def owners(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owners]:
+    with serving(tmp_path_factory.mktemp("artifacts")) as served:
+        yield Owners(served)
+
+
+@pytest.fixture(scope="module")
+def seen(owners: Owners, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """What the client saw: one process for all tests, because the client is slow to start."""
+    folder = tmp_path_factory.mktemp("client")
+    own = {
+        name: str(folder / name.lower()) for name in ("CACHE_DIR", "DATA_DIR", "CONFIG_DIR", "ARTIFACT_DIR")
+    }
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("WANDB_")},
+        **{f"WANDB_{name}": value for name, value in own.items()},
+        "WANDB_BASE_URL": owners.served.url,
+        "WANDB_API_KEY": owners.keys["ada"],
+        "WANDB_DIR": str(folder),
+        "WANDB_ERROR_REPORTING": "false",
+        "WANDB_SILENT": "true",
+    }
+    done = subprocess.run(
+        [sys.executable, str(CLIENT), str(folder)],
+        env=environment,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=5 * PATIENCE_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
+    return json.loads(line.removeprefix("RESULT ")) | {"folder": str(folder)}
+
+
+def test_the_client_logs_versions(seen: Any) -> None:
+    assert seen["log"] == {
+        "first": ["v0", "COMMITTED", ["best", "latest"], 6, 2],
+        "again": "v0",
+        "second": ["v1", ["latest"]],
+        "third": ["v2", ["c.txt", "d/b.txt"]],
+        "fourth": ["v3", ["c.txt", "d/b.txt", "e.txt"]],
+    }
+
+
+def test_the_client_uses_and_downloads_versions(seen: Any) -> None:
+    used = seen["use"]
+    assert used["best"] == {"a.txt": "one", "d/b.txt": "two"}
+    assert used["metadata"] == [{"rows": 2}, "the first"]
+    assert used["latest"] == {"c.txt": "three", "d/b.txt": "two", "e.txt": "five"}
+    assert used["single"] == "one"
+    assert used["references"]["bucket.bin"] == "s3://bucket/key"
+    assert used["references"]["far.txt"] == f"file://{seen['folder']}/far.txt"
+    assert used["outside"] == {"far.txt": "far away", "of_mnist.txt": "three"}
+
+
+def test_the_client_reads_and_changes_versions(seen: Any) -> None:
+    read = seen["read"]
+    assert read["changed"] == ["v0", ["kept"], {"rows": 2, "acc": 0.5}, "changed", ["tag one"]]
+    assert (read["types"], read["collections"]) == (["dataset"], ["mnist", "outside"])
+    assert (read["versions"], read["exists"]) == (["v3", "v2", "v1", "v0"], [True, False])
+    assert read["files"] == [["a.txt", 3], ["d/b.txt", 3]]
+    assert read["linked"] == ["best datasets:v0", ["gold", "latest"], "mnist:v0", True]
+    assert read["collection"] == ["digits, written by hand", ["shown"], ["kept", "latest"]]
+
+
+def test_the_client_sees_the_lineage(seen: Any) -> None:
+    read = seen["read"]
+    assert (read["made_by"], read["used_by"]) == ("maker", ["user"])
+    assert read["logged"] == ["mnist:v0", "mnist:v1", "mnist:v2", "mnist:v3", "outside:v0"]
+    assert read["used"] == ["mnist:v0", "mnist:v3", "outside:v0"]
+
+
+def test_the_client_deletes_versions_and_collections(seen: Any) -> None:
+    read = seen["read"]
+    assert "has the aliases gold, kept, latest: delete them first" in read["errors"][0]
+    assert "'mnist:v99' not found" in read["errors"][1]
+    assert "'none:latest' not found" in read["errors"][2]
+    assert read["after_delete"] == "v2"
+    assert read["left"] == ["best datasets", "mnist"]
+
+
+def made(owners: Owners, name: str) -> str:
+    """An artifact with a file; its id."""
+    content = name.encode()
+    id = owners.begin({"a.txt": content}, name)
+    address = owners.address(id, "a.txt", content)
+    if address is not None:
+        assert httpx.put(address, content=content, timeout=PATIENCE_S).status_code == 200
+    sent = owners.send_manifest(id, {"a.txt": {"digest": digest(content), "size": len(content)}})
+    assert sent.status_code == 200, sent.text
+    assert "errors" not in owners.graphql(_COMMIT, id=id)
+    return id
+
+
+@pytest.fixture(scope="module", autouse=True)
+def project(owners: Owners) -> None:
+    create = {"name": "digits"}
+    auth = {"authorization": f"Bearer {owners.keys['ada']}"}
+    url = f"{owners.served.url}/api/v1/entities/ada/projects"
+    assert httpx.post(url, json=create, headers=auth, timeout=PATIENCE_S).status_code in (200, 201)
+
+
+def test_an_address_allows_one_thing_for_some_time(owners: Owners) -> None:
+    id = owners.begin({"a.txt": b"content"}, "signed")
+    address = owners.address(id, "a.txt", b"content")
+    assert address is not None
+    wrong = httpx.put(address, content=b"other", timeout=PATIENCE_S)
+    assert (wrong.status_code, "MD5" in wrong.text) == (400, True)
+    assert httpx.put(address + "x", content=b"content", timeout=PATIENCE_S).status_code == 403
+    assert httpx.get(address, timeout=PATIENCE_S).status_code == 403
+    head, _, token = address.partition("token=")
+    signature = token.partition(".")[2]
+    forged = base64.urlsafe_b64encode(b'[9999999999999,{"project_id":7}]').decode().rstrip("=")
+    assert httpx.put(f"{head}token={forged}.{signature}", content=b"", timeout=PATIENCE_S).status_code == 403
+    assert httpx.put(address, content=b"content", timeout=PATIENCE_S).status_code == 200
+    assert owners.address(id, "a.txt", b"content") is None
+
+
+@pytest.mark.parametrize("path", ["../a", "/etc/passwd", "a\nb"])
+def test_hostile_paths_are_refused(owners: Owners, path: str) -> None:
+    id = owners.begin({"a.txt": b"x"}, "hostile")
+    wanted = [{"artifactID": id, "name": path, "md5": digest(b"x")}]
+    assert "invalid path" in error_of(owners.graphql(_FILES, files=wanted))
+    refused = owners.send_manifest(id, {path: {"digest": digest(b"x"), "size": 1}})
+    assert (refused.status_code, "invalid path" in refused.text) == (400, True)
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b'{"contents":{"a":1}}', b'{"version":2,"contents":{}}', b"\xff"]
+)
+def test_a_body_that_is_no_manifest_is_refused(owners: Owners, body: bytes) -> None:
+    id = owners.begin({"a.txt": b"x"}, "broken")
+    answer = owners.graphql(_MANIFEST, id=id, digest=digest(body))
+    address = answer["data"]["createArtifactManifest"]["artifactManifest"]["file"]["uploadUrl"]
+    refused = httpx.put(address, content=body, timeout=PATIENCE_S)
+    assert (refused.status_code, "manifest" in refused.text) == (400, True)
+
+
+def test_a_version_without_its_files_is_not_committed(owners: Owners) -> None:
+    id = owners.begin({"a.txt": b"lacking"}, "lacking")
+    assert owners.send_manifest(id, {"a.txt": {"digest": digest(b"lacking"), "size": 7}}).status_code == 200
+    assert "the content of 'a.txt' was not uploaded" in error_of(owners.graphql(_COMMIT, id=id))
+
+
+def test_strangers_learn_nothing(owners: Owners) -> None:
+    id = made(owners, "private")
+    query = "query A($id: ID!) { artifact(id: $id) { digest } }"
+    assert owners.graphql(query, "ada", id=id)["data"]["artifact"] is not None
+    assert owners.graphql(query, "stranger", id=id)["data"]["artifact"] is None
+    delete = """mutation D($id: ID!) {
+      deleteArtifact(input: {artifactID: $id, deleteAliases: true}) { artifact { id } } }"""
+    assert "there is no" in error_of(owners.graphql(delete, "stranger", id=id))
+    wanted = [{"artifactID": id, "name": "a", "md5": digest(b"")}]
+    assert "there is no" in error_of(owners.graphql(_FILES, "stranger", files=wanted))
+    url = f"{owners.served.url}/artifactsV2/default/ada/digits/private/x/{'0' * 32}/a.txt"
+    assert httpx.get(url, auth=("api", owners.keys["stranger"]), timeout=PATIENCE_S).status_code == 404
+    assert httpx.get(url, timeout=PATIENCE_S).status_code == 401
+
+
+def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners: Owners) -> None:
+    accounts = owners.served.metadata_store.accounts
+    ada = accounts.users.by_name("ada")
+    accounts.teams.create("vision", CLI, T0, administrator=ada.id)
+    for name, role in (("member", "member"), ("viewer", "viewer")):
+        accounts.members.add("vision", name, role, CLI, T0)
+    owners.served.app.access.rights_changed()
+    auth = {"authorization": f"Bearer {owners.keys['ada']}"}
+    url = f"{owners.served.url}/api/v1/entities/vision/projects"
+    httpx.post(url, json={"name": "cars"}, headers=auth, timeout=PATIENCE_S).raise_for_status()
+    id = owners.begin({"a.txt": b"a"}, "cars", "member", "vision/cars")
+    address = owners.address(id, "a.txt", b"a", "member")
+    assert address is not None
+    httpx.put(address, content=b"a", timeout=PATIENCE_S).raise_for_status()
+    owners.send_manifest(id, {"a.txt": {"digest": digest(b"a"), "size": 1}}, "member").raise_for_status()
+    assert "errors" not in owners.graphql(_COMMIT, "member", id=id)
+
+    shown = owners.graphql(_NAMES, "viewer", name="cars:latest")
+    edges = shown["data"]["project"]["artifactCollectionMembership"]["files"]["edges"]
+    assert edges == [{"node": {"name": "a.txt"}}]
+    assert "artifact:download" in error_of(owners.graphql(_ADDRESSES, "viewer", name="cars:latest"))
+    found = owners.graphql(_ADDRESSES, "member", name="cars:latest")
+    node = found["data"]["project"]["artifactCollectionMembership"]["files"]["edges"][0]["node"]
+    assert httpx.get(node["directUrl"], timeout=PATIENCE_S).content == b"a"
+    ranged = httpx.get(node["directUrl"], headers={"range": "bytes=1-"}, timeout=PATIENCE_S)
+    assert ranged.status_code == 416
+    alias = {"entityName": "vision", "projectName": "cars", "artifactCollectionName": "cars", "alias": "x"}
+    add = "mutation A($input: AddAliasesInput!) { addAliases(input: $input) { success } }"
+    wanted = {"artifactID": id, "aliases": [alias]}
+    assert "artifact:alias" in error_of(owners.graphql(add, "viewer", input=wanted))
+    assert owners.graphql(add, "member", input=wanted)["data"]["addAliases"] == {"success": True}
