@@ -14,6 +14,7 @@ from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.mailer import Mailer
 from runvitals.server.access.credentials import PLAIN_COOKIE
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import MetadataStore, open_metadata_store
 from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -106,7 +107,8 @@ def accounts_server(folder: Path, address: str | None = None) -> Iterator[Accoun
     else:
         metadata_store = open_metadata_store(address)
     clock = Clock()
-    app = SharedServer(store, metadata_store, clock=clock)
+    files = ReceivedFiles(str(folder / "files"), metadata_store, clock)
+    app = SharedServer(store, metadata_store, clock=clock, files=files)
     listener = listen(0)
     http = Server(app)
     thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})

@@ -9,11 +9,13 @@ from fastapi import APIRouter
 from runvitals.server.doors.mlflow.routers import MLFLOW_ROUTERS
 from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.wandb import artifact_files
+from runvitals.server.doors.wandb import file_reads as run_files
 from runvitals.server.doors.wandb import routes as wandb
 
 DOOR_ROUTERS: Final[tuple[APIRouter, ...]] = (
     remote_write.router,
     wandb.router,
     artifact_files.router,
+    run_files.router,
     *MLFLOW_ROUTERS,
 )

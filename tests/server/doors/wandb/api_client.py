@@ -56,6 +56,13 @@ def main(path: str) -> dict[str, Any]:
     found["scan of steps"] = [row["_step"] for row in run.scan_history(min_step=3, max_step=7)]
     found["output"] = [[line.number, line.content, line.level] for line in run.console_logs()]
 
+    files = run.files(per_page=2)
+    found["files"] = [[file.name, file.size, file.mimetype] for file in files]
+    found["some files"] = [file.name for file in run.files(pattern="logs/%.t_t")]
+    with run.file("logs/été #1.txt").download(root="downloads") as file:
+        found["downloaded"] = file.read()
+    found["deleted file"] = error(lambda: run.file("a model.pt").delete())
+
     run.config["extra"] = {"a": [1, 2]}
     run.tags = ["new", "base"]
     run.notes, run.name, run.summary["best"] = "changed", "renamed", 0.5

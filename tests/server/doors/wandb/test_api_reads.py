@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -21,6 +22,24 @@ ROWS = 120
 START = T0 - 60_000
 STEPS = list(range(ROWS))
 LOSS = {run: [1 / (step + run + 3) for step in STEPS] for run in range(4)}
+FILES = ("a model.pt", "logs/été #1.txt", "wandb-metadata.json")
+
+
+def _sha256(name: str) -> str:
+    return hashlib.sha256(f"content of {name}".encode()).hexdigest()
+
+
+SAVED = [
+    {
+        "t": START + place,
+        "key": name,
+        "kind": "file",
+        "items": [
+            {"sha256": _sha256(name), "bytes": len(f"content of {name}".encode()), "type": "text/plain"}
+        ],
+    }
+    for place, name in enumerate(FILES)
+]
 ACC = [None if step % 10 else step / 3 for step in STEPS]
 
 
@@ -52,6 +71,7 @@ class Lab:
             "step": STEPS,
             "records": [
                 [0, "info", {**about, "config": config}],
+                *[[10 + place, "media", record] for place, record in enumerate(SAVED)],
                 [1, "console", {"t": START, "stream": 1, "text": "hello\nwor"}],
                 [2, "console", {"t": START + 5, "stream": 1, "text": "ld\n"}],
             ],
@@ -68,6 +88,16 @@ class Lab:
             headers = {"authorization": f"Bearer {self.key}"}
             answer = httpx.post(url, json={**run, **envelope}, headers=headers, timeout=PATIENCE_S)
             assert answer.status_code == 200, answer.text
+            if envelope is trained:
+                self._send_files(f"run{number}", headers)
+
+    def _send_files(self, run: str, headers: dict[str, str]) -> None:
+        for name in FILES:
+            content, sha256 = f"content of {name}".encode(), _sha256(name)
+            url = f"{self.server.url}/api/v1/runs/{run}/files/{sha256}"
+            params: dict[str, Any] = {"offset": 0, "size": len(content), "entity": "vision"}
+            sent = httpx.put(url, params=params, content=content, headers=headers, timeout=PATIENCE_S)
+            assert sent.status_code == 200, sent.text
 
     def graphql(self, query: str, key: str | None = None, **variables: Any) -> Any:
         """The response to an operation, which is never a 5xx."""
@@ -169,6 +199,24 @@ def test_system_metrics_have_the_names_of_wandb(read: dict[str, Any]) -> None:
     ]
     assert read["system"]["system.cpu"] == 1 / 3
     assert read["output"] == [[0, "hello", ""], [1, "world", ""]]
+
+
+def test_files_are_listed_and_downloaded(read: dict[str, Any]) -> None:
+    assert [name for name, _, _ in read["files"]] == sorted(FILES)
+    assert read["files"][0] == ["a model.pt", len("content of a model.pt"), "text/plain"]
+    assert read["some files"] == ["logs/été #1.txt"]
+    assert read["downloaded"] == "content of logs/été #1.txt"
+    assert "cannot be deleted" in read["deleted file"]
+
+
+def test_a_file_needs_a_key_that_may_read_its_run(lab: Lab) -> None:
+    found = lab.run_field("files { edges { node { name url } } }")["files"]["edges"][0]["node"]
+    for key, status in ((lab.key, 200), (lab.reader, 200), (lab.stranger, 404), ("x" * 40, 401)):
+        answer = httpx.get(found["url"], auth=("api", key), timeout=PATIENCE_S)
+        assert answer.status_code == status
+    assert httpx.get(found["url"], timeout=PATIENCE_S).status_code in (401, 404)
+    missing = found["url"].replace(found["url"].rsplit("/", 1)[1], "..%2f..%2fcatalogue.db")
+    assert httpx.get(missing, auth=("api", lab.key), timeout=PATIENCE_S).status_code == 404
 
 
 def test_changes_are_those_of_our_own_pages(lab: Lab, read: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from graphql import GraphQLSchema, build_schema
 from runvitals.server.doors.wandb.artifact_changes import ARTIFACT_CHANGES
 from runvitals.server.doors.wandb.artifact_reads import ARTIFACT_READS
 from runvitals.server.doors.wandb.artifact_writes import ARTIFACT_WRITES
+from runvitals.server.doors.wandb.file_reads import FILE_READS
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
@@ -24,6 +25,7 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     RUN_WRITES,
     RUN_READS,
     HISTORY_READS,
+    FILE_READS,
     PROJECT_READS,
     SWEEPS,
     ARTIFACT_READS,

@@ -1,0 +1,147 @@
+"""The files that a run saved, as `wandb.Api()` lists and downloads them."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from fastapi import APIRouter, HTTPException, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model.logged_media import SavedFile
+from runvitals.model.numbers import parse_integer
+from runvitals.regular_expressions import finder
+from runvitals.server.access.permission import needs
+from runvitals.server.api.content_response import content_response
+from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import RunNode, find_project, find_run, iso_time
+from runvitals.server.run_library import OpenedContent, RunView
+from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.store.metadata import RunRow
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+FILE_READS: Final = Resolvers("file_reads")
+router: Final = APIRouter()
+_MAX_PAGE: Final = 1000
+_MAX_PATTERN: Final = 250
+_MAX_NUMBER: Final = 2**53
+
+
+@FILE_READS.field("Run", "fileCount")
+async def file_count(node: RunNode, info: Info) -> int:
+    """How many files the run saved."""
+    return len(await _saved_files(info.context, node.row))
+
+
+@FILE_READS.field("Run", "files")
+async def files(
+    node: RunNode,
+    info: Info,
+    names: list[str] | None = None,
+    after: str | None = None,
+    first: int | None = None,
+    pattern: str | None = None,
+) -> dict[str, Any]:
+    """A page of the files."""
+    begin = parse_integer(after, _MAX_NUMBER) if after else 0
+    if begin is None:
+        raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
+    is_wanted = _like(pattern) if pattern and not names else None
+    found = [
+        file
+        for file in await _saved_files(info.context, node.row)
+        if (not names or file.name in names) and (is_wanted is None or is_wanted(file.name))
+    ]
+    page = found[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
+    end = begin + len(page)
+    nodes = [_node(info.context, node, file) for file in page]
+    return {
+        "edges": [{"node": one, "cursor": str(begin + place)} for place, one in enumerate(nodes, 1)],
+        "pageInfo": {
+            "endCursor": str(end),
+            "hasNextPage": end < len(found),
+            "hasPreviousPage": begin > 0,
+            "startCursor": None,
+        },
+    }
+
+
+@FILE_READS.field("Mutation", "deleteFiles")
+async def delete_files(_: None, info: Info, input: dict[str, Any]) -> None:
+    """A run keeps its files."""
+    raise InvalidArgument("files of a run cannot be deleted on this server: delete the run")
+
+
+@router.get(
+    "/files/{entity}/{project}/{name}/{file:path}",
+    include_in_schema=False,
+    dependencies=[needs("filtered run:read")],
+)
+async def download(request: Request, entity: str, project: str, name: str, file: str) -> Response:
+    """The content of a file of a run that the requester may read."""
+    context = GraphQLContext(request)
+
+    def readable() -> RunRow | None:
+        found = find_project(context, project, entity)
+        return None if found is None else find_run(context, found, name)
+
+    row = await run_in_threadpool(readable)
+    if row is None:
+        raise HTTPException(404, f"there is no run {name!r} in {entity}/{project}")
+    library: StoredLibrary = context.state.library
+    opened = await library.open(row.uid, row.id)
+
+    def content(view: RunView) -> tuple[SavedFile, OpenedContent] | None:
+        for saved in view.saved_files():
+            if saved.name == file and (found := view.content(saved.sha256)) is not None:
+                return saved, found
+        return None
+
+    result = await opened.use(content, quick=True)
+    if result is None:
+        raise HTTPException(404, f"the run {name!r} has no file {file!r}")
+    saved, found = result
+    return content_response(request, found, saved.sha256, download=saved.name)
+
+
+async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
+    context.count_reads(1)
+    library: StoredLibrary = context.state.library
+    opened = await library.open(row.uid, row.id)
+    return await opened.use(lambda view: view.saved_files(), quick=True)
+
+
+def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, Any]:
+    place = (node.project.entity.name, node.project.name, node.name)
+    path = "/".join(quote(part, safe="") for part in place)
+    base = str(context.request.base_url).rstrip("/")
+    url = f"{base}/files/{path}/{quote(file.name)}"
+    return {
+        "id": base64.b64encode(f"SavedFile:{node.row.id}:{file.name}".encode()).decode("ascii"),
+        "name": file.name,
+        "url": url,
+        "directUrl": url,
+        "sizeBytes": file.bytes,
+        "mimetype": file.type,
+        "updatedAt": iso_time(file.time_ms),
+    }
+
+
+def _like(pattern: str) -> Callable[[str], bool]:
+    """Whether a name matches a pattern of SQL's LIKE."""
+    if len(pattern) > _MAX_PATTERN:
+        raise InvalidArgument(f"the pattern is too long; expected at most {_MAX_PATTERN} characters")
+    parts = {"%": ".*", "_": "."}
+    expression = "".join(parts.get(letter) or re.escape(letter) for letter in pattern)
+    try:
+        return finder(f"(?s)^{expression}$")
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
