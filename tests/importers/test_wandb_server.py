@@ -13,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
+import runvitals
 from runvitals.cli import main
 from runvitals.importers.json_api import ApiError, JsonApi
 from runvitals.importers.wandb_server.importer import import_wandb
@@ -79,6 +82,25 @@ def test_runs_of_our_own_server(
     capsys.readouterr()
     assert main(command) == 0
     assert "2 runs exist already" in capsys.readouterr().out
+
+
+def test_imported_runs_are_delivered(
+    served: Served, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    writer = EventFileWriter(str(tmp_path / "logs"))
+    summary = summary_pb2.Summary(value=[summary_pb2.Summary.Value(tag="loss", simple_value=0.25)])
+    writer.add_event(event_pb2.Event(wall_time=1_700_000_000, step=3, summary=summary))
+    writer.close()
+    command = ["import", f"tensorboard:{tmp_path}/logs", "--dir", str(tmp_path), "--to", served.url]
+    for expected in ("1 log() rows", "0 log() rows"):
+        assert main(command) == 0, capsys.readouterr().err
+        assert f"to {served.url}: 0 samples, {expected}" in capsys.readouterr().out
+    (run_id,) = os.listdir(tmp_path / "runs")
+    run = runvitals.Client(served.url).run(run_id)
+    rows = [(row.step, row.data) for row in run.history()]
+    run._connection.close()
+    assert rows == [(3, {"loss": 0.25})]
 
 
 class Answers(BaseHTTPRequestHandler):

@@ -65,9 +65,7 @@ class MlflowSqliteStore:
             (run.id,),
         )
         for key, value, time_ms, step, is_nan in rows:
-            yield MlflowMetric(
-                key, float("nan") if is_nan else _unbounded(float(value)), int(time_ms), int(step)
-            )
+            yield MlflowMetric(key, float("nan") if is_nan else float(value), int(time_ms), int(step))
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
         """The files of a run, if they are on this machine."""
@@ -76,10 +74,3 @@ class MlflowSqliteStore:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
-
-
-def _unbounded(value: float) -> float:
-    """MLflow stores an infinite value as the largest number."""
-    if abs(value) >= 1.7976931348623157e308:
-        return float("inf") if value > 0 else float("-inf")
-    return value
