@@ -180,14 +180,20 @@ class ReceivedFiles:
         if missing > shutil.disk_usage(self._folder).free - limits.free_bytes:
             raise FileRejected(507, "the disk of this server has no space for the file")
 
-    # Files of artifacts, which arrive whole
+    # Files that arrive whole
 
-    def begin(self, size: int) -> str:
-        """A path for a file of an artifact of this size, which does not exist yet: `keep` or remove it.
+    def begin(self, size: int, run_id: int | None = None) -> str:
+        """A path for a file of this size, which does not exist yet: `keep` or remove it.
+
+        Args:
+            run_id: the run whose file it is; None: it is one of an artifact.
 
         Raises:
             FileRejected: it exceeds a limit.
         """
+        if run_id is not None:
+            self._check_limits(run_id, size, size)
+            return self._uploads.new_path()
         if size > self.limits.artifact_file_bytes:
             limit = self.limits.artifact_file_bytes
             raise FileRejected(413, f"a file of {size:,} bytes; this server accepts at most {limit:,}")

@@ -19,6 +19,7 @@ from runvitals.store.metadata.text import check_integers
 
 _MOST_STEPS = 100_000
 _MOST_FILES = 100_000
+_NAMES_PER_QUERY = 400
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +107,9 @@ class MediaTable:
         )
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(media).where(*conditions))
-            return [_logged(row) for row in connection.execute(statement)], int(total.scalar_one())
+            records = [_logged(row) for row in connection.execute(statement)]
+            _fill_in_files(connection, run_id, records)
+            return records, int(total.scalar_one())
 
     def steps(self, run_id: int, key: str) -> list[float]:
         """The steps at which something was logged under a name, ascending."""
@@ -156,6 +159,26 @@ def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> l
 
 def _logged(row: Row[Any]) -> LoggedMedia:
     return LoggedMedia(row.key, row.kind, row.step, row.time_ms, row.rank, row.host, loads(row.body))
+
+
+def _fill_in_files(connection: Connection, run_id: int, records: Sequence[LoggedMedia]) -> None:
+    """Give items that name a saved file its content: wandb's clients name files that they upload later."""
+    wanted = [item for record in records for item in record.items if "file" in item and "sha256" not in item]
+    names = sorted({plain_text(str(item["file"])) for item in wanted})
+    found: dict[str, list[dict[str, Any]]] = {}
+    for first in range(0, len(names), _NAMES_PER_QUERY):
+        part = names[first : first + _NAMES_PER_QUERY]
+        saved = select(media.c.key, media.c.body).where(
+            media.c.run_id == run_id, media.c.kind == model.FILE, media.c.key.in_(part)
+        )
+        for row in connection.execute(saved.order_by(media.c.time_ms, media.c.id)):
+            found[row.key] = loads(row.body)
+    for item in wanted:
+        contents = found.get(plain_text(str(item["file"])), [])
+        same_kind = [content for content in contents if content.get("kind") == item.get("kind")]
+        # A converted table is kept beside the file as it was uploaded.
+        for content in (same_kind or contents)[:1]:
+            item.update({name: value for name, value in content.items() if name not in item})
 
 
 def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:

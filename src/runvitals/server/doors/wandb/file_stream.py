@@ -71,18 +71,25 @@ class FileStreams:
             work = partial(stream_body.decoded_body, data)
             body = work() if len(data) <= _IN_THREAD_BYTES else await anyio.to_thread.run_sync(work)
             context = GraphQLContext(request)
-            writers = await run_in_threadpool(_writers, context, entity, project, run, client)
+            writers = await run_in_threadpool(writers_of, context, entity, project, run, client)
             key = writers.entity, writers.run.uid, client
             lock = self._locks.setdefault(key, asyncio.Lock())
             async with lock:
                 return await _store(context, writers, body, len(data))
 
 
-def _writers(context: GraphQLContext, entity: str, project: str, name: str, client: str) -> RunWriters:
+def writers_of(
+    context: GraphQLContext, entity: str | None, project: str | None, name: str, client: str
+) -> RunWriters:
+    """The writers of a client in the run that it names. What the client may do is not checked.
+
+    Raises:
+        HTTPException: 404 if there is no such run or entity.
+    """
     node = context.entity_named(entity)
     run = find_run(context.metadata_store, node.number, project, name)
     if run.place is None:
-        raise HTTPException(404, f"there is no run {name[:100]!r} in {entity[:100]}/{project[:100]}")
+        raise HTTPException(404, f"there is no run {name[:100]!r} in {node.name}/{run.project[:100]}")
     number = run.place.run_id
     known = _client(context, number, client)
     return RunWriters(run, node.name if context.has_accounts else None, known)

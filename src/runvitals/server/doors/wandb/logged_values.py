@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from runvitals.model.names import sanitized_name
 from runvitals.model.values import Sanitizer
 from runvitals.server.doors.wandb.logged_rows import LoggedRow
+from runvitals.server.doors.wandb.media_items import media_record
 from runvitals.server.doors.wandb.run_ids import SECTION
 from runvitals.server.doors.wandb.stream_body import parsed_line
 
@@ -18,8 +20,17 @@ _MAX_PER_LINE: Final = 1 << 16
 
 
 def media_records(rows: Iterable[LoggedRow]) -> list[tuple[int, str, dict[str, Any]]]:
-    """The media of rows as records."""
-    return []
+    """The media of rows as records, each with a number of its own."""
+    entries: list[tuple[int, str, dict[str, Any]]] = []
+    for row in rows:
+        for index, (name, value) in enumerate(row.media.items()):
+            found = media_record(value)
+            if found is not None and index < _MAX_PER_LINE:
+                kind, items = found
+                about = {"t": row.time_ms, "step": row.step, "key": sanitized_name(name), "kind": kind}
+                number = row.line * _MAX_PER_LINE + index
+                entries.append((number, "media", {**about, "items": items}))
+    return entries
 
 
 def summary_sections(line: str) -> tuple[dict[str, Any], int]:

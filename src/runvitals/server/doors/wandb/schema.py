@@ -15,9 +15,11 @@ from runvitals.server.doors.wandb.file_reads import FILE_READS
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
+from runvitals.server.doors.wandb.resume import RESUME
 from runvitals.server.doors.wandb.run_reads import RUN_READS
 from runvitals.server.doors.wandb.run_writes import RUN_WRITES
 from runvitals.server.doors.wandb.sweeps import SWEEPS
+from runvitals.server.doors.wandb.uploads import UPLOADS
 from runvitals.server.doors.wandb.viewer import VIEWER
 
 SUBJECTS: Final[tuple[Resolvers, ...]] = (
@@ -31,6 +33,8 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     ARTIFACT_READS,
     ARTIFACT_WRITES,
     ARTIFACT_CHANGES,
+    UPLOADS,
+    RESUME,
 )
 """To add operations: a file `schema/<subject>.graphql` that extends `Query`, `Mutation` or another type, a
 module with a `Resolvers("<subject>")`, and that object here."""

@@ -1,0 +1,139 @@
+"""What a client needs to know of a run that it resumes; alerts; and what cannot be done with a run."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import HTTPException
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.accounts.principals import Operator
+from runvitals.model.errors import UnknownRun
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id, number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.file_stream import event_number, writers_of
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT, SECTION, find_run
+from runvitals.server.doors.wandb.run_settings import INTERNAL
+from runvitals.server.doors.wandb.run_writers import MONITOR
+from runvitals.store.metadata.log_summaries import summary_of
+from runvitals.store.metadata.wandb_clients import WandbClient
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+RESUME: Final = Resolvers("resume")
+_LEVELS: Final = {"INFO": "info", "WARN": "warning", "ERROR": "error"}
+_MAX_TEXT: Final = 10_000
+
+
+@RESUME.field("Query", "model")
+def model(
+    _: None, info: Info, name: str | None = None, entity_name: str | None = None
+) -> dict[str, Any] | None:
+    """The project of a run that may exist; null if there is no such project."""
+    context = info.context
+    try:
+        entity = context.entity_named(entity_name)
+    except HTTPException:
+        return None
+    wanted = name or DEFAULT_PROJECT
+    number = dict(context.metadata_store.projects.named(wanted)).get(entity.number)
+    if number is None:
+        return None
+    return {"id": node_id("Project", number), "name": wanted, "entity": entity, "entityName": entity.name}
+
+
+@RESUME.field("Project", "bucket")
+def bucket(
+    project: dict[str, Any], info: Info, name: str | None = None, missing_ok: bool | None = None
+) -> dict[str, Any] | None:
+    """What a process that resumes a run goes on from; null if the requester may not log to such a run."""
+    context = info.context
+    entity: EntityNode = project["entity"]
+    run = find_run(context.metadata_store, entity.number, project["name"], name or "")
+    if run.place is None or run.place.deleted or not _may_log(context, run.uid, entity):
+        return None
+    run_id = run.place.run_id
+    store = context.metadata_store
+    row = store.runs.get([run_id], context.now_ms())[run_id]
+    client = store.wandb_clients.get(run_id, "") or WandbClient(run_id, "", "", 0)
+    sections = store.sections.read([run_id])[run_id]
+    own = sections.shared.get(SECTION, {})
+    internal = own.get("config", {})
+    config = {key: {"value": value} for key, value in sections.shared.get("config", {}).items()}
+    if internal:
+        config[INTERNAL] = {"value": internal}
+    tail = {key: value for key, value in own.get("summary", {}).items() if _is_own(key, value)}
+    about = sections.shared.get("run", {})
+    return {
+        "id": node_id("Run", run_id),
+        "name": run.name,
+        "displayName": row.name,
+        "project": project,
+        "summaryMetrics": json.dumps({**summary_of(sections), **own.get("summary", {})}),
+        "config": json.dumps(config),
+        "historyLineCount": client.history_lines,
+        "eventsLineCount": client.event_lines,
+        "logLineCount": client.console_lines,
+        "historyTail": json.dumps([json.dumps(tail)]),
+        "eventsTail": json.dumps([json.dumps(tail)]),
+        "wandbConfig": json.dumps({"t": internal.get("t", 1)}),
+        "tags": about.get("tags", []),
+        "notes": about.get("notes", ""),
+    }
+
+
+def _is_own(key: str, value: Any) -> bool:
+    return key in ("_step", "_runtime", "_timestamp") and isinstance(value, (int, float))
+
+
+def _may_log(context: GraphQLContext, uid: str, entity: EntityNode) -> bool:
+    principal = context.requester.principal
+    if isinstance(principal, Operator):
+        return True
+    try:
+        context.access.directory.find_sent_run(principal, uid, entity.name)
+    except UnknownRun:
+        return False
+    return True
+
+
+@RESUME.field("Run", "stopped")
+def stopped(run: Any, info: Info) -> bool:
+    """Whether a user has asked the present process to end: clients before 0.28 ask for it so."""
+    store, run_id = info.context.metadata_store, number_of("Run", run.id)
+    client = store.wandb_clients.get(run_id, "")
+    requested_ms = store.runs.stops_requested([run_id]).get(run_id)
+    return requested_ms is not None and (client is None or requested_ms >= client.started_ms)
+
+
+@RESUME.field("Mutation", "notifyScriptableRunAlert")
+async def alert(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Record `run.alert()`."""
+    context = info.context
+    writers = await run_in_threadpool(
+        writers_of, context, input.get("entity_name"), input.get("project_name"), input["run_name"], ""
+    )
+    now_ms = context.now_ms()
+    event = {
+        "t": now_ms,
+        "name": "alert",
+        "level": _LEVELS.get(input.get("severity") or "INFO", "info"),
+        "title": input["title"][:_MAX_TEXT],
+        "text": input["text"][:_MAX_TEXT],
+    }
+    envelope = writers.records(MONITOR, [(event_number(now_ms), "event", event)])
+    await door_recorder(context.request).record(context.request.scope, [envelope], 0)
+    return {"success": True}
+
+
+@RESUME.field("Mutation", "rewindRun")
+async def rewind_run(_: None, info: Info, input: dict[str, Any]) -> None:
+    """
+    Raises:
+        InvalidArgument: always.
+    """
+    raise InvalidArgument("resume_from and fork_from are not supported yet: log to a new run instead")
