@@ -87,7 +87,7 @@ def test_a_run_that_nobody_began_has_no_files(door: Door) -> None:
 def test_an_address_that_was_changed_allows_nothing(door: Door) -> None:
     door.begin()
     address = addresses(door, "x")["x"]
-    for wrong in (address[:-3], address + "AAA", f"{door.served.url}/wandb/uploads/{'A' * 80}"):
+    for wrong in (address[:-3], address + "AAA", f"{door.served.url}/wandb/signed/run-files/{'A' * 80}"):
         assert put(wrong, b"x").status_code == 403
     assert door.shown("/files")["files"] == []
 
