@@ -51,7 +51,7 @@ def everything() -> None:
     with open("saved.txt", "w", encoding="utf-8") as file:
         file.write("kept")
     run.save("saved.txt")
-    run.alert("Careful", "the loss rises", level=wandb.AlertLevel.WARN)
+    run.alert("Careful", "the loss rises", level="WARN")
     run.summary["best"] = 0.5
     run.finish()
 
