@@ -40,6 +40,7 @@ CHECKED_BY_SECRET = (
     "/scim/v2/",
     "/-/image/",
     "/-/picture/",
+    "/wandb/signed/",
 )
 """Beginnings of paths of routes that are open to visitors because they check a secret of their own."""
 RESOURCES = frozenset(("run", "project", "team", "entity", "user"))

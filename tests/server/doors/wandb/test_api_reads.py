@@ -14,6 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.server.doors.wandb import history_reads
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
@@ -305,3 +306,12 @@ def test_a_small_query_cannot_read_everything_many_times(lab: Lab) -> None:
     assert "the query asks for too much" in answer
     histories = " ".join(f"a{number}: historyKeys" for number in range(3001))
     assert "the query asks for too much" in lab.run_field(histories)
+
+
+def test_of_a_long_run_the_last_value_of_each_interval_is_read(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history_reads, "MAX_VALUES", 3)
+    rows = [json.loads(line) for line in lab.run_field("events(samples: 2)")["events"]]
+    assert len(rows) <= 2
+    assert (rows[-1]["system.cpu"], rows[-1]["system.network.sent"]) == (1 / 3, 300.0)

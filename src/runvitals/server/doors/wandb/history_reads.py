@@ -6,10 +6,13 @@ import json
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
+from runvitals.buckets import grid
 from runvitals.model.numbers import parse_integer
 from runvitals.query.rates import rate_of
+from runvitals.query.series import Series
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.history_rows import (
+    MAX_ROWS,
     MAX_VALUES,
     HistoryRows,
     json_safe,
@@ -77,17 +80,31 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
 async def events(node: RunNode, info: Info, samples: int | None = None) -> list[str]:
     """The rows of system metrics."""
 
+    wanted = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
+
     def read(view: RunView) -> list[str]:
         derived = {rate.key for key in view.sampled_keys() if (rate := rate_of(key)) is not None}
-        extent = view.extent(SeriesSelection())
-        if extent is None:
-            return []
-        series = view.samples(SeriesSelection(), *extent, MAX_VALUES)
-        measured = [one for one in series if one.key not in derived]
-        rows = system_rows(measured, _SAMPLES if samples is None else samples, node.row.started_ms)
+        measured = [one for one in _system_series(view, wanted) if one.key not in derived]
+        rows = system_rows(measured, wanted, node.row.started_ms)
         return [json.dumps(json_safe(row)) for row in rows]
 
     return await _read(info, node, read)
+
+
+def _system_series(view: RunView, samples: int) -> list[Series]:
+    """All samples of a run; of a long one, the last in each of `samples` intervals."""
+    selection = SeriesSelection()
+    extent = view.extent(selection)
+    if extent is None:
+        return []
+    try:
+        return view.samples(selection, *extent, MAX_VALUES)
+    except TooMuch:
+        on = grid(*extent, max(2, samples))
+        return [
+            Series(one.key, one.host, one.role, one.buckets.t, one.buckets.last)
+            for one in view.bucketed(selection, on)
+        ]
 
 
 @HISTORY_READS.field("Run", "historyKeys")
