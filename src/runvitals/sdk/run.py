@@ -33,10 +33,7 @@ class Run(RecordedRun):
     Attributes:
         id: run id, eight letters and digits by default.
         project: project of the run.
-        entity: the team or user that was set for the run, or None.
         name: display name. Assigning it renames the run.
-        tags, notes: as set; assigning them replaces them.
-        group, job_type: as set, or None.
         config: hyper-parameters. Changes are recorded.
         summary: results: the last value of each logged metric, or the aggregate chosen with
             `define_metric`. Values set by hand take precedence and are kept.
@@ -45,7 +42,6 @@ class Run(RecordedRun):
         step: the step of the next `log()` call that does not set one.
         finished: whether `finish()` was called.
         disabled: whether nothing is recorded: `mode` is `disabled`, or no folder is writable.
-        offline: whether nothing is delivered because of `mode`.
 
     The names that it shares with W&B's run, and what differs: `docs/reference/wandb-compatibility.md`.
 
@@ -58,37 +54,60 @@ class Run(RecordedRun):
     @property
     def name(self) -> str:
         """The display name. Assigning it renames the run."""
-        return self._name
+        name: str = self._about["name"]
+        return name
 
     @name.setter
     def name(self, name: str) -> None:
-        self._name = self._values.text(name)[:128] or self.id
-        self._describe(name=self._name)
+        self._describe(name=self._values.text(name)[:128] or self.id)
 
     @property
     def tags(self) -> tuple[str, ...]:
         """The tags. Assigning a sequence replaces them."""
-        return self._tags
+        return tuple(self._about["tags"])
 
     @tags.setter
     def tags(self, tags: Sequence[str]) -> None:
-        self._tags = tuple(dict.fromkeys(self._values.text(tag) for tag in tags))
-        self._describe(tags=list(self._tags))
+        self._describe(tags=list(dict.fromkeys(self._values.text(tag) for tag in tags)))
 
     @property
     def notes(self) -> str | None:
         """The notes. Assigning a text replaces them."""
-        return self._notes
+        notes: str | None = self._about["notes"]
+        return notes
 
     @notes.setter
     def notes(self, notes: str) -> None:
-        self._notes = self._values.text(notes)
-        self._describe(notes=self._notes)
+        self._describe(notes=self._values.text(notes))
+
+    @property
+    def entity(self) -> str | None:
+        """The team or user that was set for the run."""
+        entity: str | None = self._about["entity"]
+        return entity
+
+    @property
+    def group(self) -> str | None:
+        """The group that was set for the run."""
+        group: str | None = self._about["group"]
+        return group
+
+    @property
+    def job_type(self) -> str | None:
+        """The kind of run that was set."""
+        job_type: str | None = self._about["job_type"]
+        return job_type
+
+    @property
+    def offline(self) -> bool:
+        """Whether nothing is delivered because of `mode`."""
+        return bool(self._about["mode"] != "online")
 
     @property
     def url(self) -> str | None:
         """The run's page on the server that it is delivered to; None without one."""
-        return None if self.disabled or self._server is None else f"{self._server}/runs/{self.id}"
+        server = None if self.disabled or self.offline else self._about["server"]
+        return None if server is None else f"{server}/runs/{self.id}"
 
     @property
     def config(self) -> RecordedDict:
@@ -414,19 +433,9 @@ class Run(RecordedRun):
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"
 
-    def __getattr__(self, name: str) -> Any:
-        """
-        Raises:
-            AttributeError: no such attribute; for one of W&B's, with what to use instead.
-        """
-        if name.startswith("_"):
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        from runvitals.sdk import wandb_names
-
-        return wandb_names.of_run(self, name)
-
     def _describe(self, **about: Any) -> None:
-        """Record the run's new name, tags or notes."""
+        """Set and record the run's new name, tags or notes."""
+        self._about.update(about)
         if self.disabled:
             return
         if self.finished:

@@ -1,0 +1,42 @@
+"""Names that W&B's run has and ours does not. A `__getattr__` would make every access to a run slower."""
+
+from __future__ import annotations
+
+from typing import Any
+
+ABSENT = (
+    "display", "finish_artifact", "get_project_url", "join", "link_artifact", "link_model",
+    "log_artifact", "log_code", "log_model", "logged_artifacts", "mark_preempting", "plot_table",
+    "project_url", "restore", "resumed", "settings", "start_time", "status", "sweep_url", "to_html",
+    "upsert_artifact", "use_artifact", "use_model", "used_artifacts", "write_logs",
+)  # fmt: skip
+"""Their errors say what to use instead: `wandb_names.ABSENT`."""
+
+
+class WandbRunName:
+    """An attribute that is computed, or missing, by its name in W&B's run."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __get__(self, run: Any, owner: type) -> Any:
+        if run is None:
+            return self
+        from runvitals.sdk import wandb_names
+
+        return wandb_names.of_run(run, self._name)
+
+
+class WandbRun:
+    """The base of `Run` with these names."""
+
+    path: Any = WandbRunName("path")
+    get_url: Any = WandbRunName("get_url")
+    project_name: Any = WandbRunName("project_name")
+    sweep_id: Any = WandbRunName("sweep_id")
+
+
+for _name in ABSENT:
+    setattr(WandbRun, _name, WandbRunName(_name))
