@@ -231,6 +231,23 @@ def test_failed_run_does_not_stop_the_others(answers: tuple[str, type[Answers]],
     assert os.listdir(tmp_path / "runs") == ["ok"]
 
 
+def test_rows_far_apart_take_few_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = [*range(3000), 500_000_000, *range(900_000_000, 900_002_500)]
+    requests: list[int] = []
+
+    def history(self: WandbServer, query: str, *path: str) -> dict[str, Any]:
+        asked: Any = path[-1]
+        found = [step for step in steps if asked["first"] <= step < asked["end"]]
+        requests.append(len(found))
+        kept = found[:: -(-len(found) // asked["count"]) or 1]
+        return {"history": [json.dumps({"_step": step}) for step in kept]}
+
+    monkeypatch.setattr(WandbServer, "_run", history)
+    server = WandbServer("http://127.0.0.1:9", None)
+    assert [row["_step"] for row in server.history("a", "b", "c", steps[-1] + 1)] == steps
+    assert len(requests) < 100
+
+
 def test_key_goes_to_its_server_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[str | None] = []
     monkeypatch.setattr(WandbServer, "__init__", lambda self, url, key: sent.append(key))

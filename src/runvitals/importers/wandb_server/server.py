@@ -117,13 +117,17 @@ class WandbServer:
         Args:
             steps: the number of rows that the server has, or the step after the last.
         """
-        first = 0
+        first, span = 0, _PAGE_STEPS
         while first < steps:
-            end = first + _PAGE_STEPS
-            variables = {"first": first, "end": end, "count": _PAGE_STEPS}
-            for line in self._run(_HISTORY, entity, project, run, variables).get("history") or ():
-                yield _object(line)
-            first = end
+            variables = {"first": first, "end": first + span, "count": _PAGE_STEPS}
+            found = self._run(_HISTORY, entity, project, run, variables).get("history") or ()
+            few = len(found) < _PAGE_STEPS // 4
+            if not few and span > _PAGE_STEPS:
+                span //= 2  # there may be more rows in these steps, of which the server leaves some out
+                continue
+            yield from map(_object, found)
+            first += span
+            span *= 2 if few else 1
 
     def events(self, entity: str, project: str, run: str) -> list[dict[str, Any]]:
         """The samples of the system metrics, as many as the server returns."""
