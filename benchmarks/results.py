@@ -25,6 +25,7 @@ TITLES = {
     "backlog": "Backlog",
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
+    "doors": "Doors",
     "store": "Store",
     "metadata": "Metadata store",
     "accounts": "Accounts",

@@ -74,8 +74,9 @@ def load(
     seconds: float,
     server_cpu_s: Callable[[], float],
     pause_s: float = 0.0,
+    warm_up_s: float = WARM_UP_S,
 ) -> Outcome:
-    """Let each client send its requests. The first second is not measured.
+    """Let each client send its requests. What is sent in the first `warm_up_s` is not measured.
 
     Args:
         requests: an endless iterator of requests per client.
@@ -83,7 +84,7 @@ def load(
         server_cpu_s: returns the CPU time that the server has used so far.
     """
     outcome = Outcome(wall_s=seconds)
-    start_s = time.monotonic() + WARM_UP_S
+    start_s = time.monotonic() + warm_up_s
     end_s = start_s + seconds
     clients = [_Client(port, iterator) for iterator in requests]
     paused = [(time.monotonic() + random.random() * pause_s, index) for index in range(len(clients))]

@@ -32,7 +32,9 @@ from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.project_rules import ProjectRules
+from runvitals.server.doors.promql.routes import PromqlServer
 from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.remote_write.receiver import RemoteWrite
 from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.housekeeping import HousekeepingTotals
@@ -166,6 +168,7 @@ class SharedServer:
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
+        self.api.state.promql = PromqlServer(store, metadata_store, clock)
         self.api.state.remote_write = RemoteWrite(
             self.api.state.door_recorder, self.api.state.project_rules, clock
         )
@@ -257,6 +260,7 @@ class SharedServer:
             permission = AUTHENTICATED if path == "/metrics" else PUBLIC
             app.add_api_route(path, endpoint, include_in_schema=False, dependencies=[needs(permission)])
             app.router.routes.insert(0, app.router.routes.pop())
+        remote_write.add_first(app)
         return app
 
     async def readiness(self) -> tuple[str | None, list[str]]:

@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from runvitals.metrics import DEFINITIONS
-from runvitals.metrics.labels import LABELS, labels
-from runvitals.metrics.unit import UNITS
+from runvitals.metrics.prometheus import (
+    LOG,
+    LOG_STEP,
+    Labels,
+    MetricFamily,
+    free_label,
+    named,
+    valid_name,
+)
 from runvitals.relay.batch import Batch
 
-Labels = tuple[tuple[str, str], ...]
-
-_OWN = frozenset({"run", "project", "host", "rank", "process", "key", "endpoint", *LABELS.values()})
-_NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_:]")
 _MAX_SERIES = 100_000
-
-
-class MetricFamily(NamedTuple):
-    """A Prometheus metric family. `name` is without `_total`; `unit` is its last word, or ""."""
-
-    name: str
-    kind: str
-    unit: str
-    help: str
-
-    @property
-    def sample(self) -> str:
-        """The name of its samples."""
-        return f"{self.name}_total" if self.kind == "counter" else self.name
 
 
 class LabeledSeries(NamedTuple):
@@ -39,45 +26,6 @@ class LabeledSeries(NamedTuple):
     family: MetricFamily
     labels: Labels
     factor: float
-
-
-LOG = MetricFamily(
-    "runvitals_log", "gauge", "", "A value logged by the program; its name is in the label key."
-)
-LOG_STEP = MetricFamily("runvitals_log_step", "gauge", "", "The step of the newest log() call.")
-OTHER = MetricFamily(
-    "runvitals_other", "gauge", "", "A value without a metric definition; its key is in the label key."
-)
-
-
-@lru_cache(16_384)
-def named(key: str) -> tuple[MetricFamily, Labels, float]:
-    """The family of a key, the labels from its placeholders, and the factor to the family's unit.
-
-    Example:
-        >>> family, labels, factor = named("gpu.0.memoryAllocated")
-        >>> family.name, labels, factor
-        ('runvitals_gpu_memory_utilization_ratio', (('device', '0'),), 0.01)
-    """
-    match = DEFINITIONS.find(key)
-    if match is None or not match.metric.name:
-        return OTHER, (("key", key),), 1.0
-    row, unit = match.metric, UNITS[match.metric.unit]
-    name = row.prometheus
-    if row.kind == "counter":
-        name = name.removesuffix("_total")
-    return MetricFamily(name, row.kind, unit.prometheus, row.text), labels(match), unit.to_base
-
-
-def valid_name(name: str) -> str:
-    """Convert a text to a valid Prometheus name.
-
-    Example:
-        >>> valid_name("9 lives/cat")
-        '_9_lives_cat'
-    """
-    found = _NOT_IN_NAMES.sub("_", name)
-    return f"_{found}" if not found or found[0].isdigit() else found
 
 
 def base_labels(batch: Batch) -> dict[str, str]:
@@ -91,12 +39,8 @@ def base_labels(batch: Batch) -> dict[str, str]:
         elif writer.pid is not None:
             found["process"] = str(writer.pid)
     for name, text in writer.labels.items():
-        found[_free(valid_name(name).replace(":", "_"))] = str(text)
+        found[free_label(valid_name(name).replace(":", "_"))] = str(text)
     return found
-
-
-def _free(name: str) -> str:
-    return f"label_{name}" if name in _OWN or name.startswith("__") else name
 
 
 class Namer:
@@ -171,7 +115,8 @@ class Namer:
         metric = key.removeprefix(f"openmetrics.{endpoint}.").removesuffix(f".{n}")
         try:
             facts = self._endpoints[endpoint]["metrics"][metric]
-            labels = {_free(valid_name(name)): str(text) for name, text in facts["series"][int(n)].items()}
+            of_series = facts["series"][int(n)]
+            labels = {free_label(valid_name(name)): str(text) for name, text in of_series.items()}
         except (KeyError, IndexError, TypeError, ValueError, AttributeError):
             return None  # the facts arrive later than the first values, and may be invalid
         is_counter = match.metric.kind == "counter" and metric.endswith("_total")

@@ -7,13 +7,13 @@ from typing import Final
 from fastapi import APIRouter
 
 from runvitals.server.doors.mlflow.routers import MLFLOW_ROUTERS
-from runvitals.server.doors.remote_write import routes as remote_write
+from runvitals.server.doors.promql import routes as promql
 from runvitals.server.doors.wandb import artifact_files
 from runvitals.server.doors.wandb import file_reads as run_files
 from runvitals.server.doors.wandb import routes as wandb
 
 DOOR_ROUTERS: Final[tuple[APIRouter, ...]] = (
-    remote_write.router,
+    promql.router,
     wandb.router,
     artifact_files.router,
     run_files.router,

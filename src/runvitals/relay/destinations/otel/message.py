@@ -13,9 +13,9 @@ from math import isfinite, isnan
 from typing import Any
 
 from runvitals.journal.json_codec import dumps, loads
+from runvitals.metrics.prometheus import Labels, MetricFamily
 from runvitals.protobuf import fixed64, text, uint, varint
 from runvitals.relay.timeseries.batch_series import SeriesPoints
-from runvitals.relay.timeseries.naming import Labels, MetricFamily
 from runvitals.version import __version__
 
 Resource = Mapping[str, str | int]

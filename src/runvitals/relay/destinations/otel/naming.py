@@ -12,9 +12,10 @@ from urllib.parse import unquote
 
 from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.otel import attributes_of
+from runvitals.metrics.prometheus import Labels, MetricFamily
 from runvitals.metrics.unit import UNITS
 from runvitals.relay.batch import Batch
-from runvitals.relay.timeseries.naming import Labels, MetricFamily, Namer
+from runvitals.relay.timeseries.naming import Namer
 
 LOG = MetricFamily("runvitals.log", "gauge", "1", "What the program logged under the name in runvitals.key.")
 LOG_STEP = MetricFamily("runvitals.log.step", "gauge", "1", "The step of the newest log() call.")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from runvitals.metrics.prometheus import Labels, MetricFamily
 from runvitals.model.numbers import parse_number
-from runvitals.relay.timeseries.naming import Labels, MetricFamily
 
 OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 TEXT = "text/plain; version=0.0.4; charset=utf-8"

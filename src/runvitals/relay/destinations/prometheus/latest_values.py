@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 
+from runvitals.metrics.prometheus import Labels, MetricFamily
 from runvitals.model.state import silence_ms
 from runvitals.relay.batch import Batch, WriterFacts
 from runvitals.relay.destinations.prometheus.exposition import Sample
-from runvitals.relay.timeseries.naming import LabeledSeries, Labels, MetricFamily, Namer
+from runvitals.relay.timeseries.naming import LabeledSeries, Namer
 
 RUN_INFO = MetricFamily("runvitals_run_info", "info", "", "The name, group and job type of a run.")
 RUN_STATE = MetricFamily(

@@ -12,9 +12,10 @@ from array import array
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from runvitals.metrics.prometheus import MetricFamily
 from runvitals.protobuf import text, uint, varint
 from runvitals.relay.timeseries.batch_series import SeriesPoints, Values
-from runvitals.relay.timeseries.naming import LabeledSeries, MetricFamily
+from runvitals.relay.timeseries.naming import LabeledSeries
 
 # Prometheus' stale marker: a NaN that marks the end of a series.
 STALE = struct.pack("<Q", 0x7FF0000000000002)

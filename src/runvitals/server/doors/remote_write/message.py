@@ -131,10 +131,10 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> Samples:
     Raises:
         Malformed: not such a message.
     """
-    known = numbers.by_bytes
+    find = numbers.by_bytes.get
     series: list[int] = []  # with samples of the usual length
     ends: list[int] = []
-    tails: list[int] = []
+    tails: dict[int, int] = {}  # of those with several samples, by their place in the list
     zeros: list[int] = []
     zero_ends: list[int] = []
     others = _Collected()
@@ -144,17 +144,19 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> Samples:
             if message[at] != _SERIES_1:
                 at = _after_other(message, at)
                 continue
-            size = message[at + 1]
+            size, high = message[at + 1], message[at + 2]
             if size < 0x80:
                 start = at + 2
+            elif high < 0x80:
+                size, start = size & 0x7F | high << 7, at + 3
             else:
                 size, start = read_varint(message, at + 1)
             at = start + size
             if at > end:
                 raise Malformed(f"a series ends at byte {at} of {end}")
-            number = known.get(message[start : at - tail]) if size > tail else None
+            number = find(message[start : at - tail]) if size > tail else None
             if number is None:
-                if size > _ZERO and (number := known.get(message[start : at - _ZERO])) is not None:
+                if size > _ZERO and (number := find(message[start : at - _ZERO])) is not None:
                     zeros.append(number)
                     zero_ends.append(at)
                     continue
@@ -165,9 +167,10 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> Samples:
                     others.add(number, fields(message[labels_end:at]))
                     continue
                 tail = length
+            if tail != _SAMPLE:
+                tails[len(series)] = tail
             series.append(number)
             ends.append(at)
-            tails.append(tail)
     except IndexError:
         raise Malformed(f"truncated after byte {at} of {end}") from None
     data = np.frombuffer(message, np.uint8)
@@ -205,16 +208,17 @@ def _usual(
     message: bytes,
     series: list[int],
     ends: list[int],
-    tails: list[int],
+    tails: dict[int, int],
     others: _Collected,
 ) -> _Part:
     """Series whose samples may all have the usual length; others are moved to `others`."""
     numbers, stops = np.array(series, np.int64), np.array(ends, np.int64)
-    counts = np.array(tails, np.int64) // _SAMPLE
-    total = int(counts.sum())
-    if total == len(series):
-        owner, starts = np.arange(total), stops - _SAMPLE
+    if not tails:
+        owner, starts = np.arange(len(series)), stops - _SAMPLE
     else:
+        counts = np.ones(len(series), np.int64)
+        counts[list(tails)] = [length // _SAMPLE for length in tails.values()]
+        total = int(counts.sum())
         owner = np.repeat(np.arange(len(series)), counts)
         place = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
         starts = (stops - counts * _SAMPLE)[owner] + place * _SAMPLE
@@ -230,7 +234,7 @@ def _usual(
     if not fits.all():
         wrong = np.unique(owner[~fits])
         for row in wrong.tolist():
-            others.add(series[row], fields(message[ends[row] - tails[row] : ends[row]]))
+            others.add(series[row], fields(message[ends[row] - tails.get(row, _SAMPLE) : ends[row]]))
         keep = ~np.isin(owner, wrong)
         rows, owner = rows[keep], owner[keep]
     values = np.ascontiguousarray(rows[:, 3:11]).view("<f8").reshape(-1)

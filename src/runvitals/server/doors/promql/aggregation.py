@@ -1,0 +1,86 @@
+"""Aggregation operators: sum, avg, topk …"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from runvitals.buckets import Floats
+from runvitals.server.doors.promql.range_functions import quantile
+from runvitals.server.doors.promql.syntax import Aggregation
+from runvitals.server.doors.promql.vectors import NAME, Flags, Labels, Line, Vector, only, without
+
+Reduce = Callable[[Floats, Flags], Floats]
+"""(values, present): series × steps → value at each step."""
+
+
+def _mean(values: Floats, present: Flags) -> Floats:
+    return np.asarray(_sum(values, present) / present.sum(axis=0))
+
+
+def _sum(values: Floats, present: Flags) -> Floats:
+    return np.asarray(np.where(present, values, 0.0).sum(axis=0))
+
+
+def _variance(values: Floats, present: Flags) -> Floats:
+    deviations = np.where(present, values - _mean(values, present), 0.0)
+    return np.asarray((deviations**2).sum(axis=0) / present.sum(axis=0))
+
+
+_REDUCE: Final[dict[str, Reduce]] = {
+    "sum": _sum,
+    "avg": _mean,
+    "min": lambda values, present: np.fmin.reduce(np.where(present, values, np.nan), axis=0),
+    "max": lambda values, present: np.fmax.reduce(np.where(present, values, np.nan), axis=0),
+    "count": lambda values, present: present.sum(axis=0).astype(float),
+    "group": lambda values, present: np.ones(values.shape[1]),
+    "stdvar": _variance,
+    "stddev": lambda values, present: np.sqrt(_variance(values, present)),
+}
+
+
+def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
+    """The result of an aggregation; `parameters`: of topk, bottomk and quantile, at each step."""
+    groups: dict[Labels, Vector] = {}
+    for line in vector:
+        kept = only(line.labels, node.labels)
+        if node.without:
+            kept = without(line.labels, (*node.labels, NAME))
+        groups.setdefault(kept, []).append(line)
+    found: Vector = []
+    for labels, lines in groups.items():
+        values = np.array([line.values for line in lines])
+        present = np.array([line.present for line in lines])
+        if node.operator in ("topk", "bottomk"):
+            chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
+            found += [
+                Line(line.labels, line.values, keep)
+                for line, keep in zip(lines, chosen, strict=True)
+                if keep.any()
+            ]
+            continue
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if node.operator == "quantile":
+                reduced = np.array(
+                    [
+                        quantile(float(fraction), values[present[:, step], step])
+                        for step, fraction in enumerate(parameters)
+                    ]
+                )
+            else:
+                reduced = _REDUCE[node.operator](values, present)
+        found.append(Line(labels, reduced, np.asarray(present.any(axis=0), np.bool_)))
+    return found
+
+
+def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> Flags:
+    """Which series are among the largest or smallest at each step; NaN is last."""
+    ranked = np.where(present & ~np.isnan(values), -values if largest else values, np.inf)
+    order = np.argsort(np.where(present, ranked, np.nan), axis=0, kind="stable")  # NaN is sorted last
+    rank = np.empty_like(order)
+    np.put_along_axis(rank, order, np.arange(len(values))[:, None], axis=0)
+    limits = np.where(np.isnan(counts), 0, np.clip(counts, 0, len(values))).astype(int)
+    chosen: Flags = present & (rank < limits)
+    return chosen

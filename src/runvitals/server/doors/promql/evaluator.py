@@ -1,0 +1,289 @@
+"""Evaluates PromQL at the steps of a query."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import numpy as np
+
+from runvitals import deadline
+from runvitals.buckets import Floats, Integers
+from runvitals.server.doors.promql import functions, range_functions
+from runvitals.server.doors.promql.aggregation import aggregate
+from runvitals.server.doors.promql.operators import combine
+from runvitals.server.doors.promql.range_functions import OVER_TIME, Windows, over_windows
+from runvitals.server.doors.promql.series_source import SeriesSource
+from runvitals.server.doors.promql.syntax import (
+    Aggregation,
+    Binary,
+    Call,
+    Expression,
+    Negation,
+    Number,
+    QueryError,
+    Selector,
+    Text,
+)
+from runvitals.server.doors.promql.vectors import NAME, Line, Range, Scalar, Vector, sorted_labels, without
+
+LOOK_BACK_MS: Final = 300_000
+"""How long the last sample of a series counts, if it is not followed by a gap."""
+_WINDOWS: Final = {
+    "rate": (True, True),
+    "increase": (True, False),
+    "delta": (False, False),
+}
+"""(is it a counter's, is it per second)"""
+RANGE_FUNCTIONS: Final = frozenset((*_WINDOWS, *OVER_TIME, "irate", "idelta", "deriv", "predict_linear",
+                                    "absent_over_time"))  # fmt: skip
+
+
+class Evaluator:
+    """Evaluates expressions.
+
+    Args:
+        source: finds and reads the series.
+        steps: the times, ms UTC, ascending.
+    """
+
+    def __init__(self, source: SeriesSource, steps: Integers) -> None:
+        self._source = source
+        self._steps = steps
+
+    def evaluate(self, node: Expression) -> Scalar | Vector:
+        """
+        Raises:
+            QueryError: the query is wrong, or asks for what is not supported.
+            TooSlow: it takes too long.
+        """
+        deadline.check()
+        if isinstance(node, Number):
+            return Scalar(np.full(len(self._steps), node.value))
+        if isinstance(node, Selector):
+            return self._instant(node)
+        if isinstance(node, Negation):
+            found = self.evaluate(node.expression)
+            return (
+                Scalar(-found.values) if isinstance(found, Scalar) else functions.mapped(found, np.negative)
+            )
+        if isinstance(node, Binary):
+            return combine(node, self.evaluate(node.left), self.evaluate(node.right))
+        if isinstance(node, Aggregation):
+            zeros = np.zeros(len(self._steps))
+            parameters = zeros if node.parameter is None else self._scalar(node.operator, node.parameter)
+            return aggregate(node, self._vector(node.operator, node.expression), parameters)
+        if isinstance(node, Call):
+            return self._call(node)
+        raise QueryError("parse error: a text is not allowed here")
+
+    def range(self, node: Selector) -> list[Range]:
+        """The samples of a range selector at the only step."""
+        return self._samples(node, node.range_ms)
+
+    # -- selectors
+
+    def _samples(self, node: Selector, back_ms: int) -> list[Range]:
+        t0 = int(self._steps[0]) - node.offset_ms - back_ms + 1
+        t1 = int(self._steps[-1]) - node.offset_ms
+        return self._source.read(self._source.find(node.matchers, max(t0, 0), t1), max(t0, 0), t1)
+
+    def _instant(self, node: Selector) -> Vector:
+        if node.range_ms:
+            raise QueryError("parse error: expected an instant vector, got a range vector")
+        ends = self._steps - node.offset_ms
+        found = []
+        for samples in self._samples(node, LOOK_BACK_MS):
+            place = np.searchsorted(samples.t, ends, side="right") - 1
+            present = (place >= 0) & (samples.t[place] > ends - LOOK_BACK_MS)
+            if samples.gaps is not None:  # the last gap ends the series until its next sample
+                gap = np.searchsorted(samples.gaps, ends, side="right") - 1
+                present &= (gap < 0) | (samples.gaps[gap] < samples.t[place])
+            found.append(Line(samples.labels, samples.values[place], present))
+        return found
+
+    def _windows(self, node: Expression, function: str) -> tuple[list[Range], Windows]:
+        if not isinstance(node, Selector) or not node.range_ms:
+            raise QueryError(f"parse error: expected type range vector in call to function {function!r}")
+        return self._samples(node, node.range_ms), Windows(self._steps, node.offset_ms, node.range_ms)
+
+    # -- functions
+
+    def _call(self, node: Call) -> Scalar | Vector:
+        name, arguments = node.function, node.arguments
+        if name in RANGE_FUNCTIONS:
+            return self._over_range(name, arguments)
+        if name in functions.MATH:
+            self._expect(node, 1)
+            return functions.mapped(self._vector(name, arguments[0]), functions.MATH[name])
+        handler = _FUNCTIONS.get(name)
+        if handler is None:
+            raise QueryError(f"unknown or unsupported function {name[:100]!r}")
+        return handler(self, node)
+
+    def _over_range(self, name: str, arguments: Sequence[Expression]) -> Vector:
+        expected = 2 if name in ("quantile_over_time", "predict_linear") else 1
+        if len(arguments) != expected:
+            raise QueryError(f"parse error: expected {expected} argument(s) in call to {name!r}")
+        selector = arguments[0] if name == "predict_linear" else arguments[-1]
+        found, windows = self._windows(selector, name)
+        if name in _WINDOWS:
+            kind = _WINDOWS[name]
+            return [range_functions.extrapolated(samples, windows, *kind) for samples in found]
+        if name in ("irate", "idelta"):
+            return [range_functions.instant(samples, windows, name == "irate") for samples in found]
+        if name == "deriv":
+            return [range_functions.deriv(samples, windows) for samples in found]
+        if name == "predict_linear":
+            return self._predicted(found, windows, self._scalar(name, arguments[1]))
+        if name == "absent_over_time":
+            counted = [self._over_time("count_over_time", samples, windows) for samples in found]
+            return functions.absent(counted, _equal_labels(selector), len(self._steps))
+        parameters = np.zeros(len(self._steps))
+        if name == "quantile_over_time":
+            parameters = self._scalar(name, arguments[0])
+        return [self._over_time(name, samples, windows, parameters) for samples in found]
+
+    def _over_time(
+        self, name: str, samples: Range, windows: Windows, parameters: Floats | None = None
+    ) -> Line:
+        given = np.zeros(len(self._steps)) if parameters is None else parameters
+        line = over_windows(samples, windows, OVER_TIME[name], given)
+        kept = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
+        return Line(kept, line.values, line.present)
+
+    def _predicted(self, found: list[Range], windows: Windows, ahead_s: Floats) -> Vector:
+        lines = []
+        for samples in found:
+            ends, first, after = windows.bounds(samples)
+            values = np.full(len(ends), np.nan)
+            for step in np.flatnonzero(after - first >= 2).tolist():
+                part = slice(first[step], after[step])
+                grown, start = range_functions.slope(samples.t[part], samples.values[part], float(ends[step]))
+                values[step] = start + grown * ahead_s[step]
+            lines.append(Line(without(samples.labels, (NAME,)), values, after - first >= 2))
+        return lines
+
+    # -- arguments
+
+    def _expect(self, node: Call, least: int, most: int | None = None) -> None:
+        if not least <= len(node.arguments) <= (least if most is None else most):
+            raise QueryError(
+                f"parse error: expected {least} argument(s) in call to {node.function!r}, "
+                f"got {len(node.arguments)}"
+            )
+
+    def _vector(self, name: str, node: Expression) -> Vector:
+        found = self.evaluate(node)
+        if isinstance(found, Scalar):
+            raise QueryError(f"parse error: expected type instant vector in {name!r}, got scalar")
+        return found
+
+    def _scalar(self, name: str, node: Expression) -> Floats:
+        found = self.evaluate(node)
+        if not isinstance(found, Scalar):
+            raise QueryError(f"parse error: expected type scalar in {name!r}, got instant vector")
+        return found.values
+
+    def _text(self, name: str, node: Expression) -> str:
+        if not isinstance(node, Text):
+            raise QueryError(f"parse error: expected type string in call to function {name!r}")
+        return node.value
+
+    def _round(self, node: Call) -> Vector:
+        self._expect(node, 1, 2)
+        nearest = np.ones(len(self._steps))
+        if len(node.arguments) == 2:
+            nearest = self._scalar("round", node.arguments[1])
+        vector = self._vector("round", node.arguments[0])
+        return functions.mapped(vector, lambda values: functions.rounded(values, nearest))
+
+    def _clamp(self, node: Call) -> Vector:
+        bounds = {"clamp": 2, "clamp_min": 1, "clamp_max": 1}[node.function]
+        self._expect(node, 1 + bounds)
+        first = self._scalar(node.function, node.arguments[1])
+        last = self._scalar(node.function, node.arguments[-1])
+        low = None if node.function == "clamp_max" else first
+        high = None if node.function == "clamp_min" else last
+        vector = self._vector(node.function, node.arguments[0])
+        return functions.mapped(vector, lambda values: np.clip(values, low, high))
+
+    def _label_replace(self, node: Call) -> Vector:
+        self._expect(node, 5)
+        texts = [self._text(node.function, argument) for argument in node.arguments[1:]]
+        vector = self._vector(node.function, node.arguments[0])
+        return functions.label_replace(vector, texts[0], texts[1], texts[2], texts[3])
+
+    def _label_join(self, node: Call) -> Vector:
+        self._expect(node, 3, 50)
+        texts = [self._text(node.function, argument) for argument in node.arguments[1:]]
+        vector = self._vector(node.function, node.arguments[0])
+        return functions.label_join(vector, texts[0], texts[1], tuple(texts[2:]))
+
+    def _sorted(self, node: Call) -> Vector:
+        self._expect(node, 1)
+        vector = self._vector(node.function, node.arguments[0])
+        if len(self._steps) > 1:
+            return vector
+        return sorted(vector, key=lambda line: line.values[0], reverse=node.function == "sort_desc")
+
+    def _timestamp(self, node: Call) -> Vector:
+        self._expect(node, 1)
+        selector = node.arguments[0]
+        if not isinstance(selector, Selector):
+            raise QueryError("timestamp() of anything but a selector is not supported")
+        ends = self._steps - selector.offset_ms
+        shown = {line.labels: line.present for line in self._instant(selector)}
+        return [
+            Line(
+                without(samples.labels, (NAME,)),
+                samples.t[np.searchsorted(samples.t, ends, side="right") - 1] / 1000.0,
+                shown[samples.labels],
+            )
+            for samples in self._samples(selector, LOOK_BACK_MS)
+        ]
+
+    def _absent(self, node: Call) -> Vector:
+        self._expect(node, 1)
+        vector = self._vector(node.function, node.arguments[0])
+        return functions.absent(vector, _equal_labels(node.arguments[0]), len(self._steps))
+
+    def _time(self, node: Call) -> Scalar:
+        self._expect(node, 0)
+        return Scalar(self._steps / 1000.0)
+
+    def _to_scalar(self, node: Call) -> Scalar:
+        self._expect(node, 1)
+        return Scalar(functions.single(self._vector("scalar", node.arguments[0]), len(self._steps)))
+
+    def _to_vector(self, node: Call) -> Vector:
+        self._expect(node, 1)
+        values = self._scalar("vector", node.arguments[0])
+        return [Line((), values, np.ones(len(values), np.bool_))]
+
+    def _histogram_quantile(self, node: Call) -> Vector:
+        self._expect(node, 2)
+        fractions = self._scalar(node.function, node.arguments[0])
+        return functions.histogram_quantile(fractions, self._vector(node.function, node.arguments[1]))
+
+
+def _equal_labels(node: Expression) -> tuple[tuple[str, str], ...]:
+    if not isinstance(node, Selector):
+        return ()
+    equal = {m.label: m.value for m in node.matchers if m.operator == "=" and m.label != NAME}
+    return sorted_labels(equal)
+
+
+_FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], Scalar | Vector]]] = {
+    "round": Evaluator._round,
+    **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), Evaluator._clamp),
+    "label_replace": Evaluator._label_replace,
+    "label_join": Evaluator._label_join,
+    **dict.fromkeys(("sort", "sort_desc"), Evaluator._sorted),
+    "timestamp": Evaluator._timestamp,
+    "absent": Evaluator._absent,
+    "time": Evaluator._time,
+    "scalar": Evaluator._to_scalar,
+    "vector": Evaluator._to_vector,
+    "histogram_quantile": Evaluator._histogram_quantile,
+}

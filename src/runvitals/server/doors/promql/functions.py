@@ -1,0 +1,170 @@
+"""Functions of instant vectors and scalars."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from runvitals.buckets import Floats
+from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.doors.promql.vectors import Labels, Line, Vector, sorted_labels, without, without_name
+
+MATH: Final[dict[str, Callable[[Floats], Floats]]] = {
+    "abs": np.abs,
+    "ceil": np.ceil,
+    "floor": np.floor,
+    "exp": np.exp,
+    "ln": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "sqrt": np.sqrt,
+    "sgn": np.sign,
+}
+_LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+_GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
+
+
+def mapped(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
+    """The values of each series, computed anew, without the metric's name."""
+    with np.errstate(all="ignore"):
+        return [
+            Line(without_name(line.labels), np.asarray(compute(line.values), float), line.present)
+            for line in vector
+        ]
+
+
+def rounded(values: Floats, nearest: Floats) -> Floats:
+    """To the nearest multiple; halves upwards."""
+    return np.asarray(np.floor(values / nearest + 0.5) * nearest)
+
+
+def single(vector: Vector, steps: int) -> Floats:
+    """`scalar`: the value of the only series at each step, else NaN."""
+    if not vector:
+        return np.full(steps, np.nan)
+    present = np.array([line.present for line in vector])
+    values = np.where(present, [line.values for line in vector], 0.0).sum(axis=0)
+    return np.asarray(np.where(present.sum(axis=0) == 1, values, np.nan))
+
+
+def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
+    """1 where no series is."""
+    there = np.zeros(steps, np.bool_)
+    for line in vector:
+        there |= line.present
+    return [Line(labels, np.ones(steps), ~there)]
+
+
+def label_replace(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:
+    """
+    Raises:
+        QueryError: invalid label or pattern, or two series become the same.
+    """
+    if _LABEL_NAME.fullmatch(target) is None:
+        raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
+    expression = compiled(pattern)
+    found = []
+    for line in vector:
+        labels = dict(line.labels)
+        match = expression.fullmatch(labels.get(source, ""))
+        if match is not None:
+            labels[target] = _expanded(replacement, match)
+        found.append(Line(sorted_labels(labels), line.values, line.present))
+    return unique(found)
+
+
+def _expanded(replacement: str, match: re.Match[str]) -> str:
+    def group(found: re.Match[str]) -> str:
+        name = found[1] or found[2]
+        if name is None:
+            return "$"
+        try:
+            return match[int(name) if name.isdigit() else name] or ""
+        except (IndexError, KeyError):
+            return ""
+
+    return _GROUP.sub(group, replacement)
+
+
+def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, ...]) -> Vector:
+    """
+    Raises:
+        QueryError: an invalid label, or two series become the same.
+    """
+    if _LABEL_NAME.fullmatch(target) is None:
+        raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")
+    found = []
+    for line in vector:
+        labels = dict(line.labels)
+        labels[target] = separator.join(labels.get(source, "") for source in sources)
+        found.append(Line(sorted_labels(labels), line.values, line.present))
+    return unique(found)
+
+
+def unique(vector: Vector) -> Vector:
+    """The series, those with the same labels as one.
+
+    Raises:
+        QueryError: two of them are there at the same step.
+    """
+    found: dict[Labels, Line] = {}
+    for line in vector:
+        before = found.get(line.labels)
+        if before is None:
+            found[line.labels] = line
+            continue
+        if (before.present & line.present).any():
+            raise QueryError("vector cannot contain metrics with the same labelset", "execution")
+        values = np.where(line.present, line.values, before.values)
+        found[line.labels] = Line(line.labels, values, before.present | line.present)
+    return list(found.values())
+
+
+def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
+    """The quantile of classic histograms: interpolated in the bucket in which it is."""
+    groups: dict[Labels, list[tuple[float, Line]]] = {}
+    for line in buckets:
+        bound = _bound(dict(line.labels).get("le", ""))
+        if bound is not None:
+            groups.setdefault(without(line.labels, ("le", "__name__")), []).append((bound, line))
+    found = []
+    for labels, lines in groups.items():
+        lines.sort(key=lambda pair: pair[0])
+        bounds = [bound for bound, _ in lines]
+        counts = np.array([np.where(line.present, line.values, 0.0) for _, line in lines])
+        present = np.logical_or.reduce([line.present for _, line in lines])
+        values = [
+            _quantile(float(fraction), bounds, np.maximum.accumulate(counts[:, step]))
+            for step, fraction in enumerate(fractions)
+        ]
+        found.append(Line(labels, np.array(values), present))
+    return found
+
+
+def _bound(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _quantile(fraction: float, bounds: list[float], counts: Floats) -> float:
+    total = float(counts[-1])
+    if math.isnan(fraction) or len(bounds) < 2 or not math.isinf(bounds[-1]) or total == 0:
+        return math.nan
+    if fraction < 0 or fraction > 1:
+        return -math.inf if fraction < 0 else math.inf
+    rank = fraction * total
+    place = int(np.searchsorted(counts, rank))
+    if place >= len(bounds) - 1:
+        return bounds[-2]
+    if place == 0 and bounds[0] <= 0:
+        return bounds[0]
+    start, below = (bounds[place - 1], float(counts[place - 1])) if place else (0.0, 0.0)
+    inside = float(counts[place]) - below
+    return start + (bounds[place] - start) * (rank - below) / inside if inside else bounds[place]

@@ -1,0 +1,82 @@
+"""Splits PromQL expressions into tokens."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Final, NamedTuple
+
+from runvitals.server.doors.promql.syntax import QueryError
+
+MAX_CHARACTERS: Final = 20_000
+_DURATION = r"(?:[0-9]+(?:ms|[smhdwy]))+"
+_PATTERNS: Final = (
+    ("space", r"(?:\s|#[^\n]*)+"),
+    ("duration", _DURATION),
+    ("number", r"0x[0-9a-fA-F]+|(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    ("name", r"[a-zA-Z_:][a-zA-Z0-9_:]*"),
+    ("text", r'"(?:[^"\\\n]|\\.)*"|\'(?:[^\'\\\n]|\\.)*\'|`[^`]*`'),
+    ("symbol", r"=~|!~|==|!=|<=|>=|[-+*/%^=<>(){}\[\],:@]"),
+)
+_TOKEN = re.compile("|".join(f"(?P<{kind}>{pattern})" for kind, pattern in _PATTERNS))
+_PART = re.compile(r"([0-9]+)(ms|[smhdwy])")
+_MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000,
+              "y": 31_536_000_000}  # fmt: skip
+
+
+class Token(NamedTuple):
+    """A token; `kind` is one of `_PATTERNS`, or "end"."""
+
+    kind: str
+    text: str
+    at: int
+
+
+def tokens(query: str) -> list[Token]:
+    """The tokens of a query, without space and comments.
+
+    Raises:
+        QueryError: a character that no token begins with.
+    """
+    if len(query) > MAX_CHARACTERS:
+        raise QueryError(f"the query has {len(query)} characters; at most {MAX_CHARACTERS} are allowed")
+    found, at = [], 0
+    while at < len(query):
+        match = _TOKEN.match(query, at)
+        if match is None:
+            raise QueryError(f"1:{at + 1}: parse error: unexpected character: {query[at]!r}")
+        kind = match.lastgroup or ""
+        if kind != "space":
+            found.append(Token(kind, match[0], at))
+        at = match.end()
+    return [*found, Token("end", "", at)]
+
+
+def duration_ms(text: str) -> int:
+    """A duration such as `1h30m`.
+
+    Raises:
+        QueryError: not a duration.
+    """
+    if re.fullmatch(_DURATION, text) is None:
+        raise QueryError(f"invalid duration {text!r}; expected for example 5m or 1h30m")
+    return sum(int(count) * _MS[unit] for count, unit in _PART.findall(text))
+
+
+def number(text: str) -> float:
+    """A number as PromQL writes it."""
+    return float(int(text, 16)) if text.startswith("0x") else float(text)
+
+
+def unquoted(token: Token) -> str:
+    """The text in quotes.
+
+    Raises:
+        QueryError: an invalid escape.
+    """
+    if token.text[0] == "`":
+        return token.text[1:-1]
+    try:
+        return str(ast.literal_eval(token.text))
+    except (SyntaxError, ValueError):
+        raise QueryError(f"1:{token.at + 1}: parse error: invalid text {token.text[:100]}") from None

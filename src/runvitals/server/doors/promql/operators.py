@@ -1,0 +1,190 @@
+"""Binary operators between scalars and vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from runvitals.buckets import Floats
+from runvitals.server.doors.promql.parser import COMPARISONS, SETS
+from runvitals.server.doors.promql.syntax import Binary, Matching, QueryError
+from runvitals.server.doors.promql.vectors import (
+    NAME,
+    Flags,
+    Labels,
+    Line,
+    Scalar,
+    Vector,
+    only,
+    sorted_labels,
+    without,
+    without_name,
+)
+
+_ARITHMETIC: Final[dict[str, Callable[[Floats, Floats], Floats]]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.divide,
+    "%": np.fmod,
+    "^": np.power,
+    "atan2": np.arctan2,
+}
+_COMPARE: Final[dict[str, Callable[[Floats, Floats], Flags]]] = {
+    "==": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    ">": np.greater,
+    "<=": np.less_equal,
+    ">=": np.greater_equal,
+}
+
+
+def combine(node: Binary, left: Scalar | Vector, right: Scalar | Vector) -> Scalar | Vector:
+    """The result of an operator.
+
+    Raises:
+        QueryError: the operands do not fit.
+    """
+    if node.operator in SETS:
+        if isinstance(left, Scalar) or isinstance(right, Scalar):
+            raise QueryError("parse error: set operator not allowed in binary scalar expression")
+        return _sets(node, left, right)
+    if isinstance(left, Scalar) and isinstance(right, Scalar):
+        if node.operator in COMPARISONS and not node.returns_bool:
+            raise QueryError("parse error: comparisons between scalars must use BOOL modifier")
+        return Scalar(_computed(node, left.values, right.values)[0])
+    if isinstance(right, Scalar):
+        assert not isinstance(left, Scalar)
+        return [_with_scalar(node, line, line.values, right.values) for line in left]
+    if isinstance(left, Scalar):
+        return [_with_scalar(node, line, left.values, line.values) for line in right]
+    return _vectors(node, left, right)
+
+
+def _computed(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]:
+    """The values, and where a comparison that filters holds."""
+    with np.errstate(all="ignore"):
+        if node.operator in _ARITHMETIC:
+            values = np.asarray(_ARITHMETIC[node.operator](left, right), float)
+            return values, np.ones(len(values), np.bool_)
+        holds = np.asarray(_COMPARE[node.operator](left, right), np.bool_)
+    if node.returns_bool:
+        return holds.astype(float), np.ones(len(holds), np.bool_)
+    return left, holds
+
+
+def _with_scalar(node: Binary, line: Line, left: Floats, right: Floats) -> Line:
+    values, holds = _computed(node, left, right)
+    filters = node.operator in COMPARISONS and not node.returns_bool
+    labels = line.labels if filters else without_name(line.labels)
+    return Line(labels, line.values if filters else values, line.present & holds)
+
+
+def _signature(labels: Labels, matching: Matching) -> Labels:
+    if matching.on:
+        return only(labels, matching.labels)
+    return without(labels, (*matching.labels, NAME))
+
+
+def _groups(vector: Vector, matching: Matching) -> dict[Labels, Vector]:
+    found: dict[Labels, Vector] = {}
+    for line in vector:
+        found.setdefault(_signature(line.labels, matching), []).append(line)
+    return found
+
+
+def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
+    """`and`, `or`, `unless`."""
+    theirs = {
+        signature: np.logical_or.reduce([line.present for line in lines])
+        for signature, lines in _groups(right, node.matching).items()
+    }
+    if node.operator == "or":
+        ours = {
+            signature: np.logical_or.reduce([line.present for line in lines])
+            for signature, lines in _groups(left, node.matching).items()
+        }
+        added = []
+        for line in right:
+            taken = ours.get(_signature(line.labels, node.matching))
+            added.append(line if taken is None else Line(line.labels, line.values, line.present & ~taken))
+        return [*left, *added]
+    found = []
+    for line in left:
+        there = theirs.get(_signature(line.labels, node.matching))
+        if node.operator == "and" and there is not None:
+            found.append(Line(line.labels, line.values, line.present & there))
+        elif node.operator == "unless":
+            kept = line.present if there is None else line.present & ~there
+            found.append(Line(line.labels, line.values, kept))
+    return found
+
+
+def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
+    matching = node.matching
+    many, one = (right, left) if matching.side == "right" else (left, right)
+    singles = {
+        signature: _single(lines, signature, "left" if matching.side == "right" else "right")
+        for signature, lines in _groups(one, matching).items()
+    }
+    found: Vector = []
+    taken: dict[Labels, Flags] = {}
+    for line in many:
+        signature = _signature(line.labels, matching)
+        other = singles.get(signature)
+        if other is None:
+            continue
+        pair = (other.values, line.values) if matching.side == "right" else (line.values, other.values)
+        values, holds = _computed(node, *pair)
+        both = line.present & other.present
+        labels = _result_labels(node, line.labels, other.labels)
+        key = labels if matching.side else signature
+        if (taken.get(key, np.zeros(len(both), np.bool_)) & both).any():
+            side = (
+                "grouping labels must ensure unique matches"
+                if matching.side
+                else ("matching labels must be unique on one side")
+            )
+            raise QueryError(f"multiple matches for labels: {side}", "execution")
+        taken[key] = taken.get(key, np.zeros(len(both), np.bool_)) | both
+        found.append(Line(labels, values, both & holds))
+    return found
+
+
+def _single(lines: Vector, signature: Labels, side: str) -> Line:
+    """The one series of a group; different ones may be there at different steps.
+
+    Raises:
+        QueryError: two are there at the same step.
+    """
+    if len(lines) == 1:
+        return lines[0]
+    values, present = lines[0].values.copy(), lines[0].present.copy()
+    for line in lines[1:]:
+        if (present & line.present).any():
+            shown = ", ".join(f'{name}="{value}"' for name, value in signature)
+            raise QueryError(
+                f"found duplicate series for the match group {{{shown}}} on the {side} hand-side of the "
+                "operation: many-to-many matching not allowed: matching labels must be unique on one side",
+                "execution",
+            )
+        values[line.present] = line.values[line.present]
+        present |= line.present
+    return Line(lines[0].labels, values, present)
+
+
+def _result_labels(node: Binary, many: Labels, one: Labels) -> Labels:
+    matching = node.matching
+    filters = node.operator in COMPARISONS and not node.returns_bool
+    if not matching.side:
+        labels = many if filters else without_name(many)
+        if matching.on:
+            return only(labels, matching.labels)
+        return without(labels, matching.labels)
+    labels = many if filters else without_name(many)
+    other = dict(one)
+    copied = {name: other.get(name, "") for name in matching.include}
+    return sorted_labels({**dict(labels), **copied})

@@ -1,0 +1,132 @@
+"""The queries of Prometheus' API over a store."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from runvitals.metrics import DEFINITIONS
+from runvitals.metrics.metric import Metric
+from runvitals.metrics.prometheus import LOG, LOG_STEP, OTHER
+from runvitals.server.doors.promql import responses
+from runvitals.server.doors.promql.evaluator import Evaluator
+from runvitals.server.doors.promql.functions import unique
+from runvitals.server.doors.promql.parser import parse, parse_selector
+from runvitals.server.doors.promql.series_source import SelectedSeries, SeriesSource
+from runvitals.server.doors.promql.syntax import (
+    Call,
+    Expression,
+    Matcher,
+    QueryError,
+    Selector,
+    Text,
+)
+from runvitals.server.doors.promql.vectors import NAME
+
+MAX_STEPS: Final = 11_000
+_ALL: Final = (Matcher(NAME, "!=", ""),)
+
+
+def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
+    """`/query`: the value of an expression at a time, ms UTC.
+
+    Raises:
+        QueryError: the query is wrong or too large.
+    """
+    node = parse(text)
+    evaluator = Evaluator(source, np.array([t], np.int64))
+    if isinstance(node, Selector) and node.range_ms:
+        return responses.samples(evaluator.range(node))
+    if isinstance(node, Text):
+        return {"resultType": "string", "result": [responses.seconds(t), node.value]}
+    found = evaluator.evaluate(node)
+    checked = found if not isinstance(found, list) else unique(found)
+    return responses.instant(checked, t, _keeps_order(node))
+
+
+def _keeps_order(node: Expression) -> bool:
+    return isinstance(node, Call) and node.function in ("sort", "sort_desc")
+
+
+def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: int) -> dict[str, Any]:
+    """`/query_range`: the values of an expression from `start` to `end`, ms UTC.
+
+    Raises:
+        QueryError: the query is wrong or too large.
+    """
+    if step_ms <= 0:
+        raise QueryError('invalid parameter "step": a step must be longer than zero')
+    if end < start:
+        raise QueryError('invalid parameter "end": end timestamp must not be before start time')
+    if (end - start) // step_ms >= MAX_STEPS:
+        raise QueryError("exceeded maximum resolution of 11,000 points per timeseries: use a longer step")
+    node = parse(text)
+    if isinstance(node, Text) or (isinstance(node, Selector) and node.range_ms):
+        raise QueryError("invalid expression type for range query, must be Scalar or instant Vector")
+    steps = np.arange(start, end + 1, step_ms, dtype=np.int64)
+    found = Evaluator(source, steps).evaluate(node)
+    return responses.matrix(unique(found) if isinstance(found, list) else found, steps)
+
+
+def selected(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
+    """The series that fit any of some selectors; all without one.
+
+    Raises:
+        QueryError: an invalid selector, or too many series.
+    """
+    wanted = [parse_selector(text).matchers for text in matches] or [_ALL]
+    found = {series.labels: series for matchers in wanted for series in source.find(matchers, start, end)}
+    return [found[labels] for labels in sorted(found)]
+
+
+def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[dict[str, str]]:
+    """`/series`.
+
+    Raises:
+        QueryError: no selector, an invalid one, or too many series.
+    """
+    if not matches:
+        raise QueryError("no match[] parameter provided")
+    return [dict(one.labels) for one in selected(source, matches, start, end)]
+
+
+def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[str]:
+    """`/labels`: their names."""
+    return sorted({name for one in selected(source, matches, start, end) for name, _ in one.labels})
+
+
+def label_values(source: SeriesSource, label: str, matches: Sequence[str], start: int, end: int) -> list[str]:
+    """`/label/<name>/values`."""
+    found = selected(source, matches, start, end)
+    return sorted({value for one in found for name, value in one.labels if name == label})
+
+
+def metadata(name: str | None, limit: int | None) -> dict[str, list[dict[str, str]]]:
+    """`/metadata`: kind and description of our metrics."""
+    found = {
+        metric.prometheus: [{"type": metric.kind, "help": metric.text, "unit": ""}]
+        for metric in DEFINITIONS.metrics
+        if _is_exported(metric) and (name is None or metric.prometheus == name)
+    }
+    for family in (LOG, LOG_STEP, OTHER):
+        if name is None or name == family.sample:
+            found[family.sample] = [{"type": family.kind, "help": family.help, "unit": ""}]
+    return dict(list(found.items())[:limit])
+
+
+def _is_exported(metric: Metric) -> bool:
+    return bool(metric.prometheus)
+
+
+def milliseconds(seconds_: float, parameter: str) -> int:
+    """A time in seconds as ms UTC.
+
+    Raises:
+        QueryError: not a time.
+    """
+    if not math.isfinite(seconds_) or not -1e11 < seconds_ < 1e11:
+        raise QueryError(f'invalid parameter "{parameter}": {seconds_} is not a time')
+    return round(seconds_ * 1000)

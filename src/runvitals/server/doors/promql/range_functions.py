@@ -1,0 +1,145 @@
+"""Functions of range vectors: what the samples before each step say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from runvitals import deadline
+from runvitals.buckets import Floats, Integers
+from runvitals.server.doors.promql.vectors import NAME, Line, Range, without
+
+
+@dataclass(frozen=True)
+class Windows:
+    """The windows of a range selector.
+
+    Args:
+        steps: the times of the query, ms UTC.
+        offset_ms, range_ms: a window is left-open, and ends at its step minus the offset.
+    """
+
+    steps: Integers
+    offset_ms: int
+    range_ms: int
+
+    def bounds(self, samples: Range) -> tuple[Integers, Integers, Integers]:
+        """The ends of the windows, and the places of their first sample and of that after the last."""
+        ends = self.steps - self.offset_ms
+        first = np.searchsorted(samples.t, ends - self.range_ms, side="right")
+        return ends, first, np.searchsorted(samples.t, ends, side="right")
+
+
+Window = Callable[[Integers, Floats, float], float]
+"""(times, values, parameter) → value of one window that is not empty."""
+
+
+def over_windows(samples: Range, windows: Windows, compute: Window, parameters: Floats) -> Line:
+    """A function that looks at all samples of each window."""
+    _, first, after = windows.bounds(samples)
+    values = np.full(len(windows.steps), np.nan)
+    for step, (begin, end) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
+        if begin < end:
+            values[step] = compute(samples.t[begin:end], samples.values[begin:end], float(parameters[step]))
+    deadline.check()
+    return Line(samples.labels, values, after > first)
+
+
+def _adjusted(values: Floats) -> Floats:
+    """A counter without its resets."""
+    if len(values) < 2:
+        return values
+    falls = np.diff(values) < 0
+    lost = np.where(falls, values[:-1], 0.0)
+    return values + np.concatenate(([0.0], np.cumsum(lost)))
+
+
+def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> Line:
+    """`rate`, `increase` and `delta`: the growth between the first and last sample of each window,
+    extrapolated to the ends of the window as Prometheus does."""
+    ends, first, after = windows.bounds(samples)
+    present = after - first >= 2
+    begin, last = np.where(present, first, 0), np.where(present, after - 1, 0)
+    values = _adjusted(samples.values) if is_counter else samples.values
+    t = samples.t / 1000.0
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = values[last] - values[begin]
+        sampled = t[last] - t[begin]
+        between = sampled / np.maximum(after - first - 1, 1)
+        to_start = t[begin] - (ends - windows.range_ms) / 1000.0
+        to_end = ends / 1000.0 - t[last]
+        to_start = np.where(to_start >= between * 1.1, between / 2, to_start)
+        to_end = np.where(to_end >= between * 1.1, between / 2, to_end)
+        if is_counter:
+            beginning = samples.values[begin]
+            to_zero = np.where((grown > 0) & (beginning >= 0), sampled * beginning / grown, to_start)
+            to_start = np.minimum(to_start, to_zero)
+        result = grown * (sampled + to_start + to_end) / sampled
+        if per_second:
+            result = result / (windows.range_ms / 1000.0)
+    return Line(without(samples.labels, (NAME,)), result, present)
+
+
+def instant(samples: Range, windows: Windows, is_rate: bool) -> Line:
+    """`irate` and `idelta`: of the last two samples of each window."""
+    _, first, after = windows.bounds(samples)
+    present = after - first >= 2
+    last = np.where(present, after - 1, 1 if len(samples.t) > 1 else 0)
+    before = np.maximum(last - 1, 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        grown = samples.values[last] - samples.values[before]
+        if is_rate:
+            grown = np.where(grown < 0, samples.values[last], grown)
+            grown = grown / ((samples.t[last] - samples.t[before]) / 1000.0)
+    return Line(without(samples.labels, (NAME,)), grown, present)
+
+
+def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
+    """The line of least squares: its slope per second, and its value at `origin_ms`."""
+    x = (t - origin_ms) / 1000.0
+    mean = x.mean()
+    spread = float(((x - mean) ** 2).sum())
+    if spread == 0:
+        return float("nan"), float("nan")
+    found = float(((x - mean) * (values - values.mean())).sum()) / spread
+    return found, float(values.mean() - found * mean)
+
+
+def deriv(samples: Range, windows: Windows) -> Line:
+    """The slope of each window with two samples or more."""
+
+    def compute(t: Integers, values: Floats, _: float) -> float:
+        return slope(t, values, float(t[0]))[0] if len(t) > 1 else float("nan")
+
+    line = over_windows(samples, windows, compute, np.zeros(len(windows.steps)))
+    _, first, after = windows.bounds(samples)
+    return Line(without(samples.labels, (NAME,)), line.values, after - first >= 2)
+
+
+def quantile(fraction: float, values: Floats) -> float:
+    """Prometheus' quantile: interpolated; infinite outside 0 to 1."""
+    if np.isnan(fraction) or not len(values):
+        return float("nan")
+    if fraction < 0 or fraction > 1:
+        return float("-inf") if fraction < 0 else float("inf")
+    return float(np.quantile(values, fraction))
+
+
+OVER_TIME: Final[dict[str, Window]] = {
+    "avg_over_time": lambda t, v, _: float(v.mean()),
+    "min_over_time": lambda t, v, _: float(v.min()),
+    "max_over_time": lambda t, v, _: float(v.max()),
+    "sum_over_time": lambda t, v, _: float(v.sum()),
+    "count_over_time": lambda t, v, _: float(len(v)),
+    "last_over_time": lambda t, v, _: float(v[-1]),
+    "present_over_time": lambda t, v, _: 1.0,
+    "stddev_over_time": lambda t, v, _: float(v.std()),
+    "stdvar_over_time": lambda t, v, _: float(v.var()),
+    "quantile_over_time": lambda t, v, fraction: quantile(fraction, v),
+    "changes": lambda t, v, _: float((np.diff(v) != 0).sum()),
+    "resets": lambda t, v, _: float((np.diff(v) < 0).sum()),
+}
+KEEPS_NAME: Final = "last_over_time"

@@ -1,0 +1,78 @@
+"""Results in the JSON of Prometheus."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Any
+
+from runvitals.buckets import Integers
+from runvitals.server.doors.promql.vectors import Range, Scalar, Vector
+
+
+def number(value: float) -> str:
+    """A value as Prometheus writes it.
+
+    Example:
+        >>> number(1.0), number(0.1), number(float("inf")), number(1e21)
+        ('1', '0.1', '+Inf', '1000000000000000000000')
+    """
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "+Inf" if value > 0 else "-Inf"
+    text = repr(value)
+    if "e" in text:
+        text = format(Decimal(text), "f")
+    return text.removesuffix(".0")
+
+
+def seconds(t: int) -> float | int:
+    """A time as Prometheus writes it: seconds, with up to three decimals."""
+    return t // 1000 if t % 1000 == 0 else t / 1000
+
+
+def instant(found: Scalar | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
+    """The result of an instant query."""
+    if isinstance(found, Scalar):
+        return {"resultType": "scalar", "result": [seconds(t), number(float(found.values[0]))]}
+    lines = found if keeps_order else sorted(found, key=lambda line: line.labels)
+    result = [
+        {"metric": dict(line.labels), "value": [seconds(t), number(float(line.values[0]))]}
+        for line in lines
+        if line.present[0]
+    ]
+    return {"resultType": "vector", "result": result}
+
+
+def samples(found: list[Range]) -> dict[str, Any]:
+    """The result of an instant query for a range vector."""
+    result = [
+        {
+            "metric": dict(line.labels),
+            "values": [
+                [seconds(t), number(value)]
+                for t, value in zip(line.t.tolist(), line.values.tolist(), strict=True)
+            ],
+        }
+        for line in sorted(found, key=lambda line: line.labels)
+    ]
+    return {"resultType": "matrix", "result": result}
+
+
+def matrix(found: Scalar | Vector, steps: Integers) -> dict[str, Any]:
+    """The result of a range query."""
+    times = [seconds(t) for t in steps.tolist()]
+    if isinstance(found, Scalar):
+        values = [[t, number(value)] for t, value in zip(times, found.values.tolist(), strict=True)]
+        return {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
+    result = []
+    for line in sorted(found, key=lambda line: line.labels):
+        shown = [
+            [t, number(value)]
+            for t, value, there in zip(times, line.values.tolist(), line.present.tolist(), strict=True)
+            if there
+        ]
+        if shown:
+            result.append({"metric": dict(line.labels), "values": shown})
+    return {"resultType": "matrix", "result": result}

@@ -1,0 +1,189 @@
+"""The routes of Prometheus' query API: Grafana's data source is `http://SERVER/prometheus`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any, Final
+from urllib.parse import parse_qs
+
+import msgspec
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+import runvitals
+from runvitals.deadline import TooSlow
+from runvitals.server.access.permission import needs
+from runvitals.server.api.parameters import readable_runs
+from runvitals.server.doors.promql import queries
+from runvitals.server.doors.promql.lexer import duration_ms
+from runvitals.server.doors.promql.series_source import SeriesSource
+from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.workers import Busy, Workers
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.interface import SampleStore
+
+router: Final = APIRouter(prefix="/prometheus/api/v1")
+_THREADS: Final = 2
+_STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503}
+_DAY_MS: Final = 86_400_000
+_encode: Final = msgspec.json.Encoder().encode
+_EXPECTED_TIME = "expected a number of seconds, or a time such as 2026-01-31T12:00:00Z"
+
+Parameters = dict[str, list[str]]
+
+
+class PromqlServer:
+    """What the routes work with: `app.state.promql`.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, store: SampleStore, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._metadata_store = metadata_store
+        self.clock = clock
+        self.workers = Workers(_THREADS)
+
+    def source(self, request: Request) -> SeriesSource:
+        """The series that a requester may read. It looks up rights, in a thread."""
+        return SeriesSource(self._store, self._metadata_store, readable_runs(request), self.clock())
+
+
+async def _answered(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
+    server: PromqlServer = request.app.state.promql
+    try:
+        parameters = await _parameters(request)
+        data = await server.workers.run(lambda: work(server.source(request), parameters))
+    except QueryError as error:
+        return _failed(error.kind, str(error))
+    except TooSlow:
+        return _failed("timeout", "query timed out: narrow the selector or the time")
+    except Busy as error:
+        return _failed("timeout", str(error))
+    return Response(_encode({"status": "success", "data": data}), media_type="application/json")
+
+
+def _failed(kind: str, text: str) -> Response:
+    body = {"status": "error", "errorType": kind, "error": text}
+    return Response(_encode(body), _STATUS[kind], media_type="application/json")
+
+
+async def _parameters(request: Request) -> Parameters:
+    """Those of the address, and of a form in the body."""
+    found = parse_qs(request.url.query, max_num_fields=1000)
+    if request.method == "POST":
+        try:
+            form = (await request.body()).decode("utf-8")
+            for name, values in parse_qs(form, max_num_fields=1000).items():
+                found.setdefault(name, []).extend(values)
+        except ValueError:
+            raise QueryError("the form in the body is not valid") from None
+    return found
+
+
+def _one(parameters: Parameters, name: str) -> str:
+    values = parameters.get(name)
+    if not values:
+        raise QueryError(f'invalid parameter "{name}": it is missing')
+    return values[0]
+
+
+def _time(parameters: Parameters, name: str, default: int | None = None) -> int:
+    """A time, ms UTC: seconds since 1970, or as in RFC 3339."""
+    if default is not None and name not in parameters:
+        return default
+    text = _one(parameters, name)
+    try:
+        return queries.milliseconds(float(text), name)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise QueryError(f'invalid parameter "{name}": {text[:50]!r}; {_EXPECTED_TIME}') from None
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)
+    return queries.milliseconds(moment.timestamp(), name)
+
+
+def _step(parameters: Parameters) -> int:
+    text = _one(parameters, "step")
+    try:
+        return queries.milliseconds(float(text), "step")
+    except ValueError:
+        return duration_ms(text)
+
+
+def _query(now_ms: int, source: SeriesSource, parameters: Parameters) -> Any:
+    return queries.query(source, _one(parameters, "query"), _time(parameters, "time", now_ms))
+
+
+def _query_range(source: SeriesSource, parameters: Parameters) -> Any:
+    start, end = _time(parameters, "start"), _time(parameters, "end")
+    return queries.query_range(source, _one(parameters, "query"), start, end, _step(parameters))
+
+
+def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
+    """The selectors, and the times; the last day by default."""
+    end = _time(parameters, "end", now_ms)
+    return parameters.get("match[]", []), _time(parameters, "start", end - _DAY_MS), end
+
+
+@router.get("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def query(request: Request) -> Response:
+    """An expression at one time."""
+    return await _answered(request, partial(_query, request.app.state.promql.clock()))
+
+
+@router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def query_range(request: Request) -> Response:
+    """An expression over a range of time."""
+    return await _answered(request, _query_range)
+
+
+@router.get("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def series(request: Request) -> Response:
+    """The labels of series."""
+    now_ms = request.app.state.promql.clock()
+    return await _answered(request, lambda source, given: queries.series(source, *_span(given, now_ms)))
+
+
+@router.get("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def labels(request: Request) -> Response:
+    """The names of labels."""
+    now_ms = request.app.state.promql.clock()
+    return await _answered(request, lambda source, given: queries.labels(source, *_span(given, now_ms)))
+
+
+@router.get("/label/{label}/values", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def label_values(request: Request, label: str) -> Response:
+    """The values of a label."""
+    now_ms = request.app.state.promql.clock()
+    return await _answered(
+        request, lambda source, given: queries.label_values(source, label, *_span(given, now_ms))
+    )
+
+
+@router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
+async def metadata(request: Request) -> Response:
+    """Kinds and descriptions of metrics."""
+
+    def found(source: SeriesSource, given: Parameters) -> Any:
+        limit = given.get("limit", [""])[0]
+        name = given["metric"][0] if "metric" in given else None
+        return queries.metadata(name, int(limit) if limit.isascii() and limit.isdigit() else None)
+
+    return await _answered(request, found)
+
+
+@router.get("/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
+async def build_info(request: Request) -> Response:
+    """What this is: Grafana asks for it to know what it can ask for."""
+    data = {"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__}
+    return Response(_encode({"status": "success", "data": data}), media_type="application/json")

@@ -1,0 +1,208 @@
+"""Finds series of the store by matchers, and reads their samples.
+
+Series have the names and labels that our Prometheus destination gives them, and `entity`, the team or user,
+where there are accounts. Series that came by remote write without a key of ours have their own name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache, partial
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from runvitals import deadline
+from runvitals.buckets import Grid
+from runvitals.metrics import DEFINITIONS
+from runvitals.metrics.prometheus import LOG, LOG_STEP, free_label, named
+from runvitals.model.filter import Filter, Predicate, ReadableRuns
+from runvitals.model.names import RESERVED, STEP
+from runvitals.model.state import MONITOR
+from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.syntax import Matcher, QueryError
+from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
+from runvitals.server.doors.routing import writer_host
+from runvitals.server.stored.lanes import Lane, lanes
+from runvitals.store.metadata import MetadataStore, RunRow
+from runvitals.store.samples.interface import SampleStore
+
+MAX_RUNS: Final = 2000
+MAX_SERIES: Final = 20_000
+MAX_SAMPLES: Final = 5_000_000
+_EXTERNAL = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", re.DOTALL)
+_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?', re.DOTALL)
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+class SelectedSeries(NamedTuple):
+    """A series: its labels, its place in the store, and the factor to its unit."""
+
+    labels: Labels
+    lane: int
+    metric: int
+    factor: float
+
+
+Match = Callable[[str], bool]
+"""Whether the value of a label fits."""
+
+
+class SeriesSource:
+    """The series that a requester may read.
+
+    Args:
+        readable: the runs that the requester may read; None: all.
+        now_ms: the time now.
+    """
+
+    def __init__(
+        self, store: SampleStore, metadata_store: MetadataStore, readable: ReadableRuns | None, now_ms: int
+    ) -> None:
+        self._store = store
+        self._metadata_store = metadata_store
+        self._readable = readable
+        self._now_ms = now_ms
+        self._lanes: dict[int, list[Lane]] = {}
+
+    def find(self, matchers: Sequence[Matcher], t0: int, t1: int) -> list[SelectedSeries]:
+        """The series of runs between two times, ms UTC, that fit all matchers.
+
+        Raises:
+            QueryError: too many fit, or an invalid pattern.
+        """
+        fits = [(matcher.label, _match(matcher)) for matcher in matchers]
+        found: list[SelectedSeries] = []
+        for row in self._runs(matchers, fits, t0, t1):
+            for series in self._of_run(row):
+                labels = dict(series.labels)
+                if all(fit(labels.get(label, "")) for label, fit in fits):
+                    found.append(series)
+            deadline.check()
+            if len(found) > MAX_SERIES:
+                raise QueryError(f"more than {MAX_SERIES} series match: narrow the selector", "execution")
+        return found
+
+    def read(self, selected: Sequence[SelectedSeries], t0: int, t1: int) -> list[Range]:
+        """The samples of series from `t0` to `t1`, both included, without gaps; series without samples are
+        left out.
+
+        Raises:
+            QueryError: too many samples.
+        """
+        by_lane: dict[int, dict[int, SelectedSeries]] = {}
+        for series in selected:
+            by_lane.setdefault(series.lane, {})[series.metric] = series
+        total, found = 0, []
+        for lane, wanted in by_lane.items():
+            deadline.check()
+            total += self._count(lane, list(wanted), t0, t1)
+            if total > MAX_SAMPLES:
+                text = f"the query needs more than {MAX_SAMPLES} samples: narrow the selector or the time"
+                raise QueryError(text, "execution")
+            for samples in self._store.read([lane], list(wanted), t0, t1).series:
+                series = wanted[samples.metric]
+                there = ~np.isnan(samples.values)
+                if there.any():
+                    values = samples.values[there] * series.factor
+                    gaps = None if there.all() else samples.t[~there]
+                    found.append(Range(series.labels, samples.t[there], values, gaps))
+        return found
+
+    def _count(self, lane: int, metrics: list[int], t0: int, t1: int) -> int:
+        on = Grid(t0, t1 - t0 + 1, 1)
+        return sum(int(item.buckets.n.sum()) for item in self._store.read_buckets([lane], metrics, on).series)
+
+    def _runs(
+        self, matchers: Sequence[Matcher], fits: Sequence[tuple[str, Match]], t0: int, t1: int
+    ) -> Iterator[RunRow]:
+        equal = {matcher.label: matcher.value for matcher in matchers if matcher.operator == "="}
+        times = (
+            Predicate("started_ms", "<=", float(t1)),
+            Predicate("last_ms", ">=", float(t0)),
+        )
+        wanted = Filter(equal.get("project") or None, where=times, readable=self._readable)
+        ids = self._metadata_store.runs.ids(wanted, self._now_ms)
+        rows = [
+            row
+            for row in self._metadata_store.runs.get(ids, self._now_ms).values()
+            if all(fit(row.uid) for label, fit in fits if label == "run")
+            and all(fit(row.project) for label, fit in fits if label == "project")
+        ]
+        if len(rows) > MAX_RUNS:
+            text = f"{len(rows)} runs match; at most {MAX_RUNS} are allowed: narrow it by run or project"
+            raise QueryError(text, "execution")
+        missing = [row.id for row in rows if row.id not in self._lanes]
+        for run_id, writers in self._metadata_store.writers.of_runs(missing).items():
+            deadline.check()
+            self._lanes[run_id] = lanes(self._metadata_store, run_id, writers)
+        yield from rows
+
+    def _of_run(self, row: RunRow) -> Iterator[SelectedSeries]:
+        base = {"run": row.uid, "project": row.project, "entity": row.entity or ""}
+        for lane in self._lanes.get(row.id, ()):
+            of_lane = {**base, "host": lane.host}
+            if lane.role != MONITOR:
+                of_lane["rank"] = "" if lane.rank is None else str(lane.rank)
+                if lane.rank is None:
+                    of_lane["process"] = lane.writers[0].writer.split(".")[-2] if lane.writers else ""
+            external = any(writer.writer == f"monitor.{writer_host(lane.host)}.0" for writer in lane.writers)
+            for key, metric in lane.sampled.items():
+                name, labels, factor = _external(key) if external and _is_external(key) else _own(key)
+                pairs = sorted_labels({**dict(labels), **of_lane, NAME: name})
+                yield SelectedSeries(pairs, lane.id, metric, factor)
+            for key, metric in lane.logged.items():
+                if key == STEP:
+                    step = sorted_labels({**of_lane, NAME: LOG_STEP.sample})
+                    yield SelectedSeries(step, lane.id, metric, 1.0)
+                elif key not in RESERVED:
+                    logged = sorted_labels({**of_lane, NAME: LOG.sample, "key": key})
+                    yield SelectedSeries(logged, lane.id, metric, 1.0)
+
+
+_Named = tuple[str, Labels, float]
+
+
+def _own(key: str) -> _Named:
+    family, labels, factor = named(key)
+    return family.sample, labels, factor
+
+
+@lru_cache(16_384)
+def _is_external(key: str) -> bool:
+    return DEFINITIONS.find(key) is None and _EXTERNAL.fullmatch(key) is not None
+
+
+@lru_cache(16_384)
+def _external(key: str) -> _Named:
+    """Name and labels of a key that remote write made of them."""
+    found = _EXTERNAL.fullmatch(key)
+    if found is None:
+        return _own(key)
+    pairs = _LABEL.findall(found[2] or "")
+    labels = ((free_label(name), _ESCAPED.sub(_unescaped, value)) for name, value in pairs)
+    return found[1], tuple(labels), 1.0
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    return "\n" if found[1] == "n" else found[1]
+
+
+def _match(matcher: Matcher) -> Match:
+    """
+    Raises:
+        QueryError: an invalid pattern, or one that may take very long.
+    """
+    value = matcher.value
+    if matcher.operator == "=":
+        return partial(_equals, value)
+    if matcher.operator == "!=":
+        return lambda text: text != value
+    pattern = compiled(value)
+    matches = lru_cache(10_000)(lambda text: pattern.fullmatch(text) is not None)
+    return matches if matcher.operator == "=~" else lambda text: not matches(text)
+
+
+def _equals(value: str, text: str) -> bool:
+    return value == text

@@ -1,0 +1,92 @@
+"""The syntax tree of PromQL expressions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+class QueryError(Exception):
+    """The query cannot be answered; the text is for whoever wrote it. `kind`: as Prometheus names it."""
+
+    def __init__(self, text: str, kind: Literal["bad_data", "execution", "timeout"] = "bad_data") -> None:
+        super().__init__(text)
+        self.kind = kind
+
+
+@dataclass(frozen=True)
+class Matcher:
+    """A condition on a label: =, !=, =~ or !~."""
+
+    label: str
+    operator: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Number:
+    value: float
+
+
+@dataclass(frozen=True)
+class Text:
+    value: str
+
+
+@dataclass(frozen=True)
+class Selector:
+    """Series by their labels; `range_ms` is 0 for an instant vector."""
+
+    matchers: tuple[Matcher, ...]
+    range_ms: int = 0
+    offset_ms: int = 0
+
+
+@dataclass(frozen=True)
+class Call:
+    function: str
+    arguments: tuple[Expression, ...]
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """`without`: the labels are those that are dropped, else those that are kept."""
+
+    operator: str
+    expression: Expression
+    parameter: Expression | None
+    labels: tuple[str, ...]
+    without: bool
+
+
+@dataclass(frozen=True)
+class Matching:
+    """How the series of two vectors find each other.
+
+    Args:
+        labels: `on` these, otherwise all but these.
+        side: of the vector that may have several series for one of the other: group_left or group_right.
+        include: labels that are copied from the other.
+    """
+
+    labels: tuple[str, ...] = ()
+    on: bool = False
+    side: Literal["", "left", "right"] = ""
+    include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Binary:
+    operator: str
+    left: Expression
+    right: Expression
+    matching: Matching
+    returns_bool: bool
+
+
+@dataclass(frozen=True)
+class Negation:
+    expression: Expression
+
+
+Expression = Number | Text | Selector | Call | Aggregation | Binary | Negation

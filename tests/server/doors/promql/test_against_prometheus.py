@@ -1,0 +1,205 @@
+"""The same queries to our server and to a real Prometheus that has the same samples."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.relay.real_servers import Prometheus
+from tests.server.doors.remote_write.messages import STALE, Series, post, version_1
+from tests.server.serving import serving
+
+STEP_MS = 15_000
+START_MS = (time.time_ns() // 1_000_000 - 3_600_000) // STEP_MS * STEP_MS
+# Not at the times of samples: whether the left end of a window belongs to it depends on the version.
+FIRST_S, LAST_S = START_MS / 1000 + 301.5, START_MS / 1000 + 1201.5
+
+
+QUERIES = [
+    "m", 'm{job="a"}', 'm{job!="a"}', 'm{job=~"a|c"}', 'm{job!~"a.*"}', '{__name__=~"m|counter"}',
+    "m offset 2m", "m offset -30s", "counter", "rate(counter[1m])", "increase(counter[2m])",
+    "irate(counter[1m])", "delta(m[1m])", "idelta(m[1m])", "deriv(m[2m])", "predict_linear(m[2m], 60)",
+    "resets(counter[5m])", "changes(m[2m])", "avg_over_time(m[1m])", "min_over_time(m[1m])",
+    "max_over_time(m[1m])", "sum_over_time(m[1m])", "count_over_time(m[1m])", "last_over_time(m[1m])",
+    "present_over_time(m[1m])", "stddev_over_time(m[1m])", "stdvar_over_time(m[1m])",
+    "quantile_over_time(0.9, m[2m])", "sum(m)", "sum by (job) (m)", "sum without (shard, host) (m)",
+    "avg(m)", "min(m) by (shard)", "max(m) by (job)", "count(m)", "group(m)", "stddev(m)",
+    "stdvar(m) by (job)", "topk(2, m)", "bottomk(1, m)", "quantile(0.5, m)",
+    "quantile by (job) (0.25, m)", "quantile(2, m)", "-m", "m + 1", "2 * m - m / 3", "m % 7", "m ^ 2",
+    "2 ^ m", "m / 0", "m > 25", "25 < m", "m > bool 25", "m == m", "m and on(job) counter",
+    "m or counter", "m unless counter", 'm unless on(job) m{job="a"}',
+    "rate(counter[1m]) / on(job, shard) m", "m * on(job) group_left(color) info",
+    "info * on(job) group_right(color) m", "sum by (job) (rate(counter[1m])) / sum by (job) (m)",
+    "m - ignoring(shard) group_left() max without (shard) (m)", "1 + 2", "1 > bool 2", "time()",
+    "vector(3)", "scalar(sum(m))", 'scalar(m)', "abs(-m)", "ceil(m)", "floor(m)", "round(m)",
+    "round(m, 5)", "clamp(m, 10, 90)", "clamp_min(m, 50)", "clamp_max(m, 50)", "exp(m / 100)", "ln(m)",
+    "log2(m)", "log10(m)", "sqrt(m)", "sgn(m - 100)", 'label_replace(m, "where", "$1-x", "job", "(.*)")',
+    'label_join(m, "both", "/", "job", "shard")', "timestamp(m)", "absent(nothing)",
+    'absent(nothing{job="a"})', "absent(m)", "absent_over_time(nothing[1m])",
+    "histogram_quantile(0.9, sum by (le) (rate(h_bucket[2m])))",
+    "histogram_quantile(0.5, rate(h_bucket[1m]))", "sort_desc(m)",
+]  # fmt: skip
+
+
+class Both(NamedTuple):
+    """Addresses of the query APIs."""
+
+    ours: str
+    theirs: str
+
+
+def written() -> list[Series]:
+    """Series as Prometheus has them: gauges, counters that are reset, a histogram, gaps and ends."""
+    rng = np.random.default_rng(7)
+    found: list[Series] = []
+    for number, (job, shard) in enumerate((job, shard) for job in "abc" for shard in "01"):
+        labels = {"host": "n1", "job": job, "shard": shard}
+        at = [START_MS + STEP_MS * tick + 10 * number for tick in range(90)]
+        walk = 100 + np.cumsum(rng.integers(-5, 6, 90))
+        grown = np.cumsum(rng.integers(0, 9, 90)) % 150
+        gauge = list(zip(at, (walk / 4).tolist(), strict=True))
+        if job == "b":
+            gauge[40:60] = [(at[40], STALE)]  # it ends, and begins again
+        found.append(({"__name__": "m", **labels}, gauge))
+        found.append(
+            ({"__name__": "counter", **labels}, list(zip(at, map(float, grown.tolist()), strict=True)))
+        )
+    at = [START_MS + STEP_MS * tick for tick in range(90)]
+    counts = np.cumsum(rng.integers(0, 4, (90, 4)), axis=0)
+    for place, le in enumerate(("0.1", "0.5", "2.5", "+Inf")):
+        values = map(float, counts[:, : place + 1].sum(axis=1).tolist())
+        found.append(({"__name__": "h_bucket", "host": "n1", "le": le}, list(zip(at, values, strict=True))))
+    for job in "abc":
+        info = {"__name__": "info", "host": "n1", "job": job, "color": f"color-{job}"}
+        found.append((info, [(t, 1.0) for t in at]))
+    return found
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    folder = tmp_path_factory.mktemp("promql")
+    with serving(folder / "ours") as served, Prometheus(folder / "theirs") as prometheus:
+        series = written()
+        sent = post(
+            served.url,
+            version_1([({**labels, "runvitals_run": "r1"}, samples) for labels, samples in series]),
+        )
+        assert sent.status_code == 204, sent.text
+        project = httpx.get(f"{served.url}/api/v1/runs/r1", timeout=PATIENCE_S).json()["project"]
+        theirs = [({**labels, "run": "r1", "project": project}, samples) for labels, samples in series]
+        assert post(prometheus.url, version_1(theirs)).status_code == 204
+        yield Both(f"{served.url}/prometheus/api/v1", f"{prometheus.url}/api/v1")
+
+
+def asked(url: str, path: str, parameters: Any, **how: Any) -> Any:
+    answer = httpx.get(f"{url}/{path}", params=parameters, timeout=PATIENCE_S, **how)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["data"]
+
+
+def comparable(data: Any) -> Any:
+    """A result in any order, with numbers."""
+    if data["resultType"] == "scalar":
+        return float(data["result"][1])
+    found = {}
+    for series in data["result"]:
+        points = series["values"] if "values" in series else [series["value"]]
+        found[tuple(sorted(series["metric"].items()))] = {float(t): float(value) for t, value in points}
+    return found
+
+
+def same(ours: Any, theirs: Any) -> bool:
+    if isinstance(ours, float):
+        return math.isclose(ours, theirs, rel_tol=1e-6) or (math.isnan(ours) and math.isnan(theirs))
+    return bool(
+        ours.keys() == theirs.keys()
+        and all(
+            points.keys() == theirs[labels].keys()
+            and all(
+                math.isclose(value, theirs[labels][t], rel_tol=1e-6, abs_tol=1e-9)
+                or (math.isnan(value) and math.isnan(theirs[labels][t]))
+                for t, value in points.items()
+            )
+            for labels, points in ours.items()
+        )
+    )
+
+
+def difference(ours: Any, theirs: Any) -> Any:
+    """The first series that differs."""
+    if isinstance(ours, float) or ours.keys() != theirs.keys():
+        return ours, theirs
+    return next(
+        (labels, sorted(points.items() ^ theirs[labels].items())[:6])
+        for labels, points in ours.items()
+        if not same({labels: points}, {labels: theirs[labels]})
+    )
+
+
+@pytest.mark.parametrize("query", QUERIES)
+def test_the_same_answer(both: Both, query: str) -> None:
+    over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
+    ours, theirs = (comparable(asked(url, "query_range", over)) for url in both)
+    assert same(ours, theirs), difference(ours, theirs)
+    once = {"query": query, "time": FIRST_S + 400}
+    ours, theirs = (comparable(asked(url, "query", once)) for url in both)
+    assert same(ours, theirs), difference(ours, theirs)
+    assert ours or query in ("absent(m)", "1 > bool 2", "m unless counter")
+
+
+def test_range_vectors_and_texts(both: Both) -> None:
+    for query in ("m[1m]", 'm{job="b"}[5m] offset 1m'):
+        ours, theirs = (comparable(asked(url, "query", {"query": query, "time": LAST_S})) for url in both)
+        assert same(ours, theirs)
+        assert ours
+    assert [asked(url, "query", {"query": "'a'", "time": 5.5})["result"] for url in both] == [[5.5, "a"]] * 2
+
+
+def test_series_and_labels(both: Both) -> None:
+    span = [("start", f"{FIRST_S}"), ("end", f"{LAST_S}")]
+    matches = [("match[]", 'm{job="a"}'), ("match[]", "info")]
+    ours, theirs = (asked(url, "series", [*matches, *span]) for url in both)
+    assert sorted(ours, key=str) == sorted(theirs, key=str)
+    for path in ("labels", "label/job/values", "label/__name__/values", "label/nothing/values"):
+        for given in (span, [*matches, *span]):
+            ours, theirs = (asked(url, path, given) for url in both)
+            assert ours == theirs, path
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "m{", "nothing(m)", "rate(m)", "m[1m]", "m + 'a'", "sum(1)", "m * on(job) m", "1 > 2", "1 and m",
+        "m{job=~'('}", "clamp(m)", "scalar(1)", "vector(m)", "label_replace(m, '1', '', '', '')",
+        "label_replace(m, 'shard', 'x', '', '')", "info * on(host) group_left() m",
+    ],
+)  # fmt: skip
+def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, query: str) -> None:
+    over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
+    answers = [httpx.get(f"{url}/query_range", params=over, timeout=PATIENCE_S) for url in both]
+    assert [answer.json()["status"] for answer in answers] == ["error", "error"]
+    ours, theirs = answers
+    assert (ours.status_code, ours.json()["errorType"]) == (theirs.status_code, theirs.json()["errorType"])
+
+
+def test_forms_and_limits(both: Both) -> None:
+    over = {"query": "sum(m)", "start": f"{FIRST_S}", "end": f"{LAST_S}", "step": "25"}
+    answer = httpx.post(f"{both.ours}/query_range", data=over, timeout=PATIENCE_S)
+    assert comparable(answer.json()["data"]) == comparable(asked(both.ours, "query_range", over))
+    for changed in ({"step": "0"}, {"step": "0.001"}, {"end": "1"}, {"start": "never"}, {"step": "x"}):
+        answer = httpx.get(f"{both.ours}/query_range", params={**over, **changed}, timeout=PATIENCE_S)
+        assert (answer.status_code, answer.json()["errorType"]) == (400, "bad_data"), changed
+    assert httpx.get(f"{both.ours}/query", timeout=PATIENCE_S).json()["errorType"] == "bad_data"
+
+
+def test_grafana_knows_what_this_is(both: Both) -> None:
+    assert asked(both.ours, "status/buildinfo", {})["application"] == "runvitals"
+    known = asked(both.ours, "metadata", {"metric": "runvitals_gpu_power_watts"})
+    assert known["runvitals_gpu_power_watts"][0]["type"] == "gauge"

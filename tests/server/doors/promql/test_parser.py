@@ -1,0 +1,86 @@
+"""The syntax of PromQL."""
+
+from __future__ import annotations
+
+import pytest
+
+from runvitals.server.doors.promql.parser import parse
+from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.syntax import (
+    Aggregation,
+    Binary,
+    Call,
+    Matcher,
+    Matching,
+    Negation,
+    Number,
+    QueryError,
+    Selector,
+    Text,
+)
+
+UP = Selector((Matcher("__name__", "=", "up"),))
+
+
+def test_selectors() -> None:
+    assert parse("up") == UP
+    assert parse("""up{job='a',run!="b", host=~`c.*`,}""") == Selector(
+        (*UP.matchers, Matcher("job", "=", "a"), Matcher("run", "!=", "b"), Matcher("host", "=~", "c.*"))
+    )
+    assert parse("up[1h30m] offset -5s") == Selector(UP.matchers, 5_400_000, -5000)
+    assert parse('{__name__="up"} # a comment') == UP
+
+
+def test_precedence() -> None:
+    one, two, plain = Number(1.0), Number(2.0), Matching()
+    power = Binary("^", two, Binary("^", two, one, plain, False), plain, False)
+    assert parse("2 ^ 2 ^ 1") == power
+    assert parse("-up ^ 2") == Negation(Binary("^", UP, two, plain, False))
+    assert parse("1 + 2 * 1 > bool 2") == Binary(
+        ">", Binary("+", one, Binary("*", two, one, plain, False), plain, False), two, plain, True
+    )
+    assert parse("1 - 2 - 1") == Binary("-", Binary("-", one, two, plain, False), one, plain, False)
+
+
+def test_aggregations_and_functions() -> None:
+    by = Aggregation("sum", UP, None, ("job",), False)
+    assert parse("sum by (job) (up)") == parse("sum(up) by (job)") == by
+    assert parse("topk(2, up)") == Aggregation("topk", UP, Number(2.0), (), False)
+    assert parse('f(up, "a\\"b")') == Call("f", (UP, Text('a"b')))
+
+
+def test_matching() -> None:
+    found = parse("up * on(job) group_left(host) up")
+    assert found == Binary("*", UP, UP, Matching(("job",), True, "left", ("host",)), False)
+
+
+@pytest.mark.parametrize(
+    ("query", "problem"),
+    [
+        ("", "unexpected end of input"),
+        ("up{", "unexpected end of input"),
+        ("up{}} ", "unexpected '}'"),
+        ("sum(", "unexpected end of input"),
+        ("up;", "unexpected character: ';'"),
+        ("{job=~'.*'}", "at least one non-empty matcher"),
+        ("up[5m:1m]", "subqueries are not supported"),
+        ("rate(up[5m])[5m]", "subqueries are not supported"),
+        ("up @ 5", "modifier @ is not supported"),
+        ("count_values('a', up)", "'count_values' is not supported"),
+        ("topk(up)", "expected 2, got 1"),
+        ("1 + bool 2", "bool modifier"),
+        ("(" * 100 + "1", "nested more than"),
+        ("-" * 200 + "1", "nested more than"),
+    ],
+)
+def test_errors_say_where_and_what(query: str, problem: str) -> None:
+    with pytest.raises(QueryError) as raised:
+        parse(query)
+    assert problem in str(raised.value)
+
+
+@pytest.mark.parametrize("pattern", ["(a+)+", "(a|aa)*", ".*.*.*.*x", r"(a)\1", "(?=a)", "(", "a" * 6000])
+def test_patterns_that_may_take_long_are_refused(pattern: str) -> None:
+    with pytest.raises(QueryError):
+        compiled(pattern)
+    assert compiled("node-(1|2)|rack.*").fullmatch("rack-7")
