@@ -22,6 +22,7 @@ from runvitals.server.doors.wandb.history_rows import (
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, iso_time
 from runvitals.server.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
+from runvitals.server.series import LoggedSelection
 from runvitals.server.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ async def history(
             raise InvalidArgument("invalid minStep or maxStep: expected integers of 64 bits")
 
     def read(view: RunView) -> list[str]:
-        rows = _history(view, node, ())
+        rows = _history(view, node, (), min_step, max_step)
         chosen = rows.chosen(_SAMPLES if samples is None else samples, (), min_step, max_step)
         return [json.dumps(row) for row in rows.rows(chosen)]
 
@@ -68,7 +69,7 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
     def read(view: RunView) -> list[Any]:
         found = []
         for spec in wanted:
-            rows = _history(view, node, spec.keys)
+            rows = _history(view, node, spec.keys, spec.min_step, spec.max_step)
             chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.max_step)
             found.append(json_safe(rows.rows(chosen, spec.keys)))
         return found
@@ -218,8 +219,12 @@ def _spec(text: str) -> _Spec:
     return _Spec(tuple(keys), _SAMPLES if samples is None else int(samples), first, end)
 
 
-def _history(view: RunView, node: RunNode, keys: Sequence[str]) -> HistoryRows:
-    return HistoryRows(view.logged(logged_names(keys)), node.row.started_ms)
+def _history(
+    view: RunView, node: RunNode, keys: Sequence[str], first_step: float | None, last_step: float | None
+) -> HistoryRows:
+    """The rows from one step to another, both included: clients read a history in pages."""
+    selection = LoggedSelection(logged_names(keys), None, first_step, last_step)
+    return HistoryRows(selection.columns(view), node.row.started_ms)
 
 
 async def _read(info: Info, node: RunNode, work: Callable[[RunView], T]) -> T:
