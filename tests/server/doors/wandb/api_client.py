@@ -46,7 +46,7 @@ def main(path: str) -> dict[str, Any]:
     found["no run"] = error(lambda: api.run(f"{path}/nothing"))
 
     run = api.run(f"{path}/run1")
-    found["run"] = [run.id, run.state, run.user.username, run.group, run.read_only, run.lastHistoryStep]
+    found["run"] = [run.id, run.state, run.user.username, run.commit, run.read_only, run.lastHistoryStep]
     found["system"] = run.system_metrics
     found["sampled"] = run.history(samples=5, pandas=False)
     found["keys"] = run.history(samples=4, keys=["loss", "acc"], pandas=False)

@@ -71,7 +71,7 @@ class Lab:
             "v": [LOSS[number], ACC],
             "step": STEPS,
             "records": [
-                [0, "info", {**about, "config": config}],
+                [0, "info", {**about, "config": config, "machine": {"git": {"commit": "c0ffee"}}}],
                 *[[10 + place, "media", record] for place, record in enumerate(SAVED)],
                 [1, "console", {"t": START, "stream": 1, "text": "hello\nwor"}],
                 [2, "console", {"t": START + 5, "stream": 1, "text": "ld\n"}],
@@ -169,7 +169,7 @@ def test_errors_are_shown_by_the_client(read: dict[str, Any]) -> None:
 
 
 def test_history_is_equal_to_the_last_bit(read: dict[str, Any]) -> None:
-    assert read["run"] == ["run1", "running", "ada", None, False, ROWS - 1]
+    assert read["run"] == ["run1", "running", "ada", "c0ffee", False, ROWS - 1]
     assert [row["loss"] for row in read["scan"]] == LOSS[1]
     assert [row["_step"] for row in read["scan"]] == STEPS
     assert [row["_timestamp"] for row in read["scan"]] == [(START + 100 * step) / 1000 for step in STEPS]

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 _HEAVY: Final[dict[str, tuple[str, ...]]] = {
     "config": ("config",),
     "summaryMetrics": ("summary", LOGGED),
+    "commit": ("machine",),
 }
 """The sections that a field of `Run` is read from."""
 _EXTENTS: Final = frozenset(("historyLineCount", "historyKeys"))
@@ -222,6 +223,7 @@ def run_nodes(
             node.summary_metrics = json.dumps(json_safe(values))
         if "systemMetrics" in fields:
             node.system_metrics = _system_json(newest.get(row.id, {}))
+        node.commit = _commit(sections[row.id].by_host.get("machine", {}))
         if row.id in extents:
             node.history_line_count, node.last_step = extents[row.id]
         nodes.append(node)
@@ -238,6 +240,15 @@ def _system_json(newest: dict[str, dict[str, tuple[int, float]]]) -> str:
             for key, (_, value) in values.items()
         }
     )
+
+
+def _commit(machines: dict[str, dict[str, Any]]) -> str | None:
+    """The commit that a run was started from."""
+    for machine in machines.values():
+        git = machine.get("git")
+        if isinstance(git, dict) and isinstance(git.get("commit"), str):
+            return str(git["commit"])
+    return None
 
 
 def _tags(row: RunRow, about: dict[str, Any]) -> list[str]:
