@@ -28,6 +28,7 @@ from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.doors.mlflow.requests import with_common_prefix
+from runvitals.server.doors.mlflow.run_writes import MlflowDoor
 from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
@@ -167,6 +168,7 @@ class SharedServer:
         self.api.state.door_recorder = DoorRecorder(
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
+        self.api.state.mlflow_door = MlflowDoor(store, metadata_store)
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
         self.api.state.promql = PromqlServer(store, metadata_store, clock)
         self.api.state.remote_write = RemoteWrite(

@@ -103,6 +103,15 @@ class DoorRecorder:
             self._counters.rejected(error.status)
             raise
 
+    def note_deleted(self, run_id: int, deleted: bool) -> None:
+        """Note at once that a run is in the trash, or no longer: otherwise it takes seconds.
+
+        Args:
+            run_id: its number in the metadata store.
+        """
+        heartbeats = self._recorder.heartbeats
+        (heartbeats.add_deleted if deleted else heartbeats.remove_deleted)(run_id)
+
     async def record(self, scope: Scope, envelopes: Sequence[Envelope], body_bytes: int) -> list[Ack]:
         """Store envelopes, all or none. Returns their acks once everything is durable.
 

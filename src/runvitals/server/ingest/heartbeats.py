@@ -64,6 +64,10 @@ class Heartbeats:
         """Add a run to `deleted` without waiting for the next turn."""
         self.deleted |= {run_id}
 
+    def remove_deleted(self, run_id: int) -> None:
+        """The opposite, for a run that was restored."""
+        self.deleted -= {run_id}
+
     def forget(self, run_ids: Iterable[int]) -> None:
         """Drop runs that were deleted permanently."""
         with self._lock:

@@ -6,10 +6,12 @@ from typing import Final
 
 from fastapi import APIRouter
 
-from runvitals.server.doors.mlflow import experiment_routes, server_routes
+from runvitals.server.doors.mlflow import experiment_routes, metric_routes, run_routes, server_routes
 
 MLFLOW_ROUTERS: Final[tuple[APIRouter, ...]] = (
     experiment_routes.router,
+    run_routes.router,
+    metric_routes.router,
     server_routes.pages,
     server_routes.others,
 )

@@ -1,0 +1,158 @@
+"""The metrics of runs as MLflow's clients read them: logged rows, and system metrics under MLflow's names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from runvitals.buckets import Floats
+from runvitals.metrics import mlflow as mlflow_names
+from runvitals.query.series import Series
+from runvitals.server.doors.mlflow.requests import json_number
+from runvitals.server.run_library import RunView, SeriesSelection
+
+HOST = "mlflow"
+"""The host of runs whose client does not say where it runs."""
+
+
+class MetricValues(NamedTuple):
+    """All values of a metric, in the order of timestamps, then steps."""
+
+    timestamps: Floats
+    steps: Floats
+    values: Floats
+
+    @classmethod
+    def nothing(cls) -> MetricValues:
+        return cls(np.empty(0), np.empty(0), np.empty(0))
+
+    def spaced(self, most: int, start: int | None, end: int | None) -> list[int]:
+        """The places of at most `most` values, in the order of steps: evenly spaced ones with the first and
+        the last; one of each pair gives way to the lowest and the highest value.
+
+        Args:
+            start, end: only steps between these, both included.
+        """
+        order = np.lexsort((self.timestamps, self.steps))
+        if start is not None and end is not None:
+            steps = self.steps[order]
+            order = order[(steps >= start) & (steps <= end)]
+        if len(order) <= most:
+            return [int(place) for place in order]
+        kept = {int(place) for place in np.linspace(0, len(order) - 1, max(1, most - 2)).astype(np.int64)}
+        values = self.values[order]
+        if most > 2 and not np.isnan(values).all():
+            kept |= {int(np.nanargmin(values)), int(np.nanargmax(values))}
+        return [int(order[place]) for place in sorted(kept)]
+
+
+class MetricPoint(NamedTuple):
+    """A value of a metric."""
+
+    key: str
+    value: float
+    timestamp: int
+    step: int
+
+    def as_json(self) -> dict[str, object]:
+        return {
+            "key": self.key,
+            "value": json_number(self.value),
+            "timestamp": self.timestamp,
+            "step": self.step,
+        }
+
+
+def history_of(view: RunView, name: str) -> MetricValues:
+    """The values of one metric of a run."""
+    return all_history(view, {name}).get(name, MetricValues.nothing())
+
+
+def all_history(view: RunView, names: set[str] | None = None) -> dict[str, MetricValues]:
+    """The values of metrics, by name.
+
+    Args:
+        names: only these; None: all.
+    """
+    found: dict[str, list[tuple[Floats, Floats, Floats]]] = {}
+    for process in view.logged(names or ()):
+        for name, (steps, times, values) in process.columns.items():
+            found.setdefault(name, []).append((times, steps, values))
+    if names is None or any(name.startswith(mlflow_names.PREFIX) for name in names):
+        for name, series in _system(view, names):
+            times = np.asarray(series.t, np.float64)
+            found.setdefault(name, []).append(series_columns(times, series))
+    return {name: _joined(parts) for name, parts in found.items()}
+
+
+def series_columns(times: Floats, series: Series) -> tuple[Floats, Floats, Floats]:
+    # MLflow's own monitor numbers its samples; ours have no steps.
+    return times, np.arange(len(times), dtype=np.float64), np.asarray(series.values, np.float64)
+
+
+def _system(view: RunView, names: set[str] | None) -> Iterable[tuple[str, Series]]:
+    keys: tuple[str, ...] = ()
+    if names is not None:
+        known = (mlflow_names.from_mlflow(name) for name in names)
+        keys = tuple({match.key for match in known if match is not None})
+        if not keys:
+            return
+        keys += (mlflow_names.OF_HOST,)
+    found = view.samples(SeriesSelection(keys), 0, _END_MS)
+    with_host_memory = {one.host for one in found if one.key == mlflow_names.OF_HOST}
+    several = len({one.host for one in found}) > 1
+    for one in found:
+        renamed = mlflow_names.rename(one.key, one.host in with_host_memory)
+        if renamed is None:
+            continue
+        name, factor = renamed
+        nodes = [name, f"{mlflow_names.PREFIX}{one.host}/{name.removeprefix(mlflow_names.PREFIX)}"]
+        shown = nodes[1] if several and one.host != HOST else nodes[0]
+        if names is not None:
+            shown = next((node for node in nodes if node in names), shown)
+            if shown not in names:
+                continue
+        values = np.asarray(one.values, np.float64)
+        if factor != 1.0:
+            values = np.array([float(f"{value:.12g}") for value in (values * factor).tolist()])
+        yield shown, Series(one.key, one.host, one.role, one.t, values)
+
+
+_END_MS = 253_402_300_799_999
+
+
+def _joined(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
+    times, steps, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    order = np.lexsort((values, steps, times))
+    return MetricValues(times[order], steps[order], values[order])
+
+
+def latest_point(name: str, history: MetricValues) -> MetricPoint | None:
+    """The value of the highest step, then of the latest timestamp, then the highest."""
+    if not len(history.values):
+        return None
+    place = int(np.lexsort((history.values, history.timestamps, history.steps))[-1])
+    return _point(name, history, place)
+
+
+def points(name: str, history: MetricValues, places: Iterable[int]) -> list[MetricPoint]:
+    """The values at some places of a history."""
+    return [_point(name, history, place) for place in places]
+
+
+def _point(name: str, history: MetricValues, place: int) -> MetricPoint:
+    return MetricPoint(
+        name,
+        float(history.values[place]),
+        int(history.timestamps[place]),
+        int(history.steps[place]),
+    )
+
+
+def newer(point: MetricPoint, known: MetricPoint | None) -> bool:
+    """Whether a point is shown instead of a known one."""
+    if known is None:
+        return True
+    return (point.step, point.timestamp, point.value) >= (known.step, known.timestamp, known.value)

@@ -1,0 +1,129 @@
+"""What runs log, and how their metrics are read: `runs/log-…` and `metrics/get-history…`."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import Request
+from starlette.responses import Response
+
+from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.limits import check_counts, checked_param, sent_params, sent_tags
+from runvitals.server.doors.mlflow.metric_history import points
+from runvitals.server.doors.mlflow.pages import offset, token
+from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router, parsed
+from runvitals.server.doors.mlflow.run_reads import RunReads
+from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run_id_of
+from runvitals.server.doors.mlflow.run_writes import RunWrites
+from runvitals.server.doors.mlflow.runs import TheRuns
+from runvitals.server.doors.recording import door_recorder
+
+PAGE: Final = 25_000
+MAX_BULK: Final = 25_000
+MAX_RUNS: Final = 100
+INTERVALS: Final = 320
+MAX_INTERVALS: Final = 2500
+MAX_BODY: Final = 1 << 20
+
+router: Final = mlflow_router()
+
+
+@router.post("/runs/log-metric", dependencies=SENDS)
+async def log_metric(sent: TheMessage, request: Request) -> Response:
+    writes = RunWrites(request)
+    metric = writes.door.metric(sent.values)
+    session = await writes.session(run_id_of(sent))
+    await writes.log(session, [metric], {}, {}, 100)
+    return answer({})
+
+
+@router.post("/runs/log-parameter", dependencies=SENDS)
+async def log_parameter(sent: TheMessage, request: Request) -> Response:
+    key, value = checked_param(sent.values.get("key"), sent.values.get("value"))
+    writes = RunWrites(request)
+    session = await writes.session(run_id_of(sent))
+    await writes.log(session, (), {key: value}, {}, 100)
+    return answer({})
+
+
+@router.post("/runs/log-batch", dependencies=SENDS)
+async def log_batch(request: Request) -> Response:
+    with door_recorder(request).in_flight(MAX_BODY):
+        body = await request.body()
+        if len(body) > MAX_BODY:
+            raise invalid(
+                f"Batched logging API requests must be at most {MAX_BODY} bytes, got a request of size "
+                f"{len(body)}."
+            )
+        sent = parsed(body)
+        writes = RunWrites(request)
+        metrics, params, tags = sent.objects("metrics"), sent_params(sent), sent_tags(sent)
+        check_counts(len(metrics), len(sent.objects("params")), len(sent.objects("tags")))
+        values = [writes.door.metric(metric) for metric in metrics]
+        session = await writes.session(run_id_of(sent))
+        await writes.log(session, values, params, tags, len(body))
+    return answer({})
+
+
+@router.get("/metrics/get-history", dependencies=READS)
+async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    name = sent.required("metric_key")
+    most = sent.integer("max_results")
+    if most is not None and most < 0:
+        raise invalid(f"Invalid value {most} for parameter 'max_results' supplied.")
+    first = offset(sent.text("page_token"))
+    number = await existing(runs, run_id_of(sent))
+    found = await RunReads(request).history(number, name)
+    total = len(found.values)
+    end = total if not most else min(total, first + min(most, PAGE))
+    page = [point.as_json() for point in points(name, found, range(min(first, end), end))]
+    more = {"next_page_token": token(end)} if end < total else {}
+    return answer({"metrics": page, **more})
+
+
+@router.get("/metrics/get-history-bulk", dependencies=READS)
+async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """All values of a metric of several runs, for pages."""
+    name = sent.required("metric_key")
+    ids = sent.texts("run_id")
+    _check_runs(ids)
+    most = min(sent.integer("max_results") or MAX_BULK, MAX_BULK)
+    found: list[dict[str, Any]] = []
+    for run_id in ids:
+        values = await RunReads(request).history(await existing(runs, run_id), name)
+        end = min(len(values.values), most - len(found))
+        found += [{**point.as_json(), "run_id": run_id} for point in points(name, values, range(end))]
+    return answer({"metrics": found})
+
+
+@router.get("/metrics/get-history-bulk-interval", dependencies=READS)
+async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Values of a metric of several runs at the same steps, at most `max_results` for each run: evenly spaced
+    ones, with the first, the last, the lowest and the highest value."""
+    name = sent.required("metric_key")
+    ids = sent.texts("run_ids")
+    _check_runs(ids)
+    most = sent.integer("max_results") or INTERVALS
+    if not 1 <= most <= MAX_INTERVALS:
+        raise invalid(f"max_results must be between 1 and {MAX_INTERVALS}")
+    start, end = sent.integer("start_step"), sent.integer("end_step")
+    if (start is None) != (end is None):
+        raise invalid("If either start_step or end_step are specified, both must be specified.")
+    if start is not None and end is not None and start > end:
+        raise invalid("end_step must be greater than or equal to start_step.")
+    found: list[dict[str, Any]] = []
+    for run_id in ids:
+        values = await RunReads(request).history(await existing(runs, run_id), name)
+        chosen = points(name, values, values.spaced(most, start, end))
+        found += [{**point.as_json(), "run_id": run_id} for point in chosen]
+    return answer({"metrics": found})
+
+
+def _check_runs(ids: list[str]) -> None:
+    if not ids:
+        raise invalid("GetMetricHistoryBulk request must specify at least one run_id.")
+    if len(ids) > MAX_RUNS:
+        raise invalid(
+            f"GetMetricHistoryBulk request cannot specify more than {MAX_RUNS} run_ids. "
+            f"Received {len(ids)} run_ids."
+        )

@@ -1,0 +1,71 @@
+"""Reads the metrics of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TypeVar
+
+import anyio.to_thread
+from fastapi import Request
+
+from runvitals.model.errors import UnknownRun
+from runvitals.server.access.control import access_of
+from runvitals.server.doors.mlflow.metric_history import (
+    MetricPoint,
+    MetricValues,
+    all_history,
+    history_of,
+    latest_point,
+)
+from runvitals.server.doors.mlflow.run_sessions import RunSessions
+from runvitals.server.doors.mlflow.run_writes import MlflowDoor
+from runvitals.server.doors.mlflow.runs import MlflowRun
+from runvitals.server.run_library import Library, RunView
+
+T = TypeVar("T")
+
+
+class RunReads:
+    """Reads of one request."""
+
+    def __init__(self, request: Request) -> None:
+        self._library: Library = request.app.state.library
+        door: MlflowDoor = request.app.state.mlflow_door
+        self._sessions: RunSessions = door.sessions
+        self._clock = access_of(request).clock
+
+    async def _use(self, number: int, work: Callable[[RunView], T], nothing: T) -> T:
+        try:
+            opened = await self._library.open("", number)
+            return await opened.use(work)
+        except UnknownRun:  # it is in the trash, where nothing is read
+            return nothing
+
+    async def history(self, number: int, name: str) -> MetricValues:
+        """The values of a metric."""
+        return await self._use(number, lambda view: history_of(view, name), MetricValues.nothing())
+
+    async def latest(self, run: MlflowRun) -> list[MetricPoint]:
+        """The latest value of each metric of a run."""
+        number, nothing = run.row.id, list[MetricPoint]()
+        if not run.facts or run.row.deleted_ms is not None:  # others may write to it
+            return await self._use(number, _latest, nothing)
+        session = await anyio.to_thread.run_sync(self._sessions.get, number, self._clock())
+        if session is None:
+            return []
+        if session.latest is None:
+            notes = session.notes
+            points = await self._use(number, _latest, nothing)
+            if notes != session.notes:
+                return points
+            session.latest = {point.key: point for point in points}
+        return list(session.latest.values())
+
+    async def with_metrics(self, runs: Iterable[MlflowRun]) -> list[dict[str, object]]:
+        """Runs as JSON."""
+        return [run.as_json(await self.latest(run)) for run in runs]
+
+
+def _latest(view: RunView) -> list[MetricPoint]:
+    found = (latest_point(name, history) for name, history in all_history(view).items())
+    return [point for point in found if point is not None]

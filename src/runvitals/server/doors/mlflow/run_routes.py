@@ -1,0 +1,170 @@
+"""`runs/…`: begin, read, change, end, delete and search runs."""
+
+from __future__ import annotations
+
+import uuid
+from functools import partial
+from typing import Final
+
+import anyio.to_thread
+from fastapi import Request
+from starlette.responses import Response
+
+from runvitals.sdk.run_names import names_of
+from runvitals.server.access.control import access_of
+from runvitals.server.access.permission import needs, recording
+from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid, unknown_run
+from runvitals.server.doors.mlflow.experiment_routes import MAX_PAGE
+from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.run_reads import RunReads
+from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
+from runvitals.server.doors.mlflow.run_writes import RunWrites
+from runvitals.server.doors.mlflow.runs import NAME_TAG, STATUS_NUMBERS, STATUSES, Runs, TheRuns, not_active
+from runvitals.server.doors.mlflow.search_text import RUN_ATTRIBUTES, parse_filter, parse_order
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.editable_library import EditableLibrary
+
+DEFAULT_PAGE: Final = 1000
+_VIEWS: Final = {"ACTIVE_ONLY": False, "DELETED_ONLY": True, "ALL": None}
+_VIEW_NUMBERS: Final = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}
+READS: Final = [needs("filtered run:read")]
+# The body names the run: `Runs` and the rights of ingest decide.
+SENDS: Final = [needs("filtered run:create")]
+DELETES: Final = [needs("filtered run:delete")]
+router: Final = mlflow_router()
+
+
+def run_id_of(sent: SentMessage) -> str:
+    """The run that a message names; clients send both names of the id."""
+    return sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
+
+
+@router.post("/runs/create", dependencies=SENDS)
+async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    tags = sent_tags(sent)
+    name = sent.text("run_name") or tags.get(NAME_TAG) or next(names_of(uuid.uuid4().hex))
+    if sent.text("run_name") and tags.get(NAME_TAG) not in (None, name):
+        raise invalid(
+            "Both 'run_name' argument and 'mlflow.runName' tag are specified, but with different values "
+            f"(run_name='{name[:100]}', mlflow.runName='{tags[NAME_TAG][:100]}')."
+        )
+    experiment_id = sent.identifier("experiment_id") or "0"
+    start_time = sent.integer("start_time")
+    user_id = sent.text("user_id", most=256) or tags.get("mlflow.user", "")
+    found = await anyio.to_thread.run_sync(runs.experiments.for_new_run, experiment_id)
+    checked_tag(NAME_TAG, name)
+    uid = await RunWrites(request).create((found.entity, found.project), user_id, name, start_time, tags)
+    run = await anyio.to_thread.run_sync(runs.find_own, uid)
+    return answer({"run": run.as_json(())})
+
+
+@router.get("/runs/get", dependencies=READS)
+async def get(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    run = await anyio.to_thread.run_sync(runs.find, run_id_of(sent))
+    return answer({"run": run.as_json(await RunReads(request).latest(run))})
+
+
+@router.post("/runs/update", dependencies=SENDS)
+async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    status = sent.identifier("status")
+    status = STATUS_NUMBERS.get(status or "", status)
+    if status is not None and status not in STATUSES:
+        raise invalid(f"Invalid value {status[:60]} for parameter 'status' supplied. Expected {STATUSES}.")
+    name, end_time = sent.text("run_name"), sent.integer("end_time")
+    if name:
+        checked_tag(NAME_TAG, name)
+    writes = RunWrites(request)
+    session = await writes.session(run_id_of(sent))
+    await writes.update(session, status, end_time, name)
+    run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
+    if run.row.deleted_ms is not None:
+        raise not_active(session.uid)
+    return answer({"run_info": run.info_json()})
+
+
+@router.post("/runs/delete", dependencies=DELETES)
+async def delete(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    return await _set_deleted(run_id_of(sent), True, runs, request)
+
+
+@router.post("/runs/restore", dependencies=DELETES)
+async def restore(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    return await _set_deleted(run_id_of(sent), False, runs, request)
+
+
+async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request) -> Response:
+    """Move a run to the trash, or out of it."""
+    number = await anyio.to_thread.run_sync(runs.in_stage, run_id, not deleted)
+    request.state.run_number = number
+    library: EditableLibrary = request.app.state.library
+    if deleted:
+        await library.delete(run_id, number, recording(request, "run.delete"))
+    else:
+        await library.restore(run_id, number, recording(request, "run.restore"))
+    door_recorder(request).note_deleted(number, deleted)
+    return answer({})
+
+
+@router.post("/runs/set-tag", dependencies=SENDS)
+async def set_tag(sent: TheMessage, request: Request) -> Response:
+    key, value = checked_tag(sent.required("key"), sent.text("value") or "")
+    writes = RunWrites(request)
+    await writes.set_tags(await writes.session(run_id_of(sent)), {key: value})
+    return answer({})
+
+
+@router.post("/runs/delete-tag", dependencies=SENDS)
+async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    key = sent.required("key")
+    writes = RunWrites(request)
+    session = await writes.session(run_id_of(sent))
+    run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
+    if key not in run.tags:
+        raise MlflowError(
+            RESOURCE_DOES_NOT_EXIST, f"No tag with name: {key[:100]} in run with id {session.uid}"
+        )
+    await writes.delete_tag(session, key)
+    return answer({})
+
+
+@router.post("/runs/search", dependencies=READS)
+async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    view = sent.identifier("run_view_type") or "ACTIVE_ONLY"
+    view = _VIEW_NUMBERS.get(view, view)
+    if view not in _VIEWS:
+        raise invalid(f"Invalid value {view[:60]} for parameter 'run_view_type' supplied.")
+    most = sent.integer("max_results")
+    most = DEFAULT_PAGE if most is None else most
+    if not 0 <= most <= MAX_PAGE:
+        raise invalid(
+            f"Invalid value {most} for parameter 'max_results' supplied. It must be at most {MAX_PAGE}"
+        )
+    wanted = parse_filter(sent.text("filter"), RUN_ATTRIBUTES)
+    order = parse_order(sent.texts("order_by"), RUN_ATTRIBUTES)
+    ids = sent.texts("experiment_ids")
+    projects = await anyio.to_thread.run_sync(_projects, runs, ids)
+    access = access_of(request)
+    searcher = RunSearcher(access.metadata_store, runs, access.clock(), RunReads(request).latest)
+    wanted_runs = RunSearch(projects, wanted, order, _VIEWS[view], most, sent.text("page_token"))
+    found = await searcher.search(wanted_runs)
+    more = {} if found.next_token is None else {"next_page_token": found.next_token}
+    return answer({"runs": [run.as_json(metrics) for run, metrics in found.runs], **more})
+
+
+def _projects(runs: Runs, ids: list[str]) -> frozenset[int]:
+    """The readable projects among some experiments; others have no runs for the requester."""
+    found = set()
+    for experiment_id in ids[:10_000]:
+        try:
+            found.add(runs.experiments.find(experiment_id).id)
+        except MlflowError:
+            continue
+    return frozenset(found)
+
+
+async def existing(runs: Runs, run_id: str) -> int:
+    """The number of a run that the requester may read."""
+    if not run_id:
+        raise unknown_run(run_id)
+    return await anyio.to_thread.run_sync(partial(runs.number, run_id))

@@ -1,0 +1,238 @@
+"""`runs/search`: the database selects and sorts what it can; each run is then compared as by MLflow."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import anyio.to_thread
+
+from runvitals.model.filter import (
+    FieldComparison,
+    Filter,
+    Label,
+    Labelled,
+    Predicate,
+    ReadableRuns,
+    Term,
+    TextPattern,
+)
+from runvitals.model.run_sort import MAX_PARTS, RunSort
+from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.metric_history import MetricPoint
+from runvitals.server.doors.mlflow.pages import position, token
+from runvitals.server.doors.mlflow.params import from_text
+from runvitals.server.doors.mlflow.runs import MlflowRun, Runs
+from runvitals.server.doors.mlflow.search_text import Comparison, OrderBy, Value
+from runvitals.store.metadata import MetadataStore
+
+PAGE: Final = 1000
+MAX_SORTED: Final = 10_000
+"""Runs that are sorted in Python, where the database cannot."""
+MAX_NAME: Final = 250
+_COLUMNS: Final = {"run_id": "id", "run_name": "name", "start_time": "started_ms"}
+_DEFAULT_ORDER: Final = (RunSort("started_ms"), RunSort("id", descending=False))
+Latest = Callable[[MlflowRun], Awaitable[list[MetricPoint]]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunSearch:
+    """A search.
+
+    Args:
+        projects: ids of the projects that are searched, all of them readable.
+        deleted: whether to find the runs in the trash, those that are not there, or both (None).
+    """
+
+    projects: frozenset[int]
+    wanted: Sequence[Comparison]
+    order: Sequence[OrderBy]
+    deleted: bool | None
+    most: int
+    page_token: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRuns:
+    """A page: the runs with their metrics."""
+
+    runs: list[tuple[MlflowRun, list[MetricPoint]]]
+    next_token: str | None
+
+
+class RunSearcher:
+    """Searches for one requester. Call it in the event loop."""
+
+    def __init__(self, store: MetadataStore, runs: Runs, now_ms: int, latest: Latest) -> None:
+        self._store = store
+        self._runs = runs
+        self._now_ms = now_ms
+        self._latest = latest
+
+    async def search(self, wanted: RunSearch) -> FoundRuns:
+        """A page of the runs that match.
+
+        Raises:
+            MlflowError: an invalid token, or too many runs for an order.
+        """
+        if not wanted.projects or wanted.most == 0:
+            return FoundRuns([], None)
+        sort = _sort_of(wanted.order)
+        if sort is None or wanted.deleted is None:
+            return await self._sorted_here(wanted)
+        return await self._by_database(wanted, sort)
+
+    async def _by_database(self, wanted: RunSearch, sort: RunSort) -> FoundRuns:
+        after, skip = _place(wanted.page_token)
+        found: list[tuple[MlflowRun, list[MetricPoint]]] = []
+        condition = _filter(wanted, bool(wanted.deleted))
+        while True:
+            page, following = await self._page(condition, sort, after)
+            for place, run in enumerate(page[skip:], skip):
+                metrics = await self._matching(run, wanted.wanted)
+                if metrics is None:
+                    continue
+                if len(found) == wanted.most:
+                    return FoundRuns(found, token([after, place]))
+                found.append((run, metrics))
+            if following is None:
+                return FoundRuns(found, None)
+            after, skip = following, 0
+
+    async def _page(
+        self, condition: Filter, sort: RunSort, after: str | None
+    ) -> tuple[list[MlflowRun], str | None]:
+        def read() -> tuple[list[MlflowRun], str | None]:
+            try:
+                page = self._store.runs.page(condition, sort, self._now_ms, PAGE, after)
+            except ValueError:
+                raise invalid("Invalid page token: it belongs to another search") from None
+            return self._runs.of_rows(page.runs), page.next
+
+        return await anyio.to_thread.run_sync(read)
+
+    async def _matching(self, run: MlflowRun, wanted: Sequence[Comparison]) -> list[MetricPoint] | None:
+        """The metrics of a run if it matches, else None. They are read last, since that takes longest."""
+        others = [one for one in wanted if one.kind != "metric"]
+        if not all(one.holds(_value(run, {}, one)) for one in others):
+            return None
+        metrics = await self._latest(run)
+        by_name = {point.key: point.value for point in metrics}
+        if not all(one.holds(_value(run, by_name, one)) for one in wanted if one.kind == "metric"):
+            return None
+        return metrics
+
+    async def _sorted_here(self, wanted: RunSearch) -> FoundRuns:
+        """Sort in Python: by tags, by many parts, or runs in the trash among others."""
+        found: list[tuple[MlflowRun, list[MetricPoint]]] = []
+        for deleted in (False, True) if wanted.deleted is None else (wanted.deleted,):
+            everything = replace(wanted, deleted=deleted, most=MAX_SORTED, page_token=None, order=())
+            page = await self._by_database(everything, RunSort(then=_DEFAULT_ORDER[1:]))
+            found += page.runs
+            if page.next_token is not None or len(found) > MAX_SORTED:
+                raise invalid(
+                    f"more than {MAX_SORTED} runs match, which is too many for this order_by or "
+                    "run_view_type: search fewer experiments, or with a filter"
+                )
+        found.sort(key=lambda pair: pair[0].row.uid)
+        found.sort(key=lambda pair: pair[0].start_time, reverse=True)
+        for part in reversed(wanted.order):
+            found = _sorted(found, part)
+        first = _offset(wanted.page_token)
+        more = token(first + wanted.most) if len(found) > first + wanted.most else None
+        return FoundRuns(found[first : first + wanted.most], more)
+
+
+def _sorted(
+    found: list[tuple[MlflowRun, list[MetricPoint]]], part: OrderBy
+) -> list[tuple[MlflowRun, list[MetricPoint]]]:
+    values: list[tuple[Any, tuple[MlflowRun, list[MetricPoint]]]] = []
+    without = []
+    for pair in found:
+        value = _value(pair[0], {point.key: point.value for point in pair[1]}, part)
+        if value is None or value != value:  # MLflow puts NaN after all numbers
+            without.append(pair)
+        else:
+            values.append((value, pair))
+    values.sort(key=lambda item: item[0], reverse=not part.ascending)
+    return [pair for _, pair in values] + without
+
+
+def _value(run: MlflowRun, metrics: dict[str, float], wanted: Comparison | OrderBy) -> Value | None:
+    if wanted.kind == "metric":
+        return metrics.get(wanted.key)
+    if wanted.kind == "parameter":
+        return run.params.get(wanted.key)
+    if wanted.kind == "tag":
+        return run.tags.get(wanted.key)
+    if wanted.kind == "dataset":
+        return None
+    return run.attribute(wanted.key)
+
+
+def _offset(page_token: str | None) -> int:
+    value = position(page_token)
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 40:
+        raise invalid("Invalid page token: it belongs to another search")
+    return value
+
+
+def _place(page_token: str | None) -> tuple[str | None, int]:
+    """The page of the database that a token is in, and the place in it."""
+    value = position(page_token)
+    if value is None:
+        return None, 0
+    if not isinstance(value, list) or len(value) != 2:
+        raise invalid("Invalid page token: it belongs to another search")
+    after, skip = value
+    if not (after is None or isinstance(after, str)) or type(skip) is not int or not 0 <= skip <= PAGE:
+        raise invalid("Invalid page token: it belongs to another search")
+    return after, skip
+
+
+def _filter(wanted: RunSearch, deleted: bool) -> Filter:
+    terms = tuple(term for one in wanted.wanted if (term := _term(one)) is not None)
+    projects = wanted.projects
+    readable = ReadableRuns(projects=projects, trash=projects if deleted else frozenset())
+    return Filter(deleted=deleted, readable=readable, terms=terms)
+
+
+def _term(wanted: Comparison) -> Term | None:
+    """A condition that holds for all runs for which a comparison does; None if the database has none."""
+    if len(wanted.key) > MAX_NAME or isinstance(wanted.value, tuple) or wanted.value is None:
+        return None
+    if wanted.kind == "metric" and wanted.operator not in ("=", "!="):
+        predicate = Predicate(f"summary.{wanted.key}", wanted.operator, wanted.value)
+        return Term(FieldComparison((predicate,)))
+    if wanted.operator != "=" or not isinstance(wanted.value, str) or not wanted.value:
+        return None
+    if wanted.kind == "parameter":
+        values = {type(value): value for value in (wanted.value, from_text(wanted.value))}
+        return Term(
+            FieldComparison(tuple(Predicate(f"config.{wanted.key}", "=", value) for value in values.values()))
+        )
+    if wanted.kind == "attribute" and wanted.key in ("run_id", "run_name"):
+        label: Label = "id" if wanted.key == "run_id" else "name"
+        return Term(Labelled(label, (TextPattern(wanted.value),)))
+    return None
+
+
+def _sort_of(order: Sequence[OrderBy]) -> RunSort | None:
+    """The order as the database sorts; None if it cannot."""
+    parts: list[RunSort] = []
+    for part in order:
+        if part.kind == "metric" and len(part.key) <= MAX_NAME:
+            name = f"summary.{part.key}"
+        elif part.kind == "attribute" and part.key in _COLUMNS:
+            name = _COLUMNS[part.key]
+        else:
+            return None
+        parts.append(RunSort(name, descending=not part.ascending))
+    known = {part.by for part in parts}
+    parts += [part for part in _DEFAULT_ORDER if part.by not in known]
+    if len(parts) > MAX_PARTS:
+        return None
+    return replace(parts[0], then=tuple(parts[1:]))

@@ -1,0 +1,208 @@
+"""What the server knows of runs that MLflow's clients write to: writers, row times and latest values."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+from typing import Any, Final
+
+import numpy as np
+
+from runvitals.model.names import STEP, TRUE_TIME
+from runvitals.server.doors import recording
+from runvitals.server.doors.mlflow.metric_history import HOST, MetricPoint, newer
+from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
+from runvitals.server.ingest.envelope import Envelope, WriterDescription
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.interface import SampleStore
+
+INTERVAL_S: Final = 600.0
+"""MLflow's clients send nothing while a training logs nothing. After five times this, a run is lost."""
+SECTION: Final = "mlflow"
+"""The section of what MLflow knows of a run: its status, user and times as the client sent them."""
+TAGS: Final = "mlflow_tags"
+_MAX_SESSIONS: Final = 2000
+_MAX_LATEST: Final = 1_000_000
+MONITOR, TRAIN = "monitor", "train"
+_NO_ROWS: Final = StoredRows(np.empty(0, np.int64), np.empty(0), np.empty(0))
+
+
+@dataclass(slots=True)
+class RunSession:
+    """A run that is written to.
+
+    Attributes:
+        started_ms: when the client started or resumed the run.
+        created_ms: when it started it first.
+        times: of its rows.
+        latest: the latest value of each metric; None: not read yet.
+        notes: how often values were noted, by which a reader sees that its result is out of date.
+    """
+
+    number: int
+    uid: str
+    entity: str | None
+    project: str
+    created_ms: int
+    started_ms: int
+    times: RowTimes
+    lock: Lock = field(default_factory=Lock)
+    latest: dict[str, MetricPoint] | None = None
+    notes: int = 0
+
+    def writer(self, role: str, host: str = HOST) -> str:
+        """The name of a writer."""
+        if role == TRAIN:
+            return f"{TRAIN}.{host}.0.{self.created_ms:x}"
+        return f"{MONITOR}.{host}.{self.started_ms:x}"
+
+    def about(self, role: str, host: str = HOST) -> WriterDescription:
+        started_ms = self.created_ms if role == TRAIN else self.started_ms
+        return WriterDescription(role=role, host=host, interval_s=INTERVAL_S, started_ms=started_ms)
+
+    def samples(
+        self,
+        role: str,
+        keys: Sequence[str],
+        times_ms: Sequence[int],
+        columns: Any,
+        steps: Sequence[float] | None = None,
+        host: str = HOST,
+    ) -> Envelope:
+        return recording.samples(
+            self.uid,
+            self.writer(role, host),
+            keys,
+            times_ms,
+            columns,
+            project=self.project,
+            entity=self.entity,
+            about=self.about(role, host),
+            steps=steps,
+        )
+
+    def records(self, entries: Sequence[tuple[int, str, dict[str, Any]]], writer: str = "") -> Envelope:
+        return recording.records(
+            self.uid,
+            writer or self.writer(MONITOR),
+            entries,
+            project=self.project,
+            entity=self.entity,
+            about=self.about(MONITOR),
+        )
+
+    def heartbeat(self) -> Envelope:
+        """Says that the client is alive."""
+        envelope = recording.heartbeat(
+            self.uid, self.writer(MONITOR), project=self.project, entity=self.entity
+        )
+        envelope.about = self.about(MONITOR)
+        return envelope
+
+    def note(self, points: Iterable[MetricPoint]) -> None:
+        """Note values that were stored."""
+        self.notes += 1
+        if self.latest is None:
+            return
+        for point in points:
+            if newer(point, self.latest.get(point.key)):
+                self.latest[point.key] = point
+
+
+def new_session(uid: str, place: tuple[str | None, str], started_ms: int) -> RunSession:
+    """A run that is about to be created. `place`: the names of its entity and project."""
+
+    def read(t0_ms: int, t1_ms: int) -> StoredRows:
+        return _NO_ROWS
+
+    times = RowTimes(read, -1, started_ms)
+    return RunSession(0, uid, *place, created_ms=started_ms, started_ms=started_ms, times=times)
+
+
+class RunSessions:
+    """The runs that were written to recently."""
+
+    def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
+        self._store = store
+        self._metadata_store = metadata_store
+        self._sessions: OrderedDict[int, RunSession] = OrderedDict()
+        self._lock = Lock()
+
+    def known(self, number: int) -> RunSession | None:
+        """The session of a run, if there is one."""
+        return self._sessions.get(number)
+
+    def drop(self, number: int) -> None:
+        """Forget a run, which was moved or started anew."""
+        with self._lock:
+            self._sessions.pop(number, None)
+
+    def get(self, number: int, now_ms: int) -> RunSession | None:
+        """The session of a run by its number; None if there is no such run. Reads the database."""
+        found = self._sessions.get(number)
+        if found is not None:
+            return found
+        row = self._metadata_store.runs.get([number], now_ms).get(number)
+        if row is None:
+            return None
+        facts = self._metadata_store.sections.read([number], [SECTION])[number].shared.get(SECTION, {})
+        created_ms = _time(facts.get("created_ms"), row.started_ms)
+        times = self._row_times(number, created_ms)
+        session = RunSession(
+            number,
+            row.uid,
+            row.entity,
+            row.project,
+            created_ms,
+            _time(facts.get("started_ms"), row.started_ms),
+            times,
+        )
+        with self._lock:
+            session = self._sessions.setdefault(number, session)
+            latest = 0
+            for other in reversed(list(self._sessions.values())):
+                latest += len(other.latest or ())
+                if latest > _MAX_LATEST:
+                    other.latest = None
+            while len(self._sessions) > _MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        return session
+
+    def _row_times(self, number: int, created_ms: int) -> RowTimes:
+        read, newest_ms = self._rows_of(number, f"{TRAIN}.{HOST}.0.{created_ms:x}")
+        return RowTimes(read, newest_ms, created_ms)
+
+    def _rows_of(self, number: int, writer: str) -> tuple[Callable[[int, int], StoredRows], int]:
+        """Reads the stored rows of a writer; and the time of its newest one, -1 if there is none."""
+
+        def lane_of_writer() -> int | None:
+            writers = self._metadata_store.writers.of_runs([number])[number]
+            return next((one.lane_id for one in writers if one.name == writer), None)
+
+        def read(t0_ms: int, t1_ms: int) -> StoredRows:
+            lane = lane_of_writer()
+            ids = self._metadata_store.metrics.find([STEP, TRUE_TIME])
+            if lane is None or STEP not in ids:
+                return _NO_ROWS
+            found = {
+                one.metric: one
+                for one in self._store.read([lane], list(ids.values()), max(0, t0_ms), t1_ms).series
+            }
+            rows = found.get(ids[STEP])
+            if rows is None:
+                return _NO_ROWS
+            timestamps = rows.t.astype(np.float64)
+            moved = found.get(ids.get(TRUE_TIME, -1))
+            if moved is not None:
+                has_value = ~np.isnan(moved.values)
+                timestamps[np.searchsorted(rows.t, moved.t[has_value])] = moved.values[has_value]
+            return StoredRows(rows.t, timestamps, rows.values)
+
+        lane = lane_of_writer()
+        return read, -1 if lane is None else self._store.last_times([lane]).get(lane, -1)
+
+
+def _time(value: object, default: int) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else default

@@ -1,0 +1,234 @@
+"""Runs as MLflow's clients see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+
+from runvitals.accounts.actions import Action
+from runvitals.model.errors import UnknownRun
+from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.doors.mlflow.errors import INVALID_STATE, MlflowError, unknown_run
+from runvitals.server.doors.mlflow.experiments import ACTIVE, DELETED, Experiments, tags_json
+from runvitals.server.doors.mlflow.metric_history import MetricPoint
+from runvitals.server.doors.mlflow.params import params_of
+from runvitals.server.doors.mlflow.run_sessions import SECTION, TAGS
+from runvitals.store.metadata import RunRow
+from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+
+STATUSES: Final = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
+STATUS_NUMBERS: Final = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
+_OF_STATE: Final = {
+    "running": "RUNNING",
+    "finished": "FINISHED",
+    "failed": "FAILED",
+    "crashed": "FAILED",
+    "lost": "FAILED",
+    "stopped": "KILLED",
+}
+NAME_TAG: Final = "mlflow.runName"
+NOTE_TAG: Final = "mlflow.note.content"
+_SECTIONS: Final = ("run", "config", SECTION, TAGS)
+_ACTIVE_STATUSES: Final = ("RUNNING", "SCHEDULED")
+
+
+@dataclass(frozen=True, slots=True)
+class MlflowRun:
+    """A run with its parameters and tags.
+
+    Args:
+        experiment: its experiment, as its clients know it.
+    """
+
+    row: RunRow
+    experiment: StoredExperiment
+    experiment_id: str
+    facts: Mapping[str, Any]
+    params: Mapping[str, str]
+    tags: Mapping[str, str]
+
+    @property
+    def status(self) -> str:
+        """The status that the client set; for other runs, that of our state."""
+        known = self.facts.get("status")
+        return known if isinstance(known, str) else _OF_STATE[self.row.state]
+
+    @property
+    def end_time(self) -> int | None:
+        if self.status in _ACTIVE_STATUSES:
+            return None
+        known = self.facts.get("end_time")
+        return known if isinstance(known, int) else self.row.ended_ms
+
+    @property
+    def start_time(self) -> int:
+        known = self.facts.get("start_time")
+        return known if isinstance(known, int) else self.row.started_ms
+
+    @property
+    def user_id(self) -> str:
+        author = self.row.author.name if self.row.author is not None else None
+        return str(self.facts.get("user_id") or author or "")
+
+    @property
+    def artifact_uri(self) -> str:
+        known = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
+        return f"{known.rstrip('/')}/{self.row.uid}/artifacts"
+
+    def attribute(self, name: str) -> str | int | None:
+        """An attribute of the search language."""
+        value = {"run_id": self.row.uid, "run_name": self.row.name}.get(name)
+        if value is not None:
+            return value
+        found: str | int | None = getattr(self, name)
+        return found
+
+    def info_json(self) -> dict[str, Any]:
+        info: dict[str, Any] = {
+            "run_id": self.row.uid,
+            "run_uuid": self.row.uid,
+            "experiment_id": self.experiment_id,
+            "run_name": self.row.name,
+            "user_id": self.user_id,
+            "status": self.status,
+            "start_time": self.start_time,
+            "artifact_uri": self.artifact_uri,
+            "lifecycle_stage": ACTIVE if self.row.deleted_ms is None else DELETED,
+        }
+        if self.end_time is not None:
+            info["end_time"] = self.end_time
+        return info
+
+    def as_json(self, metrics: Iterable[MetricPoint]) -> dict[str, Any]:
+        return {
+            "info": self.info_json(),
+            "data": {
+                "metrics": [point.as_json() for point in metrics],
+                "params": tags_json(self.params.items()),
+                "tags": tags_json(self.tags.items()),
+            },
+            "inputs": {},
+            "outputs": {},
+        }
+
+
+class Runs:
+    """The runs of one requester. Reads the database: use it in a thread."""
+
+    def __init__(self, access: AccessControl, requester: Requester) -> None:
+        self._access = access
+        self._requester = requester
+        self._store = access.metadata_store
+        self.experiments = Experiments(access, requester)
+        self._known: dict[int, StoredExperiment] = {}
+
+    def number(self, run_id: str, action: Action = Action.RUN_READ) -> int:
+        """The integer id of a run, also of one in the trash, on which the requester may do an action.
+
+        Raises:
+            MlflowError: there is none.
+            HTTPException: 401, 403 or 409.
+        """
+        if self.experiments.is_operator:
+            row = self._store.runs.find(run_id, self._access.clock())
+            if row is None:
+                raise unknown_run(run_id)
+            return row.id
+        principal = self._requester.principal
+        find = self._access.directory.find_run
+        if action is Action.RUN_CREATE:  # a key that may only send cannot read what it sends to
+            find = self._access.directory.find_sent_run
+        try:
+            item = find(principal, run_id, None)
+        except UnknownRun:
+            raise unknown_run(run_id) from None
+        self._access.require(
+            self._requester, action, item, f"run {run_id!r}", changes=action is not Action.RUN_READ
+        )
+        return item.id
+
+    def find(self, run_id: str, action: Action = Action.RUN_READ) -> MlflowRun:
+        """A run, as `number` finds it."""
+        found = self.of_rows(
+            self._store.runs.get([self.number(run_id, action)], self._access.clock()).values()
+        )
+        if not found:
+            raise unknown_run(run_id)
+        return found[0]
+
+    def find_own(self, run_id: str) -> MlflowRun:
+        """A run that the requester has just written to, also with a key that may only send."""
+        return self.find(run_id, Action.RUN_CREATE)
+
+    def of_rows(self, rows: Iterable[RunRow]) -> list[MlflowRun]:
+        """Runs with their parameters and tags, in the order given."""
+        listed = list(rows)
+        missing = {row.project_id for row in listed} - self._known.keys()
+        if missing:
+            self._known |= {one.id: one for one in self._store.mlflow_experiments.of_projects(missing)}
+        sections = self._store.sections.read([row.id for row in listed], _SECTIONS)
+        found = []
+        for row in listed:
+            experiment = self._known[row.project_id]
+            shared = sections[row.id].shared
+            found.append(
+                MlflowRun(
+                    row,
+                    experiment,
+                    self.experiments.id_of(experiment),
+                    shared.get(SECTION, {}),
+                    params_of(shared.get("config", {})),
+                    _tags(row, shared),
+                )
+            )
+        return found
+
+    def in_stage(self, run_id: str, deleted: bool) -> int:
+        """The number of a run that the requester may delete or restore.
+
+        Raises:
+            MlflowError: it is in the trash already, or not in it.
+        """
+        number = self.number(run_id, Action.RUN_DELETE)
+        row = self._store.runs.get([number], self._access.clock()).get(number)
+        if row is None:
+            raise unknown_run(run_id)
+        if (row.deleted_ms is not None) == deleted:
+            return number
+        if not deleted:
+            raise not_active(run_id)
+        raise MlflowError(
+            INVALID_STATE, f"The run {run_id} must be in the 'deleted' state. Current state is active."
+        )
+
+
+def not_active(run_id: str) -> MlflowError:
+    return MlflowError(
+        INVALID_STATE, f"The run {run_id[:100]} must be in the 'active' state. Current state is deleted."
+    )
+
+
+def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
+    """The tags that clients set, with our name and notes as MLflow's tags."""
+    found = {name: str(value) for name, value in shared.get(TAGS, {}).items()}
+    found[NAME_TAG] = row.name
+    notes = shared.get("run", {}).get("notes")
+    if notes:
+        found[NOTE_TAG] = str(notes)
+    else:
+        found.pop(NOTE_TAG, None)
+    for tag in row.tags:
+        found.setdefault(tag, "")
+    return found
+
+
+def runs_of(request: Request) -> Runs:
+    """The runs of the requester."""
+    return Runs(access_of(request), requester_of(request))
+
+
+TheRuns = Annotated[Runs, Depends(runs_of)]

@@ -1,0 +1,248 @@
+"""Runs: what clients log, read, search, delete and restore."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+from tests.server.doors.mlflow.conftest import Call
+from tests.server.serving import Served
+
+T0 = 1_760_000_000_000
+
+
+@pytest.fixture
+def experiment(call: Call, request: pytest.FixtureRequest) -> str:
+    number: str = call("POST", "experiments/create", name=request.node.name)["experiment_id"]
+    return number
+
+
+def created(call: Call, experiment: str, **sent: Any) -> str:
+    sent = {"start_time": T0, "user_id": "ada", **sent}
+    run: str = call("POST", "runs/create", experiment_id=experiment, **sent)["run"]["info"]["run_id"]
+    return run
+
+
+def metric(key: str, value: Any, timestamp: int = T0, step: int = 0) -> dict[str, Any]:
+    return {"key": key, "value": value, "timestamp": timestamp, "step": step}
+
+
+def history(call: Call, run: str, key: str, **sent: Any) -> list[tuple[Any, int, int]]:
+    found = call("GET", "metrics/get-history", run_id=run, metric_key=key, **sent)["metrics"]
+    return [(point["value"], point["timestamp"], point["step"]) for point in found]
+
+
+def test_a_run(call: Call, experiment: str) -> None:
+    tags = [{"key": "mlflow.source.name", "value": "train.py"}]
+    run = created(call, experiment, run_name="first", tags=tags)
+    params = [
+        {"key": "lr", "value": "0.001"},
+        {"key": "a.b", "value": "1e-3"},
+        {"key": "on", "value": "True"},
+    ]
+    metrics = [metric("loss", 0.5, T0, 0), metric("loss", 0.25, T0 + 10, 1), metric("acc", 0.9, T0 + 5, 3)]
+    assert call("POST", "runs/log-batch", run_id=run, metrics=metrics, params=params) == {}
+    assert call("POST", "runs/set-tag", run_id=run, key="mlflow.note.content", value="good") == {}
+    found = call("GET", "runs/get", run_id=run)["run"]
+    info, data = found["info"], found["data"]
+    assert (info["run_name"], info["status"], info["start_time"]) == ("first", "RUNNING", T0)
+    assert (info["user_id"], info["experiment_id"], info["lifecycle_stage"]) == ("ada", experiment, "active")
+    assert info["artifact_uri"] == f"mlflow-artifacts:/{experiment}/{run}/artifacts"
+    assert {one["key"]: one["value"] for one in data["params"]} == {
+        "lr": "0.001",
+        "a.b": "1e-3",
+        "on": "True",
+    }
+    assert {one["key"]: (one["value"], one["timestamp"], one["step"]) for one in data["metrics"]} == {
+        "loss": (0.25, T0 + 10, 1),
+        "acc": (0.9, T0 + 5, 3),
+    }
+    tags_found = {one["key"]: one["value"] for one in data["tags"]}
+    assert tags_found == {
+        "mlflow.source.name": "train.py",
+        "mlflow.runName": "first",
+        "mlflow.note.content": "good",
+    }
+    ended = call("POST", "runs/update", run_id=run, status="FINISHED", end_time=T0 + 1000)["run_info"]
+    assert (ended["status"], ended["end_time"]) == ("FINISHED", T0 + 1000)
+
+
+def test_what_we_make_of_it(call: Call, experiment: str, served: Served) -> None:
+    run = created(call, experiment, run_name="ours")
+    call("POST", "runs/log-batch", run_id=run, params=[{"key": "lr", "value": "0.1"}])
+    for status, state in (("FAILED", "failed"), ("RUNNING", "running"), ("KILLED", "stopped")):
+        call("POST", "runs/update", run_id=run, status=status)
+        row = served.metadata_store.runs.find(run, served.app.access.clock())
+        assert row is not None
+        assert row.state == state
+    assert served.metadata_store.sections.read([row.id])[row.id].shared["config"] == {"lr": 0.1}
+
+
+def test_several_steps_at_one_time_and_repeated_requests(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    metrics = [metric("loss", step / 4, T0, step) for step in range(200)]
+    for _ in range(3):  # as a client that does not get the answers
+        assert call("POST", "runs/log-batch", run_id=run, metrics=metrics) == {}
+    assert history(call, run, "loss") == [(step / 4, T0, step) for step in range(200)]
+
+
+def test_after_a_restart_rows_keep_their_times(call: Call, experiment: str, served: Served) -> None:
+    run = created(call, experiment)
+    metrics = [metric("loss", float(step), T0, step) for step in range(50)]
+    call("POST", "runs/log-batch", run_id=run, metrics=metrics)
+    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    assert row is not None
+    served.app.api.state.mlflow_door.sessions.drop(row.id)
+    call("POST", "runs/log-batch", run_id=run, metrics=[*metrics, metric("loss", 9.0, T0, 99)])
+    assert [step for _, _, step in history(call, run, "loss")] == [*range(50), 99]
+
+
+def test_numbers_that_json_lacks_and_times_that_the_store_refuses(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    call("POST", "runs/log-metric", run_id=run, **metric("x", "NaN", 0, 0))
+    call("POST", "runs/log-metric", run_id=run, **metric("x", "Infinity", 1, 1))
+    call("POST", "runs/log-metric", run_id=run, **metric("x", "-Infinity", -5, 2))
+    found = history(call, run, "x")
+    assert [(timestamp, step) for _, timestamp, step in found] == [(-5, 2), (0, 0), (1, 1)]
+    assert [value for value, _, _ in found] == ["-Infinity", "NaN", "Infinity"]
+    latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
+    assert [one["value"] for one in latest] == ["-Infinity"]
+
+
+def test_system_metrics_have_our_keys_too(call: Call, experiment: str, served: Served) -> None:
+    run = created(call, experiment)
+    name, gpu = "system/system_memory_usage_megabytes", "system/gpu_0_power_usage_watts"
+    for step in range(3):
+        sent = [
+            metric(name, 1000.5 + step, T0 + step * 1000, step),
+            metric(gpu, 250.0, T0 + step * 1000, step),
+        ]
+        call("POST", "runs/log-batch", run_id=run, metrics=sent)
+    assert history(call, run, name) == [(1000.5 + step, T0 + step * 1000, step) for step in range(3)]
+    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    assert row is not None
+    lists = served.metadata_store.metrics.lists_of_run(row.id)
+    numbers = [number for of_writer in lists.values() for one in of_writer for number in one.metric_ids]
+    assert "gpu.0.powerWatts" in served.metadata_store.metrics.keys(numbers).values()
+    latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
+    assert {one["key"] for one in latest} == {name, gpu}
+
+
+def test_pages_of_a_history_and_intervals(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    metrics = [metric("m", math.sin(step), T0 + step, step) for step in range(1000)]
+    call("POST", "runs/log-batch", run_id=run, metrics=metrics)
+    query = {"run_id": run, "metric_key": "m", "max_results": 400}
+    sizes, token = [], ""
+    for _ in range(3):
+        page = call("GET", "metrics/get-history", **query, **({"page_token": token} if token else {}))
+        sizes.append(len(page["metrics"]))
+        token = page.get("next_page_token")
+    assert (sizes, token) == ([400, 400, 200], None)
+    bulk = call("GET", "metrics/get-history-bulk", run_id=[run], metric_key="m")["metrics"]
+    assert (len(bulk), bulk[0]["run_id"]) == (1000, run)
+    some = call("GET", "metrics/get-history-bulk-interval", run_ids=[run], metric_key="m", max_results=20)[
+        "metrics"
+    ]
+    steps = [point["step"] for point in some]
+    assert (len(steps) <= 20, steps[0], steps[-1], steps == sorted(steps)) == (True, 0, 999, True)
+    assert max(point["value"] for point in some) == max(point["value"] for point in bulk)
+
+
+def test_search(call: Call, experiment: str) -> None:
+    for number in range(5):
+        run = created(call, experiment, run_name=f"run-{number}", start_time=T0 + number)
+        tags = [{"key": "kind", "value": "odd" if number % 2 else "even"}]
+        params = [{"key": "size", "value": str(number)}, {"key": "net", "value": f"resnet{number}"}]
+        batch = {"metrics": [metric("acc", number / 10)], "params": params, "tags": tags}
+        call("POST", "runs/log-batch", run_id=run, **batch)
+
+    def names(filter: str = "", **more: Any) -> list[str]:
+        sent = {"experiment_ids": [experiment], "filter": filter, **more}
+        return [one["info"]["run_name"][-1] for one in call("POST", "runs/search", **sent).get("runs", [])]
+
+    assert names() == ["4", "3", "2", "1", "0"]
+    assert names("metrics.acc >= 0.2 and tags.kind = 'even'") == ["4", "2"]
+    assert names("params.size = '3'") == ["3"]
+    assert names("params.size != '3' AND params.net ILIKE 'RES%' AND metrics.acc != 0.4") == ["2", "1", "0"]
+    assert names("params.none IS NULL AND attributes.status = 'RUNNING'", max_results=2) == ["4", "3"]
+    assert names("run_name IN ('run-1', 'run-2')") == ["2", "1"]
+    assert names("attributes.start_time < 1760000000002") == ["1", "0"]
+    assert names(order_by=["metrics.acc ASC"]) == ["0", "1", "2", "3", "4"]
+    assert names(order_by=["tags.kind DESC", "params.size"]) == ["1", "3", "0", "2", "4"]
+    sent = {"experiment_ids": [experiment], "filter": "tags.kind = 'even'", "max_results": 2}
+    first = call("POST", "runs/search", **sent)
+    second = call("POST", "runs/search", **sent, page_token=first["next_page_token"])
+    assert [one["info"]["run_name"] for one in first["runs"]] == ["run-4", "run-2"]
+    assert [one["info"]["run_name"] for one in second["runs"]] == ["run-0"]
+    assert "next_page_token" not in second
+
+
+def test_delete_and_restore(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    assert call("POST", "runs/delete", run_id=run) == {}
+    assert call("GET", "runs/get", run_id=run)["run"]["info"]["lifecycle_stage"] == "deleted"
+    assert call("POST", "runs/log-metric", run_id=run, **metric("m", 1.0))[0] == 400
+    sent = {"experiment_ids": [experiment]}
+    assert call("POST", "runs/search", **sent)["runs"] == []
+    for view in ("DELETED_ONLY", "ALL"):
+        found = call("POST", "runs/search", **sent, run_view_type=view)["runs"]
+        assert [one["info"]["run_id"] for one in found] == [run]
+    assert call("POST", "runs/restore", run_id=run) == {}
+    assert call("POST", "runs/log-metric", run_id=run, **metric("m", 1.0)) == {}
+    assert history(call, run, "m") == [(1.0, T0, 0)]
+
+
+def test_params_do_not_change_and_tags_do(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    assert call("POST", "runs/log-parameter", run_id=run, key="lr", value="0.1") == {}
+    assert call("POST", "runs/log-parameter", run_id=run, key="lr", value="0.1") == {}
+    status, error = call("POST", "runs/log-parameter", run_id=run, key="lr", value="0.10")
+    assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert "Changing param values is not allowed" in error["message"]
+    for value in ("a", "b"):
+        call("POST", "runs/set-tag", run_id=run, key="t", value=value)
+    tags = call("GET", "runs/get", run_id=run)["run"]["data"]["tags"]
+    assert {"key": "t", "value": "b"} in tags
+    assert call("POST", "runs/delete-tag", run_id=run, key="t") == {}
+    assert call("POST", "runs/delete-tag", run_id=run, key="t")[0] == 404
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        {"metrics": [metric("m", 1.0)] * 1001},
+        {"params": [{"key": f"p{number}", "value": "1"} for number in range(101)]},
+        {"tags": [{"key": f"t{number}", "value": "1"} for number in range(101)]},
+        {"metrics": [metric("m", "one")]},
+        {"metrics": [metric("m", None)]},
+        {"metrics": [metric("k" * 251, 1.0)]},
+        {"metrics": [metric("../m", 1.0)]},
+        {"metrics": [metric("m\u0000", 1.0)]},
+        {"metrics": [metric("m", 1.0, step=2**62)]},
+        {"metrics": ["m"]},
+        {"metrics": {"m": 1}},
+        {"params": [{"key": "p", "value": "v" * 6001}]},
+        {"params": [{"key": "p", "value": "1"}, {"key": "p", "value": "2"}]},
+        {"tags": [{"key": "t", "value": "v" * 8001}]},
+        {"tags": [{"key": "", "value": "v"}]},
+    ],
+)
+def test_limits(call: Call, request: pytest.FixtureRequest, sent: dict[str, Any]) -> None:
+    run = created(call, "0")
+    status, error = call("POST", "runs/log-batch", run_id=run, **sent)
+    assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"] == []
+
+
+def test_runs_that_do_not_exist(call: Call) -> None:
+    for method, path in (
+        ("GET", "runs/get"),
+        ("POST", "runs/log-batch"),
+        ("POST", "runs/delete"),
+        ("POST", "runs/update"),
+    ):
+        status, error = call(method, path, run_id="0" * 32)
+        assert (status, error["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
