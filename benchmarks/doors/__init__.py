@@ -1,0 +1,1 @@
+"""The cost of what clients of other systems send."""

@@ -16,7 +16,7 @@ from runvitals.server.api.parameters import ProjectNumber
 from runvitals.server.doors.routing import DEFAULT_RULES, FIELDS, InvalidRules, checked_rules
 from runvitals.server.errors import InvalidFields
 
-_PATHS: Final = ("/projects/{project}/routing-rules", f"{PATH}/routing-rules")
+_PATHS: Final = ("/projects/{project:path}/routing-rules", f"{PATH}/routing-rules")
 
 router = APIRouter()
 
