@@ -26,13 +26,17 @@ from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
 CLIENT = """
-import wandb
+import numpy, wandb
+with open("model.bin", "wb") as file:
+    file.write(b"weights")
 settings = wandb.Settings(x_stats_sampling_interval=0.1, silent=True)
 for number in range(2):
     run = wandb.init(entity="main", project="digits", name=f"try {number}", id=f"x{number}", tags=["a"],
                      config={"lr": 0.1}, notes="a note", group="g", job_type="train", settings=settings)
     for step in range(5):
         run.log({"loss": 1 / (step + 1), "weights": wandb.Histogram([1.0, 2.0, 3.0], num_bins=2)})
+    run.log({"picture": wandb.Image(numpy.zeros((2, 3, 3), dtype=numpy.uint8), caption="black")})
+    run.save("model.bin")
     print("almost done", flush=True)
     run.finish(number)
 """
@@ -74,10 +78,13 @@ def test_runs_of_our_own_server(
     assert second.state == "failed"
     assert first.config == {"lr": 0.1}
     assert first.summary["loss"] == pytest.approx(0.2)
-    rows = [(row.step, row.data["loss"]) for row in first.history()]
+    rows = [(row.step, row.data["loss"]) for row in first.history() if "loss" in row.data]
     assert rows == [(step, pytest.approx(1 / (step + 1))) for step in range(5)]
     keys = {statistic.key for statistic in first.statistics()}
     assert {"memory_percent", "proc.memory.rssMB"} <= keys
+    names = [file.name for file in first.files()]
+    assert "model.bin" in names
+    assert any(name.startswith("media/images/picture_5_") for name in names)
     assert "almost done" in "".join(line.text for line in first.console())
     capsys.readouterr()
     assert main(command) == 0

@@ -66,6 +66,16 @@ def test_environment_is_read_where_ours_is_not_set(capsys: pytest.CaptureFixture
     assert "WANDB_PROJECT" not in said
 
 
+def test_init_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_PROJECT", "vision")
+    monkeypatch.setenv("WANDB_TAGS", "a,b")
+    monkeypatch.setenv("WANDB_DISABLED", "true")
+    run = runvitals.init(reinit=True, group="g")
+    assert (run.project, run.tags, run.disabled, run.group) == ("vision", ("a", "b"), True, "g")
+    run = runvitals.init(reinit=True, project="mine", mode="disabled")
+    assert run.project == "mine"
+
+
 @pytest.mark.parametrize(
     ("environ", "values"),
     [

@@ -93,6 +93,7 @@ class _RunImport:
         self._report = report
         self._started_ms = _time_ms(node.get("createdAt")) or 0
         self._files = self._listed_files()
+        self._media: set[str] = set()  # files that became media
 
     def write(self, directory: str, project: str) -> None:
         node = self._node
@@ -133,7 +134,7 @@ class _RunImport:
             last_ms = max(last_ms, time_ms)
             step = int(step) if _is_number(step) else None
             data = {key: value for key, value in row.items() if key not in _INTERNAL}
-            for name, kind, items in media_items(data, self._download, draft.store):
+            for name, kind, items in media_items(data, self._download_media, draft.store):
                 draft.media(time_ms, step, name, kind, items)
             draft.row(time_ms, step, data)
         return last_ms
@@ -196,10 +197,14 @@ class _RunImport:
             self._report.leave_out("files that could not be downloaded")
             return None
 
+    def _download_media(self, name: str) -> bytes | None:
+        self._media.add(name)
+        return self._download(name)
+
     def _copy_files(self, draft: RunDraft, time_ms: int) -> None:
         """Copy the saved files: all but those that were imported as media, rows or output."""
         for name in self._files:
-            if name in _RECORDED or name.startswith("media/"):
+            if name in _RECORDED or name in self._media:
                 continue
             content = self._download(name)
             if content is None:
