@@ -38,6 +38,7 @@ CHECKED_BY_SECRET = (
     "/api/v1/invitations/show",
     "/api/v1/shared",
     "/scim/v2/",
+    "/wandb/signed/",
     "/-/image/",
     "/-/picture/",
     "/wandb/signed/",

@@ -21,9 +21,17 @@ _TEAM = """INSERT INTO team (entity_id, display_name, description, default_visib
     public_projects, public_links, code_saving)
     VALUES (1, '', '', 'team', false, false, false, false, false)"""
 _PROJECT = "INSERT INTO project (id, name, created_ms, entity_id) VALUES (3, 'digits', 1, 1)"
-_ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT)
+_RUN = """INSERT INTO run (id, uid, project_id, name, group_name, job_type, created_ms, started_ms, last_ms,
+    settled_state, entity_id) VALUES (4, 'r', 3, 'r', '', '', 1, 1, 1, 'lost', 1)"""
+_ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT, _RUN)
 _ANY = "'\\x00'"
 _LOSSES = (
+    (
+        "0028",
+        """INSERT INTO wandb_client (run_id, client, host, started_ms, history_lines, event_lines,
+            console_lines, row_ms, ended) VALUES (4, '', 'node1', 1, 1, 0, 0, 1, false)""",
+        "1 of wandb's clients",
+    ),
     (
         "0029",
         "INSERT INTO routing_rules (project_id, data, changed_ms) VALUES (3, '{}', 1)",
