@@ -258,8 +258,21 @@ def test_a_key_changes_only_what_it_may(lab: Lab) -> None:
     assert lab.graphql(update, key=lab.reader, id=run_id)["errors"][0]["extensions"]["code"] == 403
     assert lab.graphql(update, key=lab.stranger, id=run_id)["errors"][0]["extensions"]["code"] == 404
     assert lab.graphql(update, id="UnVuOng=")["errors"][0]["extensions"]["code"] == 422
-    create = 'mutation{upsertModel(input:{name:"mine",entityName:"vision"}){inserted}}'
-    assert lab.graphql(create, key=lab.stranger)["errors"][0]["extensions"]["code"] in (403, 404)
+    create = 'mutation($e: String){upsertModel(input:{name:"mine",entityName:$e}){inserted}}'
+    refused = [lab.graphql(create, key=lab.stranger, e=name)["errors"][0] for name in ("vision", "nobody")]
+    assert [one["extensions"]["code"] for one in refused] == [404, 404]
+    assert refused[0]["message"].replace("vision", "nobody") == refused[1]["message"]
+
+
+def test_lines_of_a_run_that_a_key_may_not_know_are_refused_as_of_no_run(lab: Lab) -> None:
+    answers = []
+    for path in ("vision/digits/run0", "vision/digits/none", "nobody/digits/run0"):
+        url = f"{lab.server.url}/files/{path}/file_stream"
+        answer = httpx.post(url, json={}, auth=("api", lab.stranger), timeout=PATIENCE_S)
+        entity, _, run = path.split("/")
+        answers.append((answer.status_code, answer.text.replace(entity, "E").replace(run, "R")))
+    assert answers[0][0] == 404
+    assert answers[0] == answers[1] == answers[2]
 
 
 @pytest.mark.parametrize(

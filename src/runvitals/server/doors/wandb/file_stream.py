@@ -17,6 +17,7 @@ import anyio.to_thread
 from fastapi import HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import ENVELOPE_RECORDS
 from runvitals.server.doors import recording
 from runvitals.server.doors.bodies import read_body
@@ -27,7 +28,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.logged_rows import event_envelopes, history_envelopes, parse_history
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
 from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
-from runvitals.server.doors.wandb.run_ids import find_run
+from runvitals.server.doors.wandb.run_ids import NamedRun, find_run
 from runvitals.server.doors.wandb.run_writers import CONSOLE, MONITOR, TRAIN, RunWriters, host_name
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
@@ -81,15 +82,22 @@ class FileStreams:
 def writers_of(
     context: GraphQLContext, entity: str | None, project: str | None, name: str, client: str
 ) -> RunWriters:
-    """The writers of a client in the run that it names. What the client may do is not checked.
+    """The writers of a client in the run that it names.
 
     Raises:
-        HTTPException: 404 if there is no such run or entity.
+        HTTPException: 404 if there is no such run or entity that the client may know of.
     """
-    node = context.entity_named(entity)
-    run = find_run(context.metadata_store, node.number, project, name)
-    if run.place is None:
-        raise HTTPException(404, f"there is no run {name[:100]!r} in {node.name}/{run.project[:100]}")
+    run: NamedRun | None
+    try:
+        node = context.entity_named(entity)
+        run = find_run(context.metadata_store, node.number, project, name)
+        if run.place is not None and context.has_accounts:
+            directory = context.access.directory
+            directory.find_sent_run(context.requester.principal, run.uid, node.name)
+    except (HTTPException, UnknownRun):
+        run = None
+    if run is None or run.place is None:
+        raise HTTPException(404, f"there is no run {name[:100]!r} in {entity or ''}/{project or ''}"[:300])
     number = run.place.run_id
     known = _client(context, number, client)
     return RunWriters(run, node.name if context.has_accounts else None, known)

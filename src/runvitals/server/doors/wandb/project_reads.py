@@ -125,7 +125,8 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     present = context.access.directory.project_named(entity.number, name)
     what = f"project {name!r}"
     if present is None:
-        context.access.require(context.requester, Action.PROJECT_CREATE, owner, what)
+        hidden = f"entity {(input.get('entity_name') or '')[:100]!r}"
+        context.access.require(context.requester, Action.PROJECT_CREATE, owner, hidden)
         principal = context.requester.principal
         accounts.owned_projects.create(
             entity.number,
