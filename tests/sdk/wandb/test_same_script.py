@@ -57,6 +57,16 @@ def training(first):
     second = wandb.init(project="digits", id=first + "2", mode=MODE, config={"x": 1})
     second.log({"loss": 1})
     second.finish(3)
+    try:
+        with wandb.init(project="digits", id=first + "3", mode=MODE) as third:
+            wandb.log({"loss": 1})
+            raise SystemError
+    except SystemError:
+        pass
+    steps = wandb.init(project="digits", id=first + "4", mode=MODE)
+    for row, step in (({"a": 1}, 5), ({"b": 2}, None), ({"c": 3}, 2), ({"d": 4}, None)):
+        steps.log(row, step=step)
+    steps.finish()
 
 import pathlib, struct
 data = b"\\0\\0" * 800
@@ -85,7 +95,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Op
         assert done.returncode == 0, done.stderr
         for path in sorted((folder / "wandb").glob("offline-run-*/*.wandb")) if package == "wandb" else ():
             import_file(str(path), str(folder))
-        ids = ("trial", "trial2")
+        ids = ("trial", "trial2", "trial3", "trial4")
         found[package] = {run_id: open_run(run_id, directory=str(folder)) for run_id in ids}
     return found
 
@@ -138,3 +148,18 @@ def test_second_run_of_the_process(recorded: dict[str, dict[str, OpenRun]]) -> N
     theirs, ours = recorded["wandb"]["trial2"].facts, recorded["runvitals"]["trial2"].facts
     assert (ours.state, ours.exit_code, ours.config) == ("failed", 3, {"x": 1})
     assert (theirs.state, theirs.exit_code, theirs.config) == ("failed", 3, {"x": 1})
+
+
+def test_exception_in_the_with_statement(recorded: dict[str, dict[str, OpenRun]]) -> None:
+    assert [runs["trial3"].facts.exit_code for runs in recorded.values()] == [1, 1]
+    assert [runs["trial3"].state for runs in recorded.values()] == ["failed", "failed"]
+
+
+def test_steps_that_are_given_only_sometimes(recorded: dict[str, dict[str, OpenRun]]) -> None:
+    """What differs, as docs/reference/wandb-compatibility.md says."""
+    steps = {
+        package: {name: row.step for row in runs["trial4"].history() for name in row.data}
+        for package, runs in recorded.items()
+    }
+    assert steps["wandb"] == {"a": 5, "b": 5, "d": 6}
+    assert steps["runvitals"] == {"a": 5, "b": 6, "c": 2, "d": 3}
