@@ -205,6 +205,15 @@ def __getattr__(name: str) -> object:
         from runvitals.client import Client
 
         return Client
+    return _of_wandb(name)
+
+
+def _of_wandb(name: str) -> object:
+    """A name of W&B's package that is not one of ours already.
+
+    Raises:
+        AttributeError: there is none; for one that W&B's package has, with what to use instead.
+    """
     if name == "Api":
         from runvitals.client.wandb.api import Api
 

@@ -78,12 +78,7 @@ def init(
         >>> run.finish()
     """
     global _active
-    finish_open = False
-    if others or reinit is not None:
-        from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
-
-        wandb_arguments.of_init(others)
-        finish_open = wandb_arguments.reinit(reinit)
+    finish_open = bool(others or reinit is not None) and _finishes_open_run(others, reinit)
     if _active is not None and not _active.finished and _active_here(_active):
         if not finish_open and not _in_notebook():
             return _active
@@ -106,6 +101,18 @@ def init(
 
         tensorboard_writer.follow(opened)
     return run
+
+
+def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> bool:
+    """Check the arguments that W&B's scripts have; whether the open run is finished.
+
+    Raises:
+        TypeError, ValueError: one that is not supported.
+    """
+    from runvitals.sdk import wandb_arguments  # few scripts use W&B's arguments
+
+    wandb_arguments.of_init(others)
+    return wandb_arguments.reinit(reinit)
 
 
 def _spelling(value: Any) -> Any:
