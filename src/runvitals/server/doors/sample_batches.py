@@ -61,28 +61,33 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
         [(('a', 'b'), [5])]
     """
     aligned = _aligned(points)
-    groups: dict[tuple[int, ...], list[str]] = {}
+    groups: dict[tuple[int, ...], dict[str, list[float]]] = {}
     for key, values in points.items():
-        times = tuple(sorted({aligned[time] for time in values}))
-        groups.setdefault(times, []).append(key)
-    for times, keys in groups.items():
-        for listed in lists.split(keys):
-            columns = []
-            for key in listed:
-                by_time = {aligned[time]: value for time, value in points[key].items()}
-                columns.append([by_time[time] for time in times])
-            yield listed, list(times), np.array(columns, np.float64).T
+        if len(values) == 1:  # as of nearly all senders: it saves half of the time
+            ((time, value),) = values.items()
+            times, column = (aligned[time],), [value]
+        else:
+            ordered = sorted(values.items())
+            times, column = tuple([aligned[time] for time, _ in ordered]), [value for _, value in ordered]
+        group = groups.get(times)
+        if group is None:
+            group = groups[times] = {}
+        group[key] = column
+    for times, columns in groups.items():
+        for listed in lists.split(list(columns)):
+            yield listed, list(times), np.array([columns[key] for key in listed], np.float64).T
 
 
 def _aligned(points: Points) -> dict[int, int]:
     """The time to use for each time: that of the first one within `ALIGN_MS` before it."""
-    times = sorted({time for values in points.values() for time in values})
+    times = sorted(set().union(*points.values()))
     aligned: dict[int, int] = {}
     first = -ALIGN_MS
     for time in times:
         if time - first >= ALIGN_MS:
             first = time
         aligned[time] = first
-    if any(len({aligned[time] for time in values}) < len(values) for values in points.values()):
+    several = (values for values in points.values() if len(values) > 1)
+    if any(len({aligned[time] for time in values}) < len(values) for values in several):
         return {time: time for time in times}
     return aligned

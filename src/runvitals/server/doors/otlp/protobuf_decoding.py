@@ -149,13 +149,15 @@ def _numbers(metric: Metric, message: bytes, count: ItemCount) -> list[NumberPoi
             if kind == _DOUBLE:
                 point = _STARTED_DOUBLE(message, at)
             elif kind == _INT:
-                point = _STARTED_INT(message, at)
+                started, time, integer = _STARTED_INT(message, at)
+                point = started, time, float(integer)
         elif size >= _TIMED_BYTES and message[at] == _TIME:
             kind, after = message[at + 9], at + _TIMED_BYTES
             if kind == _DOUBLE:
                 point = 0, *_TIMED_DOUBLE(message, at)
             elif kind == _INT:
-                point = 0, *_TIMED_INT(message, at)
+                time, integer = _TIMED_INT(message, at)
+                point = 0, time, float(integer)
         # Flags, two bytes at the end, are rare; what looks so may be part of an attribute's value as well.
         if point is None or (after < stop and (message[after] != _ATTRIBUTES or message[stop - 2] == _FLAGS)):
             found.append(_number(message[at:stop]))
