@@ -23,8 +23,10 @@ def test_times_of_one_collection_become_one() -> None:
         (("a", "b"), [1000], [[1.0, 2.0]]),
         (("c",), [1060], [[3.0]]),
     ]
-    exact = shape({"a": {1000: 1.0, 1010: 2.0}, "b": {1005: 3.0}})
-    assert [times for _, times, _ in exact] == [[1000, 1010], [1005]]
+    assert shape({"a": {1000: 1.0, 1010: 2.0}, "b": {1005: 3.0}}) == [
+        (("a",), [1000, 1010], [[1.0], [2.0]]),
+        (("b",), [1005], [[3.0]]),
+    ]
 
 
 def test_series_that_come_and_go_make_few_lists() -> None:

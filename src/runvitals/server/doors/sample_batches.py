@@ -62,6 +62,7 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
     """
     aligned = _aligned(points)
     groups: dict[tuple[int, ...], dict[str, list[float]]] = {}
+    times: tuple[int, ...]
     for key, values in points.items():
         if len(values) == 1:  # as of nearly all senders: it saves half of the time
             ((time, value),) = values.items()
