@@ -42,6 +42,12 @@ class _Wanted(NamedTuple):
     client: WandbClient | None
 
 
+@RUN_WRITES.field("UpsertBucketPayload", "serverSettings")
+async def server_settings(_: object, info: Info) -> dict[str, Any]:
+    """What the client is to show its user: nothing."""
+    return {"serverMessages": []}
+
+
 @RUN_WRITES.field("Mutation", "upsertBucket")
 async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """Begin or change a run. What is null stays as it is."""
