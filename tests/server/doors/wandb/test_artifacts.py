@@ -255,6 +255,22 @@ def test_strangers_learn_nothing(owners: Owners) -> None:
     assert httpx.get(url, timeout=PATIENCE_S).status_code == 401
 
 
+def test_a_single_file_is_found_by_its_digest(owners: Owners) -> None:
+    """By the addresses that clients make themselves: those up to 0.22 name no project."""
+    id = made(owners, "single")
+    hexadecimal = hashlib.md5(b"single").hexdigest()
+    for rest in (f"ada/digits/single/{id}/{hexadecimal}/a.txt", f"ada/{id}/{hexadecimal}"):
+        url = f"{owners.served.url}/artifactsV2/default/{rest}"
+        auth = ("api", owners.keys["ada"])
+        found = httpx.get(url, auth=auth, timeout=PATIENCE_S, follow_redirects=True)
+        assert (found.status_code, found.content) == (200, b"single")
+        for who, status in (("stranger", 404), (None, 401)):
+            other = None if who is None else ("api", owners.keys[who])
+            assert httpx.get(url, auth=other, timeout=PATIENCE_S).status_code == status
+        lacking = url.replace(hexadecimal, "0" * 32)
+        assert httpx.get(lacking, auth=auth, timeout=PATIENCE_S).status_code == 404
+
+
 def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners: Owners) -> None:
     accounts = owners.served.metadata_store.accounts
     ada = accounts.users.by_name("ada")

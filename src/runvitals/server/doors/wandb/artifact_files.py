@@ -14,12 +14,14 @@ from fastapi import APIRouter, HTTPException, Path, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.accounts.actions import Action
 from runvitals.server.access.authentication import SIGNED_PATHS
 from runvitals.server.access.permission import needs
 from runvitals.server.api.content_response import content_response
 from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.artifact_nodes import FileOfVersion, ManifestOfVersion
+from runvitals.server.doors.wandb.artifact_requests import version_for
 from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToSend
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -194,8 +196,8 @@ def _manifest(artifacts: ArtifactStore, version_id: int) -> Iterator[bytes]:
             shown["size"] = entry.bytes
         if entry.reference is not None:
             shown["ref"] = entry.reference
-        elif entry.birth_id is not None:
-            shown["birthArtifactID"] = node_id("Artifact", entry.birth_id)
+        else:
+            shown["birthArtifactID"] = node_id("Artifact", entry.birth_id or version_id)
         if entry.extra:
             shown["extra"] = entry.extra
         some.append(f"{json.dumps(entry.path)}:{json.dumps(shown)}")
@@ -220,13 +222,35 @@ def redirect_to_file(
 ) -> Response:
     """The address of a file of an artifact by its digest, for clients that open a single one."""
     found = find_project(GraphQLContext(request), project, entity)
-    artifacts = _artifacts(request)
-    row = None if found is None else artifacts.collections.named(found.number, collection)
-    if row is None:
-        raise HTTPException(404, f"there is no artifact {collection!r} in the project {project!r}")
-    known = artifacts.entries.of_collection(row.id, base64.b64encode(binascii.unhexlify(digest)).decode())
+    if found is None:
+        raise HTTPException(404, f"there is no project {project!r}")
+    return _redirect(request, found.number, digest, collection, name)
+
+
+# Clients up to 0.22 name no project: it is that of the version which had the file first.
+@router.get(
+    "/artifactsV2/{region}/{entity}/{birth}/{digest}",
+    include_in_schema=False,
+    dependencies=[needs("filtered artifact:download")],
+)
+def redirect_to_old_address(
+    request: Request, birth: str, digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
+) -> Response:
+    """The address of a file of an artifact by its digest and the version that had it first."""
+    context = GraphQLContext(request)
+    try:
+        row = version_for(context, birth, Action.ARTIFACT_DOWNLOAD)
+    except InvalidArgument as error:
+        raise HTTPException(404, str(error)) from None
+    return _redirect(request, row.collection.project_id, digest, None, digest)
+
+
+def _redirect(request: Request, project_id: int, digest: str, collection: str | None, name: str) -> Response:
+    """A redirect to the address of a file."""
+    md5 = base64.b64encode(binascii.unhexlify(digest)).decode("ascii")
+    known = _artifacts(request).entries.with_digest(project_id, md5, collection)
     if known is None:
-        raise HTTPException(404, f"the artifact {collection!r} has no file with the MD5 {digest}")
+        raise HTTPException(404, f"there is no artifact with a file of the MD5 {digest}")
     address = signed_paths(request).address(
         base_url(request), "artifact-file", name.rpartition("/")[2], FileOfVersion(*known), DOWNLOAD_MS
     )

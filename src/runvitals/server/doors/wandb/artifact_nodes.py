@@ -107,7 +107,7 @@ class CollectionNode:
         self.state = state
         self.id = node_id(_TYPENAMES[row.kind], row.id)
         self.name = row.name
-        self.description = row.description
+        self.description = row.description or None  # clients read no empty one
         self.created_at = iso_time(row.created_ms)
         self.updated_at = iso_time(row.updated_ms)
         self.default_artifact_type = TypeNode(project, row.type, row.id, row.created_ms)
@@ -182,7 +182,7 @@ class ArtifactNode:
         self.state = _STATES[row.state]
         self.digest = row.digest
         self.digest_algorithm = "MANIFEST_MD5"
-        self.description = row.description
+        self.description = row.description or None
         self.ttl_duration_seconds = _KEPT if row.ttl_s is None or row.ttl_s <= 0 else row.ttl_s
         self.ttl_is_inherited = row.ttl_s is None
         self.tags = [tag_node(tag) for tag in row.tags]

@@ -32,6 +32,8 @@ from runvitals.store.metadata.text import check_integers
 _ROWS: Final = 2000
 """Entries in one transaction: others that write wait no longer than for these."""
 _DIGESTS: Final = 500
+_OWNER: Final = artifact_collection.alias("owner")
+"""The sequence that a version was logged to; it may be a member of portfolios of other projects."""
 
 
 class EntryTable:
@@ -106,24 +108,34 @@ class EntryTable:
             yield from some
             after = some[-1].path
 
-    def of_collection(self, collection_id: int, digest: str) -> tuple[int, str] | None:
-        """The newest version of a collection that has a file with this digest, and its path there."""
+    def with_digest(
+        self, project_id: int, digest: str, collection: str | None = None
+    ) -> tuple[int, str] | None:
+        """The newest version of a project that has a file with this digest, and its path there.
+
+        Args:
+            collection: the name of a collection that has the version; None: any.
+        """
         columns = artifact_entry.c
         statement = (
             select(columns.version_id, columns.path)
             .join(artifact_membership, artifact_membership.c.version_id == columns.version_id)
             .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
+            .join(artifact_version, artifact_version.c.id == columns.version_id)
+            .join(_OWNER, _OWNER.c.id == artifact_version.c.collection_id)
             .join(artifact_content, artifact_content.c.file_id == columns.file_id)
             .where(
-                artifact_membership.c.collection_id == collection_id,
+                artifact_collection.c.project_id == project_id,
                 # The few rows to begin with: there is no index of entries by digest.
-                artifact_content.c.project_id == artifact_collection.c.project_id,
+                artifact_content.c.project_id == _OWNER.c.project_id,
                 artifact_content.c.digest == digest,
                 columns.digest == digest,
             )
             .order_by(columns.version_id.desc(), columns.path)
             .limit(1)
         )
+        if collection is not None:
+            statement = statement.where(artifact_collection.c.name == collection)
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         return None if row is None else (row.version_id, row.path)
