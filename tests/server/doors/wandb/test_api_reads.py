@@ -264,6 +264,19 @@ def test_a_key_changes_only_what_it_may(lab: Lab) -> None:
     assert refused[0]["message"].replace("vision", "nobody") == refused[1]["message"]
 
 
+def test_beginning_and_resuming_a_run_tell_nothing_of_hidden_teams(lab: Lab) -> None:
+    begin = (
+        'mutation($e: String){upsertBucket(input:{name:"run0",entityName:$e,modelName:"digits"}){inserted}}'
+    )
+    resume = (
+        'query($e: String){model(name:"digits",entityName:$e){id bucket(name:"run0",missingOk:true){id}}}'
+    )
+    for operation in (begin, resume):
+        answers = [lab.graphql(operation, key=lab.stranger, e=name) for name in ("vision", "nobody")]
+        assert json.dumps(answers[0]).replace("vision", "nobody") == json.dumps(answers[1])
+    assert lab.graphql(resume, key=lab.key, e="vision")["data"]["model"]["bucket"] is not None
+
+
 def test_lines_of_a_run_that_a_key_may_not_know_are_refused_as_of_no_run(lab: Lab) -> None:
     answers = []
     for path in ("vision/digits/run0", "vision/digits/none", "nobody/digits/run0"):

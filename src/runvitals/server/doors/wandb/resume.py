@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import Operator
 from runvitals.model.errors import UnknownRun
 from runvitals.server.doors.recording import door_recorder
@@ -33,7 +34,7 @@ _MAX_TEXT: Final = 10_000
 def model(
     _: None, info: Info, name: str | None = None, entity_name: str | None = None
 ) -> dict[str, Any] | None:
-    """The project of a run that may exist; null if there is no such project."""
+    """The project of a run that may exist; null if there is none that the requester may know of."""
     context = info.context
     try:
         entity = context.entity_named(entity_name)
@@ -41,7 +42,7 @@ def model(
         return None
     wanted = name or DEFAULT_PROJECT
     number = dict(context.metadata_store.projects.named(wanted)).get(entity.number)
-    if number is None:
+    if number is None or not _may_know(context, number):
         return None
     return {"id": node_id("Project", number), "name": wanted, "entity": entity, "entityName": entity.name}
 
@@ -88,6 +89,15 @@ def bucket(
 
 def _is_own(key: str, value: Any) -> bool:
     return key in ("_step", "_runtime", "_timestamp") and isinstance(value, (int, float))
+
+
+def _may_know(context: GraphQLContext, project_id: int) -> bool:
+    """Whether the requester may read a project or log to it."""
+    if isinstance(context.requester.principal, Operator):
+        return True
+    project = context.access.directory.project(project_id)
+    actions = (Action.PROJECT_READ, Action.RUN_CREATE)
+    return any(context.access.may(context.requester, action, project) for action in actions)
 
 
 def _may_log(context: GraphQLContext, uid: str, entity: EntityNode) -> bool:

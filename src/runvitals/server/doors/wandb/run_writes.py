@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.sdk.run_names import names_of
@@ -75,7 +76,14 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
 
 
 def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Wanted:
-    entity = context.entity_named(sent.get("entity_name"))
+    name: str = sent.get("entity_name") or ""
+    try:
+        entity = context.entity_named(name)
+    except HTTPException as error:
+        if error.status_code != 404:
+            raise
+        # As for an entity that the key may not know of.
+        raise HTTPException(403, f"there is no entity {name[:100]!r} that this key may log to") from None
     run = find_run(context.metadata_store, entity.number, sent.get("model_name"), sent["name"])
     known = None
     if run.place is not None:
