@@ -18,6 +18,8 @@ from runvitals.server.doors.routing import Place, Route, RoutingRules, addressed
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 
 _MAX_RUNS: Final = 2000
+_MAX_SERIES: Final = 500_000
+"""Of all runs; each takes about 500 bytes."""
 _MAX_RESOURCES: Final = 1000
 _MAX_NAMED: Final = 100
 _MAX_TEXT: Final = 1000
@@ -90,6 +92,7 @@ class OtlpReceiver:
                     run.is_named = False
                 raise
             conversion.commit()
+        self._forget_some()
         return Received(conversion.rejected, conversion.reason)
 
     def forget(self) -> None:
@@ -100,9 +103,14 @@ class OtlpReceiver:
         key = route.entity or home_of(scope), route.run
         run = self._runs.pop(key, None) or RunState()
         self._runs[key] = run
-        if len(self._runs) > _MAX_RUNS:
-            self._runs.popitem(last=False)
         return run
+
+    def _forget_some(self) -> None:
+        """Forget the runs that have not sent for the longest time, if there are too many runs or series."""
+        series = sum(run.series for run in self._runs.values())
+        while len(self._runs) > _MAX_RUNS or (series > _MAX_SERIES and len(self._runs) > 1):
+            _, run = self._runs.popitem(last=False)
+            series -= run.series
 
 
 def _series(one: _Routed, run: RunState) -> ResourceSeries:

@@ -95,6 +95,7 @@ class RunState:
         resources: by their attributes.
         is_named: whether the run's name was sent.
         unsent: what was computed and is not stored yet.
+        series: how many are remembered.
     """
 
     def __init__(self) -> None:
@@ -104,6 +105,7 @@ class RunState:
         self.resources: dict[Hashable, ResourceSeries] = {}
         self.is_named = False
         self.unsent: list[ComputedValues] = []
+        self.series = 0
         self._derived: dict[tuple[str, str], DerivedMetric] = {}
 
     def add_input(self, host: str, given: Input, time_ms: int, value: float) -> DerivedMetric:
@@ -115,6 +117,13 @@ class RunState:
             found = self._derived[host, given.of.name] = DerivedMetric(given.of)
         found.add(given.name, time_ms, value)
         return found
+
+    def count_series(self) -> None:
+        """Count a new series; forget all if there are too many: attributes may be encoded in many ways."""
+        self.series += 1
+        if self.series > _MAX_SERIES:
+            self.resources.clear()
+            self.series = 0
 
     def add(self, key: str) -> str:
         """
@@ -150,7 +159,6 @@ class ResourceSeries:
         )
         self._numbers: dict[Hashable, dict[Hashable, NumberSeries]] = {}
         self._histograms: dict[Hashable, dict[Hashable, HistogramSeries]] = {}
-        self._count = 0
 
     def numbers(self, metric: Metric) -> dict[Hashable, NumberSeries]:
         """The known series of a gauge or sum, by the encoded attributes of points."""
@@ -176,14 +184,14 @@ class ResourceSeries:
             found = self._number(metric, attributes)
         if metric.name not in (LOG, LOG_STEP) and found.key is not None:
             self._run.add(found.key)
-        self._check_count()
+        self._run.count_series()
         self.numbers(metric)[encoded] = found
         return found
 
     def new_histogram(self, metric: Metric, resource: Resource, encoded: Hashable) -> HistogramSeries:
         """The same of a histogram or summary."""
         found = HistogramSeries(metric.name, {**resource.attributes_of(encoded), **self._folded})
-        self._check_count()
+        self._run.count_series()
         self.histograms(metric)[encoded] = found
         return found
 
@@ -219,14 +227,6 @@ class ResourceSeries:
             return attributes
         number = device(attributes, self._rules)
         return attributes if number is None else {**attributes, "hw.id": str(number)}
-
-    def _check_count(self) -> None:
-        """Forget the series if there are too many: attributes may be encoded in many ways."""
-        self._count += 1
-        if self._count > _MAX_SERIES:
-            self._numbers.clear()
-            self._histograms.clear()
-            self._count = 0
 
 
 def _distinguishing(attributes: Mapping[str, str], route: Route) -> dict[str, str]:
