@@ -44,11 +44,7 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
             await library.set_sections(row.uid, sections, number, record)
         except ValueError as error:
             raise InvalidArgument(str(error)) from None
-    return {
-        "bucket": await run_in_threadpool(_node, info, number),
-        "inserted": False,
-        "serverSettings": {"serverMessages": []},
-    }
+    return {"bucket": await run_in_threadpool(_node, info, number), "inserted": False}
 
 
 def _changes(context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

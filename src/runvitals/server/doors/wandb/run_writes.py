@@ -140,5 +140,4 @@ def _begun(context: GraphQLContext, wanted: _Wanted, client: WandbClient | None)
         "project": project,
         "historyLineCount": 0 if client is None else client.history_lines,
     }
-    inserted = wanted.run.place is None
-    return {"bucket": bucket, "inserted": inserted, "serverSettings": {"serverMessages": []}}
+    return {"bucket": bucket, "inserted": wanted.run.place is None}
