@@ -18,6 +18,8 @@ import runvitals
 from runvitals.cli import main
 from runvitals.importers.tensorboard.event_file import EventFile
 from runvitals.importers.tensorboard.importer import coarse
+from runvitals.journal.frames import START
+from runvitals.journal.reader import read_run
 from runvitals.query import open_run
 
 T0_S = 1_700_000_000
@@ -164,3 +166,12 @@ def test_folder_without_event_files(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_many_bars_are_combined() -> None:
     counts, edges = coarse([1.0] * 1000, [float(edge) for edge in range(1001)])
     assert (len(counts), len(edges), sum(counts), edges[0], edges[-1]) == (500, 501, 1000, 0, 1000)
+
+
+def test_team_that_gets_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write(tmp_path / "logs", (0, [Value(tag="loss", simple_value=1)]))
+    (run_id,) = import_all(tmp_path / "logs", tmp_path / "data", "--entity", "vision")
+    starts = [record for record in read_run(str(tmp_path / "data" / "runs" / run_id)) if record.type == START]
+    assert {record.value["entity"] for record in starts} == {"vision"}
+    assert main(["import", f"tensorboard:{tmp_path}/logs", "--entity", "a/b"]) == 1
+    assert "invalid setting entity = 'a/b' (--entity)" in capsys.readouterr().err

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
+from runvitals.sdk.settings import SETTINGS
 from runvitals.wandb_files.importer import import_file
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--project", help="default: as in the source")
     parser.add_argument("--run", metavar="ID", help="of .wandb files: the new id; else: import only this run")
+    parser.add_argument(
+        "--entity", metavar="TEAM", default="", help="team or user that gets the runs with --to"
+    )
     parser.add_argument("--to", metavar="URL", help="also deliver the imported runs to this server")
     parser.add_argument("--server", metavar="URL", help="of W&B; default: WANDB_BASE_URL, else its service")
     add_dir(parser)
@@ -91,21 +95,34 @@ def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) 
 
 
 def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator[ImportReport]:
-    folder, project, run_id = directory(arguments), arguments.project, arguments.run
+    folder, project, run_id, team = (
+        directory(arguments),
+        arguments.project,
+        arguments.run,
+        _team(arguments),
+    )
     if kind == "tensorboard":
         from runvitals.importers.tensorboard.importer import import_tensorboard
 
-        return import_tensorboard(address, folder, project, run_id)
+        return import_tensorboard(address, folder, project, run_id, team)
     if kind == "mlflow":
         from runvitals.importers.mlflow.importer import import_mlflow
         from runvitals.importers.mlflow.stores import store_of
 
-        return import_mlflow(store_of(address, os.environ, os.getcwd()), folder, project, run_id)
+        return import_mlflow(store_of(address, os.environ, os.getcwd()), folder, project, run_id, team)
     from runvitals.importers.wandb_server.importer import import_wandb
     from runvitals.importers.wandb_server.server import WandbServer
 
     server = WandbServer.of(arguments.server, os.environ)
-    return import_wandb(server, address, folder, project, run_id)
+    return import_wandb(server, address, folder, project, run_id, team)
+
+
+def _team(arguments: argparse.Namespace) -> str:
+    """
+    Raises:
+        ValueError: it cannot be a team's name.
+    """
+    return SETTINGS["entity"].parse(arguments.entity, "--entity") if arguments.entity else ""
 
 
 def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
@@ -113,10 +130,11 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
     found = [file for path in paths for file in files(path)]
     if arguments.run and len(found) > 1:
         raise ValueError(f"--run {arguments.run} applies to a single file, but {len(found)} files were found")
+    team = _team(arguments)
     ids = []
     for file in found:
         try:
-            made = import_file(file, directory(arguments), arguments.run, arguments.project)
+            made = import_file(file, directory(arguments), arguments.run, arguments.project, team)
         except FileExistsError as error:
             print(f"{file}: {error}", file=sys.stderr)
             continue

@@ -34,6 +34,7 @@ class RunDescription:
         id: its id in the other system, which it keeps.
         source: the other system's name.
         entity: the team or user there.
+        team: the team or user here that gets the run if it is delivered; "": the default of the key.
         about: further fields of the run's description, such as `command`.
     """
 
@@ -50,6 +51,7 @@ class RunDescription:
     host: str = "unknown"
     config: Mapping[str, Any] = field(default_factory=dict)
     about: Mapping[str, Any] = field(default_factory=dict)
+    team: str = ""
 
 
 def run_id_of(name: str) -> str:
@@ -235,8 +237,9 @@ class RunDraft:
         name = f"{role}.{place}.{self._run.started_ms:x}"
         if name not in self._journals:
             head = {"run": self._run.id, "project": self._run.project, "host": host, "role": role}
+            team = {"entity": self._run.team} if self._run.team else {}
             began = {"t": self._run.started_ms, "pid": pid, "rank": None}
-            self._journals[name] = JournalWriter(self._draft, name, {**head, **began, **about})
+            self._journals[name] = JournalWriter(self._draft, name, {**head, **team, **began, **about})
         return self._journals[name]
 
     def _note(self, type: int, time_ms: int, **value: object) -> None:

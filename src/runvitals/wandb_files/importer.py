@@ -63,7 +63,7 @@ class ImportResult:
 
 
 def import_file(
-    path: str, directory: str, run_id: str | None = None, project: str | None = None
+    path: str, directory: str, run_id: str | None = None, project: str | None = None, team: str = ""
 ) -> ImportResult:
     """Import a `.wandb` file as a run. The run appears in the data folder only once it is complete.
 
@@ -71,6 +71,7 @@ def import_file(
         path: the file. It is not changed, and another process may still be writing to it.
         directory: the data folder.
         run_id, project: replace those in the file.
+        team: the team or user here that gets the run if it is delivered; "": the default of the key.
 
     Raises:
         ValueError: not a `.wandb` file, it contains no run, or the run id is invalid.
@@ -84,7 +85,7 @@ def import_file(
         raise FileExistsError(f"run {result.run} already exists ({folder}); use --run to choose another id")
     draft = os.path.join(paths.runs_dir(directory), f".import-{result.run}-{os.getpid()}")
     try:
-        _Importer(draft, run, interval_s, result).write(path)
+        _Importer(draft, run, interval_s, result, team).write(path)
         os.rename(draft, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
@@ -126,7 +127,10 @@ def _read(path: str, result: ImportResult) -> Iterator[Record]:
 class _Importer:
     """Writes the journal files of an import: one for each machine's monitor, one for the training process."""
 
-    def __init__(self, folder: str, run: RunStart, interval_s: float, result: ImportResult) -> None:
+    def __init__(
+        self, folder: str, run: RunStart, interval_s: float, result: ImportResult, team: str
+    ) -> None:
+        self._team = {"entity": team} if team else {}
         self._folder = folder
         self._run = run
         self._interval_s = interval_s
@@ -242,6 +246,7 @@ class _Importer:
     def _writer(self, role: str, host: str, pid: int | None = None, **about: object) -> JournalWriter:
         place = f"{host}.{pid}" if pid else host
         head = {"run": self._result.run, "project": self._result.project, "host": host, "role": role}
+        head |= self._team
         began_ms = self._run.started_ms
         name = f"{role}.{place}.{began_ms:x}"
         return JournalWriter(self._folder, name, {**head, "t": began_ms, "pid": pid, "rank": None, **about})

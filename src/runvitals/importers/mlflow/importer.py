@@ -26,7 +26,7 @@ _DEFAULT_INTERVAL_S = 10.0
 
 
 def import_mlflow(
-    store: MlflowStore, directory: str, project: str | None = None, run_id: str | None = None
+    store: MlflowStore, directory: str, project: str | None = None, run_id: str | None = None, team: str = ""
 ) -> Iterator[ImportReport]:
     """Import the runs of a store. Runs that exist already are left alone, so an import that was interrupted
     goes on where it ended.
@@ -36,6 +36,7 @@ def import_mlflow(
         directory: the data folder.
         project: replaces the name of the experiment.
         run_id: import only this run.
+        team: see `RunDescription`.
 
     Yields:
         The same report after each run.
@@ -50,7 +51,7 @@ def import_mlflow(
                 report.existing.append(known_id)
             else:
                 try:
-                    _import_run(store, run, directory, project or run.experiment, report)
+                    _import_run(store, run, directory, project or run.experiment, team, report)
                 except (OSError, ValueError) as error:
                     report.failed[run.id] = str(error)
             yield report
@@ -59,7 +60,7 @@ def import_mlflow(
 
 
 def _import_run(
-    store: MlflowStore, run: MlflowStoreRun, directory: str, project: str, report: ImportReport
+    store: MlflowStore, run: MlflowStoreRun, directory: str, project: str, team: str, report: ImportReport
 ) -> None:
     metrics = sorted(store.metrics(run), key=lambda metric: (metric.time_ms, metric.step))
     system = [metric for metric in metrics if _is_system(metric.key)]
@@ -67,6 +68,7 @@ def _import_run(
     gaps = [(after - before) / 1000 for before, after in pairwise(times)]
     started_ms = run.started_ms or (metrics[0].time_ms if metrics else 0)
     about = _description(run, project, started_ms)
+    about.team = team
     with RunDraft(directory, about, median(gaps) if gaps else _DEFAULT_INTERVAL_S) as draft:
         last_ms = started_ms
         for time_ms, step, data in rows(metric for metric in metrics if not _is_system(metric.key)):

@@ -40,7 +40,7 @@ def run_folders(root: str) -> Iterator[tuple[str, list[str]]]:
 
 
 def import_tensorboard(
-    root: str, directory: str, project: str | None = None, run_id: str | None = None
+    root: str, directory: str, project: str | None = None, run_id: str | None = None, team: str = ""
 ) -> Iterator[ImportReport]:
     """Import the runs in a folder. Runs that exist already are left alone.
 
@@ -49,6 +49,7 @@ def import_tensorboard(
         directory: the data folder.
         project: default: the name of the folder.
         run_id: import only the run that has this id here.
+        team: see `RunDescription`.
 
     Yields:
         The same report after each run.
@@ -68,7 +69,7 @@ def import_tensorboard(
             report.existing.append(known_id)
         else:
             place = project or os.path.basename(root) or "tensorboard"
-            about = RunDescription(known_id, place, "tensorboard", 0, name, host=_host(files[0]))
+            about = RunDescription(known_id, place, "tensorboard", 0, name, host=_host(files[0]), team=team)
             try:
                 _Importer(directory, about, report).write(files)
             except (OSError, ValueError) as error:

@@ -36,7 +36,12 @@ _Place = tuple[str, str, str]
 
 
 def import_wandb(
-    server: WandbServer, path: str, directory: str, project: str | None = None, run_id: str | None = None
+    server: WandbServer,
+    path: str,
+    directory: str,
+    project: str | None = None,
+    run_id: str | None = None,
+    team: str = "",
 ) -> Iterator[ImportReport]:
     """Import the runs of a project. Runs that exist already are left alone, and so are runs that are still
     running on the server, so the import can be repeated.
@@ -47,6 +52,7 @@ def import_wandb(
         directory: the data folder.
         project: replaces the name of the project.
         run_id: import only this run.
+        team: see `RunDescription`.
 
     Yields:
         The same report after each run.
@@ -74,7 +80,7 @@ def import_wandb(
             else:
                 try:
                     place = (entity, name, str(node["name"]))
-                    _RunImport(server, place, node, report).write(directory, project or name)
+                    _RunImport(server, place, node, report).write(directory, project or name, team)
                 except (OSError, ValueError) as error:
                     report.failed[known_id] = str(error)
             yield report
@@ -95,7 +101,7 @@ class _RunImport:
         self._files = self._listed_files()
         self._media: set[str] = set()  # files that became media
 
-    def write(self, directory: str, project: str) -> None:
+    def write(self, directory: str, project: str, team: str) -> None:
         node = self._node
         events = self._server.events(*self._place)
         times = [event["_timestamp"] for event in events if _is_number(event.get("_timestamp"))]
@@ -106,6 +112,7 @@ class _RunImport:
             str(node.get("group") or ""), str(node.get("jobType") or ""), str(node.get("notes") or ""),
             self._place[0], [str(tag) for tag in node.get("tags") or ()], str(facts.get("host") or "unknown"),
             without_internals(_json(node.get("config"))), _command(facts),
+            team,
         )  # fmt: skip
         with RunDraft(directory, about, median(gaps) if gaps else _DEFAULT_INTERVAL_S) as draft:
             draft.info(
