@@ -27,6 +27,12 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT, _RUN)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0030",
+        """INSERT INTO registered_model (entity_id, name, tags, aliases, last_version, created_ms, changed_ms)
+        VALUES (1, 'digits', '{}', '{}', 0, 1, 1)""",
+        "1 registered models",
+    ),
+    (
         "0028",
         """INSERT INTO wandb_client (run_id, client, host, started_ms, history_lines, event_lines,
             console_lines, row_ms, ended) VALUES (4, '', 'node1', 1, 1, 0, 0, 1, false)""",

@@ -14,7 +14,14 @@ from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 BODY_BYTES = MIB
 """The longest body that routes accept, except ingest and pictures; the longest field is a run's notes."""
 PICTURE_BYTES = 5_000_000
-READ_BY_ROUTE = ("/graphql", "/files/", "/wandb/", "/api/v1/write", "/prometheus/api/v1/write")
+READ_BY_ROUTE = (
+    "/graphql",
+    "/files/",
+    "/wandb/",
+    "/api/v1/write",
+    "/prometheus/api/v1/write",
+    "/api/2.0/mlflow-artifacts/artifacts/",
+)
 """Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
 _MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)

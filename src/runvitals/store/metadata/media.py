@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, func, select
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model import media as model
@@ -14,6 +14,7 @@ from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.run_locks import lock_known_runs
+from runvitals.store.metadata.stored_files import StoredFile
 from runvitals.store.metadata.tables import media, writer
 from runvitals.store.metadata.text import check_integers
 
@@ -73,6 +74,24 @@ class MediaTable:
         runs = {record.run_id for record in records}
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows))
+
+    def save_file(self, run_id: int, seq: int, name: str, file: StoredFile, now_ms: int) -> bool:
+        """Note a saved file of a run that no envelope names; False if the run has no writer. Durable."""
+        first = select(func.min(writer.c.id)).where(writer.c.run_id == run_id)
+        with self._database.read() as connection:
+            writer_id = connection.execute(first).scalar()
+        if writer_id is None:
+            return False
+        item = {"sha256": file.sha256, "bytes": file.bytes, "type": file.media_type}
+        self.add([StoredMedia(run_id, writer_id, seq, now_ms, None, name, model.FILE, [item])])
+        return True
+
+    def remove_files(self, run_id: int, name: str) -> None:
+        """Forget a saved file of a run, or those in a folder."""
+        inside = (media.c.key >= f"{name}/", media.c.key < f"{name}0")
+        named = or_(media.c.key == name, and_(*inside))
+        statement = delete(media).where(media.c.run_id == run_id, media.c.kind == model.FILE, named)
+        self._database.write(lambda connection: connection.execute(statement))
 
     def keys(self, run_id: int) -> list[MediaKey]:
         """The names under which media were logged, in order of first use; not those of saved files."""

@@ -16,12 +16,16 @@ from runvitals.store.metadata.devices import DeviceTable
 from runvitals.store.metadata.events import EventTable
 from runvitals.store.metadata.host_runs import HostRuns
 from runvitals.store.metadata.issued_ids import IssuedIds
+from runvitals.store.metadata.logged_models import LoggedModelTable
 from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
 from runvitals.store.metadata.migration import migrate
 from runvitals.store.metadata.mlflow_experiments import MlflowExperimentTable
+from runvitals.store.metadata.mlflow_files import MlflowFileTable
 from runvitals.store.metadata.projects import ProjectTable
+from runvitals.store.metadata.registered_models import RegisteredModelTable
 from runvitals.store.metadata.routing_rules import RoutingRuleTable
+from runvitals.store.metadata.run_lineage import RunLineageTable
 from runvitals.store.metadata.run_statistics import RunStatisticsTable
 from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
@@ -62,6 +66,10 @@ class MetadataStore:
         self.devices = DeviceTable(database)
         self.routing_rules = RoutingRuleTable(database)
         self.mlflow_experiments = MlflowExperimentTable(database)
+        self.mlflow_files = MlflowFileTable(database)
+        self.registered_models = RegisteredModelTable(database)
+        self.logged_models = LoggedModelTable(database)
+        self.run_lineage = RunLineageTable(database)
         self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)
         self.wandb_clients = WandbClientTable(database)

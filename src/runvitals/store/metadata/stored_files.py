@@ -9,6 +9,7 @@ from sqlalchemy import Connection, delete, func, select
 
 from runvitals.store.metadata.artifacts.tables import artifact_content, artifact_entry
 from runvitals.store.metadata.database import Database, add_rows, among, ensure_ids
+from runvitals.store.metadata.registry_tables import mlflow_file
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import run, run_file, stored_file
 
@@ -133,7 +134,7 @@ class StoredFileTable:
         def work(connection: Connection) -> list[str]:
             used = (
                 select(table.c.file_id).where(table.c.file_id == stored_file.c.id).exists()
-                for table in (run_file, artifact_content, artifact_entry)
+                for table in (run_file, artifact_content, artifact_entry, mlflow_file)
             )
             unused_files = [~of_table for of_table in used]
             statement = select(stored_file.c.id, stored_file.c.sha256).where(*unused_files).limit(most)

@@ -24,6 +24,7 @@ from sqlalchemy import (
     text,
 )
 
+from runvitals.store.metadata import registry_tables
 from runvitals.store.metadata.accounts import (
     content_tables,
     integration_tables,
@@ -43,6 +44,7 @@ __all__ = [
     "join_tables",
     "metadata",
     "project_tables",
+    "registry_tables",
     "sign_on_tables",
 ]  # foreign keys name tables of accounts; those of artifacts name tables here
 

@@ -64,6 +64,10 @@ class Experiments:
         self.require(found, action)
         return found
 
+    def of_project(self, project_id: int) -> StoredExperiment:
+        """The experiment of a project that exists."""
+        return self._stored(project_id)
+
     def named(self, name: str) -> StoredExperiment | None:
         """The readable experiment of this name: `name` in the requester's own space or team, `entity/name`
         elsewhere."""

@@ -19,6 +19,7 @@ from runvitals.server.doors.mlflow.params import params_of
 from runvitals.server.doors.mlflow.run_sessions import SECTION, TAGS
 from runvitals.store.metadata import RunRow
 from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+from runvitals.store.metadata.run_lineage import NOTHING, Lineage
 
 STATUSES: Final = ("RUNNING", "SCHEDULED", "FINISHED", "FAILED", "KILLED")
 STATUS_NUMBERS: Final = {"1": "RUNNING", "2": "SCHEDULED", "3": "FINISHED", "4": "FAILED", "5": "KILLED"}
@@ -42,6 +43,7 @@ class MlflowRun:
 
     Args:
         experiment: its experiment, as its clients know it.
+        lineage: what it used and made.
     """
 
     row: RunRow
@@ -50,6 +52,7 @@ class MlflowRun:
     facts: Mapping[str, Any]
     params: Mapping[str, str]
     tags: Mapping[str, str]
+    lineage: Lineage = NOTHING
 
     @property
     def status(self) -> str:
@@ -111,8 +114,11 @@ class MlflowRun:
                 "params": tags_json(self.params.items()),
                 "tags": tags_json(self.tags.items()),
             },
-            "inputs": {},
-            "outputs": {},
+            "inputs": {
+                "dataset_inputs": self.lineage.datasets,
+                "model_inputs": self.lineage.models,
+            },
+            "outputs": {"model_outputs": self.lineage.outputs},
         }
 
 
@@ -171,6 +177,7 @@ class Runs:
         if missing:
             self._known |= {one.id: one for one in self._store.mlflow_experiments.of_projects(missing)}
         sections = self._store.sections.read([row.id for row in listed], _SECTIONS)
+        lineages = self._store.run_lineage.of_runs([row.id for row in listed])
         found = []
         for row in listed:
             experiment = self._known[row.project_id]
@@ -183,6 +190,7 @@ class Runs:
                     shared.get(SECTION, {}),
                     params_of(shared.get("config", {})),
                     _tags(row, shared),
+                    lineages.get(row.id, NOTHING),
                 )
             )
         return found

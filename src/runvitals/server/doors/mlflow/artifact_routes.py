@@ -1,0 +1,217 @@
+"""Files of runs and logged models: `mlflow-artifacts/…` and the lists of a run's files.
+
+A path is `EXPERIMENT/RUN/artifacts/…` or `EXPERIMENT/models/MODEL/artifacts/…`, as in the `mlflow-artifacts:`
+addresses that clients get. There are no other paths.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
+
+from fastapi import Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import access_of
+from runvitals.server.access.permission import needs
+from runvitals.server.api.content_response import content_response
+from runvitals.server.api.uploads import server_files
+from runvitals.server.doors.mlflow.errors import (
+    NOT_IMPLEMENTED,
+    RESOURCE_DOES_NOT_EXIST,
+    MlflowError,
+    invalid,
+)
+from runvitals.server.doors.mlflow.experiments import experiments_of
+from runvitals.server.doors.mlflow.logged_models import LoggedModels
+from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb.incoming_file import PIECE_BYTES, Incoming, receive_file
+from runvitals.server.run_library import OpenedContent
+from runvitals.store.metadata.mlflow_files import PathEntry
+from runvitals.store.metadata.stored_files import StoredFile
+
+MAX_PATH: Final = 1000
+_MODELS: Final = "models"
+_ARTIFACTS: Final = "artifacts"
+_UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\]")
+_NO_MULTIPART: Final = "Multipart upload is not supported for the current artifact repository"
+# The path names the run or model; `_place` decides.
+READS: Final = [needs("filtered run:read")]
+WRITES: Final = [needs("filtered run:create")]
+
+router: Final = mlflow_router("/api/2.0/mlflow-artifacts")
+lists: Final = mlflow_router()
+
+
+class Place(NamedTuple):
+    """A path of a project. `run_id`: the run whose file it is, under the name `name`."""
+
+    project_id: int
+    path: str
+    run_id: int | None
+    name: str
+
+
+def checked_path(path: str) -> list[str]:
+    """The parts of a path.
+
+    Raises:
+        MlflowError: it could lead to another place, or is too long.
+    """
+    decoded = path
+    for _ in range(3):
+        decoded = unquote(decoded)
+    parts = path.split("/")
+    hidden = {"", ".", ".."}.intersection((*parts, *decoded.split("/")))
+    if hidden or _UNSAFE.search(decoded) or len(path) > MAX_PATH:
+        raise invalid(f"Invalid path: {path[:200]!r}")
+    return parts
+
+
+def _place(request: Request, path: str, of_run: Action, of_model: Action) -> Place:
+    """The place of a path at which the requester may do something. Reads the database.
+
+    Raises:
+        MlflowError: there is no such run or model.
+        HTTPException: 401 or 403.
+    """
+    parts = checked_path(path)
+    experiments = experiments_of(request)
+    if len(parts) >= 4 and parts[1] == _MODELS and parts[3] == _ARTIFACTS:
+        models = LoggedModels(access_of(request), experiments)
+        model = models.find(parts[2], of_model)
+        if experiments.id_of(models.experiment(model)) != parts[0]:
+            raise _missing(path)
+        return Place(model.project_id, "/".join(parts[1:]), None, "/".join(parts[4:]))
+    if len(parts) < 3 or parts[2] != _ARTIFACTS:
+        raise invalid(f"Invalid path: {path[:200]!r}. Expected EXPERIMENT/RUN/artifacts/…")
+    run = find_run(request, parts[1], of_run)
+    if experiments.id_of(experiments.of_project(run.project_id)) != parts[0]:
+        raise _missing(path)
+    return Place(run.project_id, "/".join(parts[1:]), run.run_id, "/".join(parts[3:]))
+
+
+def _missing(path: str) -> MlflowError:
+    return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No such artifact: '{path[:200]}'")
+
+
+@router.put("/artifacts/{path:path}", dependencies=WRITES)
+async def put(request: Request, path: str) -> Response:
+    """Take a file. It is on the disk when this is answered."""
+    place = await run_in_threadpool(_place, request, path, Action.RUN_CREATE, Action.ARTIFACT_CREATE)
+    if not place.name:
+        raise invalid(f"Invalid path: {path[:200]!r}. The name of the file is missing")
+    files = server_files(request).files
+    with door_recorder(request).in_flight(2 * PIECE_BYTES):
+        async with receive_file(_with_length(request), files) as incoming:
+
+            def keep(incoming: Incoming) -> None:
+                files.keep(
+                    incoming.path,
+                    incoming.sha256,
+                    incoming.size,
+                    lambda file: _note(request, place, file),
+                )
+
+            await run_in_threadpool(keep, incoming)
+    return answer({})
+
+
+def _with_length(request: Request) -> Request:
+    """The request with a length of 0 where it names none: Python's `requests` sends empty files so."""
+    if "content-length" in request.headers:
+        return request
+    headers = [*request.scope["headers"], (b"content-length", b"0")]
+    return Request({**request.scope, "headers": headers}, request.receive)
+
+
+def _note(request: Request, place: Place, file: StoredFile) -> None:
+    access = access_of(request)
+    store, now_ms = access.metadata_store, access.clock()
+    store.mlflow_files.put(place.project_id, place.path, file, place.run_id, now_ms)
+    if place.run_id is not None:
+        store.stored_files.add(place.run_id, file, now_ms)
+        # Real time: a number that repeats would not be stored.
+        store.media.save_file(place.run_id, time.time_ns() // 1000, place.name, file, now_ms)
+
+
+@router.get("/artifacts/{path:path}", dependencies=READS)
+def download(request: Request, path: str) -> Response:
+    place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
+    file = access_of(request).metadata_store.mlflow_files.get(place.project_id, place.path)
+    content: OpenedContent | None = None if file is None else server_files(request).files.open_file(file)
+    if file is None or content is None:
+        raise _missing(path)
+    return content_response(request, content, file.sha256, place.name)
+
+
+@router.delete("/artifacts/{path:path}", dependencies=WRITES)
+def delete(request: Request, path: str) -> Response:
+    """Delete a file or folder. One that does not exist is no error, as with MLflow."""
+    place = _place(request, path.rstrip("/"), Action.RUN_UPDATE, Action.ARTIFACT_DELETE)
+    store = access_of(request).metadata_store
+    store.mlflow_files.remove(place.project_id, place.path)
+    if place.run_id is not None and place.name:
+        store.media.remove_files(place.run_id, place.name)
+    return answer({})
+
+
+@router.get("/artifacts", dependencies=READS)
+def list_folder(request: Request, sent: TheMessage) -> Response:
+    path = sent.required("path", most=MAX_PATH).rstrip("/")
+    place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
+    return answer({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
+
+
+def _entries(request: Request, place: Place) -> list[PathEntry]:
+    return access_of(request).metadata_store.mlflow_files.entries(place.project_id, place.path)
+
+
+def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {"path": f"{folder}{entry.path}", "is_dir": entry.bytes is None}
+    if entry.bytes is not None:
+        shown["file_size"] = entry.bytes
+    return shown
+
+
+@router.post("/mpu/{step}/{path:path}", dependencies=WRITES)
+def multipart(step: str, path: str) -> Response:
+    """Clients that get this error send the file in one request."""
+    raise MlflowError(NOT_IMPLEMENTED, _NO_MULTIPART)
+
+
+@router.api_route("/{rest:path}", methods=["GET", "POST"], dependencies=READS)
+def unknown(rest: str) -> Response:
+    raise MlflowError("ENDPOINT_NOT_FOUND", f"mlflow-artifacts/{rest[:200]} is not supported")
+
+
+@lists.get("/artifacts/list", dependencies=READS)
+def run_files(request: Request, sent: TheMessage) -> Response:
+    uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
+    run = find_run(request, uid, Action.RUN_READ)
+    experiments = experiments_of(request)
+    root = f"{experiments.id_of(experiments.of_project(run.project_id))}/{uid}/{_ARTIFACTS}"
+    return _listed(request, root, sent.text("path", most=MAX_PATH))
+
+
+@lists.get("/logged-models/{model_id}/artifacts/directories", dependencies=READS)
+def model_files(request: Request, model_id: str, sent: TheMessage) -> Response:
+    models = LoggedModels(access_of(request), experiments_of(request))
+    model = models.find(model_id)
+    root = f"{models.experiments.id_of(models.experiment(model))}/{_MODELS}/{model.uid}/{_ARTIFACTS}"
+    return _listed(request, root, sent.text("artifact_directory_path", most=MAX_PATH))
+
+
+def _listed(request: Request, root: str, folder: str | None) -> Response:
+    below = (folder or "").rstrip("/")
+    path = f"{root}/{below}" if below else root
+    place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
+    prefix = f"{below}/" if below else ""
+    shown = [_entry_json(entry, prefix) for entry in _entries(request, place)]
+    return answer({"root_uri": f"mlflow-artifacts:/{root}", "files": shown})

@@ -1,0 +1,98 @@
+"""`runs/log-inputs`, `runs/outputs` and `experiments/search-datasets`: what runs used and made."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from fastapi import Request
+from starlette.responses import Response
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import access_of
+from runvitals.server.access.permission import needs
+from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.experiments import TheExperiments
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, integer, mlflow_router
+from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.store.errors import LimitReached
+from runvitals.store.metadata.run_lineage import Lineage
+
+_DATASET_FIELDS: Final = {
+    "name": 500,
+    "digest": 36,
+    "source_type": 36,
+    "source": 65_535,
+    "schema": 1_048_575,
+    "profile": 1 << 20,
+}
+"""The fields of a dataset, and how long each may be."""
+_REQUIRED: Final = ("name", "digest", "source_type", "source")
+_MAX_MODEL_ID: Final = 200
+_CONTEXT: Final = "mlflow.data.context"
+_MAX_EXPERIMENTS: Final = 1000
+_MAX_SUMMARIES: Final = 1000
+
+router: Final = mlflow_router()
+
+
+@router.post("/runs/log-inputs", dependencies=[needs("filtered run:create")])
+def log_inputs(request: Request, sent: TheMessage) -> Response:
+    datasets = [_dataset_input(SentMessage(one)) for one in sent.objects("datasets")]
+    models = [{"model_id": _model_id(SentMessage(one))} for one in sent.objects("models")]
+    return _added(request, sent, Lineage(datasets=datasets, models=models))
+
+
+@router.post("/runs/outputs", dependencies=[needs("filtered run:create")])
+def log_outputs(request: Request, sent: TheMessage) -> Response:
+    outputs = [
+        {"model_id": _model_id(SentMessage(one)), "step": integer("step", one.get("step")) or 0}
+        for one in sent.objects("models")
+    ]
+    return _added(request, sent, Lineage(outputs=outputs))
+
+
+def _added(request: Request, sent: SentMessage, lineage: Lineage) -> Response:
+    run = find_run(request, sent.required("run_id", most=256), Action.RUN_CREATE)
+    try:
+        access_of(request).metadata_store.run_lineage.add(run.run_id, lineage)
+    except LimitReached as error:
+        raise invalid(str(error)) from None
+    return answer({})
+
+
+def _model_id(sent: SentMessage) -> str:
+    return sent.required("model_id", most=_MAX_MODEL_ID)
+
+
+def _dataset_input(sent: SentMessage) -> dict[str, Any]:
+    dataset = sent.values.get("dataset")
+    if not isinstance(dataset, dict):
+        raise invalid("Missing value for required parameter 'dataset'.")
+    fields = SentMessage(dataset)
+    kept = {name: text for name, most in _DATASET_FIELDS.items() if (text := fields.text(name, most=most))}
+    for name in _REQUIRED:
+        if name not in kept:
+            raise invalid(f"Missing value for required parameter 'dataset.{name}'.")
+    tags = [
+        {"key": tag.required("key", most=255), "value": tag.text("value", most=500) or ""}
+        for tag in map(SentMessage, sent.objects("tags"))
+    ]
+    return {"tags": tags, "dataset": kept}
+
+
+@router.post("/experiments/search-datasets", dependencies=[needs("filtered run:read")])
+def search_datasets(request: Request, sent: TheMessage, experiments: TheExperiments) -> Response:
+    ids = sent.texts("experiment_ids")
+    if not 0 < len(ids) <= _MAX_EXPERIMENTS:
+        raise invalid(f"experiment_ids: expected 1 to {_MAX_EXPERIMENTS} experiments")
+    found = {one.id: experiments.id_of(one) for one in map(experiments.find, ids)}
+    lineages = access_of(request).metadata_store.run_lineage.of_projects(found, _MAX_SUMMARIES)
+    summaries: dict[tuple[str, str, str, str], None] = {}
+    for project_id, lineage in lineages:
+        for used in lineage.datasets:
+            context = next((tag["value"] for tag in used["tags"] if tag["key"] == _CONTEXT), "")
+            dataset = used["dataset"]
+            summaries[found[project_id], dataset["name"], dataset["digest"], context] = None
+    names = ("experiment_id", "name", "digest", "context")
+    shown = [dict(zip(names, summary, strict=True)) for summary in list(summaries)[:_MAX_SUMMARIES]]
+    return answer({"dataset_summaries": shown})

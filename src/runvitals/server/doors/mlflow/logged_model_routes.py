@@ -1,0 +1,161 @@
+"""`logged-models/…`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Request
+from starlette.responses import Response
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.permission import needs
+from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.limits import checked_param, checked_tag, sent_params, sent_tags
+from runvitals.server.doors.mlflow.logged_models import STATUSES, LoggedModels, TheLoggedModels
+from runvitals.server.doors.mlflow.pages import max_results, page_of
+from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.server.doors.mlflow.search_text import (
+    Attributes,
+    Comparison,
+    OrderBy,
+    Value,
+    parse_filter,
+    parse_order,
+)
+from runvitals.store.metadata.logged_models import LoggedModel
+
+DEFAULT_PAGE: Final = 100
+MAX_PAGE: Final = 1000
+MAX_EXPERIMENTS: Final = 1000
+_ATTRIBUTES: Final = Attributes(
+    texts={"name": (), "model_id": (), "model_type": (), "status": (), "source_run_id": ()},
+    numbers={
+        "creation_time": ("creation_timestamp", "creation_timestamp_ms"),
+        "last_updated_timestamp": ("last_updated_timestamp_ms",),
+    },
+    kinds=("attribute", "tag", "parameter"),
+)
+# `LoggedModels.find` decides, by the experiment of the model.
+READS: Final = [needs("filtered artifact:read")]
+CHANGES: Final = [needs("filtered artifact:create")]
+ModelId = Annotated[str, Path(max_length=200)]
+
+router: Final = mlflow_router()
+
+
+@router.post("/logged-models", dependencies=CHANGES)
+def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Response:
+    experiment = models.experiments.for_new_run(sent.required_identifier("experiment_id"))
+    models.experiments.require(experiment, Action.ARTIFACT_CREATE)
+    run_uid = sent.text("source_run_id", most=256) or None
+    if run_uid is not None:
+        find_run(request, run_uid, Action.RUN_READ)
+    model = models.create(
+        experiment,
+        sent.text("name", most=100_000),
+        sent.text("model_type", most=500),
+        run_uid,
+        sent_params(sent),
+        sent_tags(sent),
+    )
+    return answer({"model": models.as_json(model)})
+
+
+@router.post("/logged-models/search", dependencies=READS)
+def search(sent: TheMessage, models: TheLoggedModels) -> Response:
+    ids = sent.texts("experiment_ids")
+    if not 0 < len(ids) <= MAX_EXPERIMENTS:
+        raise invalid(f"experiment_ids: expected 1 to {MAX_EXPERIMENTS} experiments")
+    wanted = parse_filter(sent.text("filter"), _ATTRIBUTES)
+    order = [
+        OrderBy(part.kind, part.key, one.get("ascending", True) is not False)
+        for one in sent.objects("order_by")
+        for part in parse_order([str(one.get("field_name", ""))], _ATTRIBUTES)
+    ]
+    most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
+    projects = [models.experiments.find(one).id for one in ids]
+    found = [
+        model
+        for model in models.table.of_projects(projects)
+        if all(comparison.holds(_value(model, comparison)) for comparison in wanted)
+    ]
+    for part in reversed(order):
+
+        def key(model: LoggedModel, part: OrderBy = part) -> Any:
+            return _value(model, part) or ""
+
+        found.sort(key=key, reverse=not part.ascending)
+    page, following = page_of(found, sent.text("page_token"), most)
+    more = {} if following is None else {"next_page_token": following}
+    return answer({"models": [models.as_json(model) for model in page], **more})
+
+
+def _value(model: LoggedModel, wanted: Comparison | OrderBy) -> Value | None:
+    if wanted.kind != "attribute":
+        return (model.tags if wanted.kind == "tag" else model.params).get(wanted.key)
+    known: dict[str, Value | None] = {
+        "name": model.name,
+        "model_id": model.uid,
+        "model_type": model.type,
+        "status": model.status.removeprefix("LOGGED_MODEL_"),
+        "source_run_id": model.run_uid,
+        "creation_time": model.created_ms,
+        "last_updated_timestamp": model.changed_ms,
+    }
+    return known[wanted.key]
+
+
+@router.get("/logged-models/{model_id}", dependencies=READS)
+def get(model_id: ModelId, models: TheLoggedModels) -> Response:
+    return answer({"model": models.as_json(models.find(model_id))})
+
+
+@router.patch("/logged-models/{model_id}", dependencies=CHANGES)
+def finalize(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
+    model = models.find(model_id, Action.ARTIFACT_UPDATE)
+    named = sent.required_identifier("status")
+    status = STATUSES.get(named, named)
+    if status not in STATUSES.values():
+        raise invalid(f"Invalid model status: {named[:60]}. Expected statuses: {sorted(STATUSES.values())}")
+    models.table.change(model.uid, models.now_ms, status=status)
+    return _answer(models, model)
+
+
+def _answer(models: LoggedModels, model: LoggedModel) -> Response:
+    return answer({"model": models.as_json(models.find(model.uid))})
+
+
+@router.delete("/logged-models/{model_id}", dependencies=CHANGES)
+def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Response:
+    model = models.find(model_id, Action.ARTIFACT_DELETE)
+    models.table.delete(model.uid)
+    files = request.app.state.access.metadata_store.mlflow_files
+    files.remove(model.project_id, f"models/{model.uid}")
+    return answer({})
+
+
+@router.patch("/logged-models/{model_id}/tags", dependencies=CHANGES)
+def set_tags(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
+    model = models.find(model_id, Action.ARTIFACT_UPDATE)
+    tags: dict[str, str | None] = {**sent_tags(sent)}
+    models.table.change(model.uid, models.now_ms, tags=tags)
+    return _answer(models, model)
+
+
+@router.delete("/logged-models/{model_id}/tags/{key:path}", dependencies=CHANGES)
+def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response:
+    model = models.find(model_id, Action.ARTIFACT_UPDATE)
+    name, _ = checked_tag(key, "")
+    if name not in model.tags:
+        raise invalid(f"No tag with key '{name[:100]}' found for model with ID '{model.uid}'.")
+    models.table.change(model.uid, models.now_ms, tags={name: None})
+    return _answer(models, model)
+
+
+@router.post("/logged-models/{model_id}/params", dependencies=CHANGES)
+def log_params(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
+    model = models.find(model_id, Action.ARTIFACT_UPDATE)
+    params = dict(checked_param(one.get("key"), one.get("value")) for one in sent.objects("params"))
+    models.table.change(model.uid, models.now_ms, params=params)
+    return answer({})

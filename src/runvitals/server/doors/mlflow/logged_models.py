@@ -1,0 +1,126 @@
+"""The logged models of one requester: models that trainings make, before one is registered."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, Request
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import AccessControl, access_of
+from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
+from runvitals.server.doors.mlflow.experiments import Experiments, experiments_of
+from runvitals.server.doors.mlflow.registry import tags_json
+from runvitals.store.metadata.logged_models import LoggedModel, LoggedModelTable
+from runvitals.store.metadata.mlflow_experiments import StoredExperiment
+
+PENDING: Final = "LOGGED_MODEL_PENDING"
+STATUSES: Final = {
+    "0": "LOGGED_MODEL_STATUS_UNSPECIFIED",
+    "1": PENDING,
+    "2": "LOGGED_MODEL_READY",
+    "3": "LOGGED_MODEL_UPLOAD_FAILED",
+}
+MAX_NAME: Final = 500
+
+
+class LoggedModels:
+    """Reads the database: use it in a thread.
+
+    Attributes:
+        table: keeps the models.
+        experiments: those of the requester.
+    """
+
+    def __init__(self, access: AccessControl, experiments: Experiments) -> None:
+        self.table: LoggedModelTable = access.metadata_store.logged_models
+        self.experiments = experiments
+        self.now_ms = access.clock()
+
+    def find(self, uid: str, action: Action = Action.PROJECT_READ) -> LoggedModel:
+        """A logged model, on whose experiment the requester may do an action.
+
+        Raises:
+            MlflowError: there is none.
+            HTTPException: 401 or 403.
+        """
+        model = self.table.get(uid)
+        if model is None or not self.experiments.may(self.experiment(model), Action.PROJECT_READ):
+            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Logged model with ID '{uid[:200]}' not found.")
+        self.experiments.require(self.experiment(model), action)
+        return model
+
+    def experiment(self, model: LoggedModel) -> StoredExperiment:
+        return self.experiments.of_project(model.project_id)
+
+    def create(
+        self,
+        experiment: StoredExperiment,
+        name: str | None,
+        kind: str | None,
+        run_uid: str | None,
+        params: dict[str, str],
+        tags: dict[str, str],
+    ) -> LoggedModel:
+        """Add a model whose files have not arrived yet."""
+        uid = f"m-{secrets.token_hex(16)}"
+        model = LoggedModel(
+            uid,
+            experiment.id,
+            checked_name(name) if name else f"model-{uid[2:10]}",
+            kind,
+            PENDING,
+            run_uid,
+            params,
+            tags,
+            self.now_ms,
+            self.now_ms,
+        )
+        self.table.add(model)
+        return model
+
+    def location(self, model: LoggedModel) -> str:
+        """Where the files of a model are."""
+        experiment = self.experiment(model)
+        root = experiment.artifact_location or f"mlflow-artifacts:/{self.experiments.id_of(experiment)}"
+        return f"{root.rstrip('/')}/models/{model.uid}/artifacts"
+
+    def as_json(self, model: LoggedModel) -> dict[str, Any]:
+        """A model as in MLflow's responses."""
+        info: dict[str, Any] = {
+            "model_id": model.uid,
+            "experiment_id": self.experiments.id_of(self.experiment(model)),
+            "name": model.name,
+            "creation_timestamp_ms": model.created_ms,
+            "last_updated_timestamp_ms": model.changed_ms,
+            "artifact_uri": self.location(model),
+            "status": model.status,
+            "tags": tags_json(model.tags),
+        }
+        optional = {"model_type": model.type, "source_run_id": model.run_uid}
+        info |= {field: value for field, value in optional.items() if value is not None}
+        return {"info": info, "data": {"params": tags_json(model.params)}}
+
+
+def checked_name(name: str) -> str:
+    """
+    Raises:
+        MlflowError: no logged model can have the name.
+    """
+    if len(name) > MAX_NAME:
+        raise invalid(f"Invalid model name: it exceeds the maximum length of {MAX_NAME} characters")
+    if any(letter in name for letter in "/:.%\"'"):
+        raise invalid(
+            f"Invalid model name ({name[:100]!r}) provided. Model name must be a non-empty string and cannot "
+            "contain the following characters: ('/', ':', '.', '%', '\"', \"'\")"
+        )
+    return name
+
+
+def _logged_models(request: Request) -> LoggedModels:
+    return LoggedModels(access_of(request), experiments_of(request))
+
+
+TheLoggedModels = Annotated[LoggedModels, Depends(_logged_models)]
+"""The logged models of the requester."""

@@ -1,0 +1,127 @@
+"""Files of runs and models through the server, and what runs used and made."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from mlflow.artifacts import download_artifacts
+from mlflow.store.artifact.artifact_repository_registry import get_artifact_repository
+
+from tests.patience import PATIENCE_S
+from tests.server.doors.mlflow.conftest import Call
+from tests.server.serving import Served
+
+ARTIFACTS = "/api/2.0/mlflow-artifacts"
+
+
+@pytest.fixture(scope="module")
+def root(served: Served, call: Call) -> Iterator[str]:
+    """The path of the files of a run."""
+    experiment = call("POST", "experiments/create", name="files")["experiment_id"]
+    run = call("POST", "runs/create", experiment_id=experiment, start_time=int(time.time() * 1000))["run"]
+    assert run["info"]["artifact_uri"] == f"mlflow-artifacts:/{experiment}/{run['info']['run_id']}/artifacts"
+    os.environ["MLFLOW_TRACKING_URI"] = served.url
+    yield f"{experiment}/{run['info']['run_id']}/artifacts"
+    del os.environ["MLFLOW_TRACKING_URI"]
+
+
+def run_of(root: str) -> str:
+    return root.split("/")[1]
+
+
+@pytest.fixture(scope="module")
+def http(served: Served) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
+        yield client
+
+
+def test_files_of_a_run(root: str, http: httpx.Client, tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("hello")
+    (tmp_path / "empty").write_bytes(b"")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "ünï b.bin").write_bytes(os.urandom(3 << 20))
+    repository = get_artifact_repository(f"mlflow-artifacts:/{root}")
+    repository.log_artifacts(str(tmp_path))
+    listed = {one.path: (one.is_dir, one.file_size) for one in repository.list_artifacts()}
+    assert listed == {"a.txt": (False, 5), "empty": (False, 0), "sub": (True, None)}
+    (inside,) = repository.list_artifacts("sub")
+    assert inside.path == "sub/ünï b.bin"
+    back = download_artifacts(artifact_uri=f"mlflow-artifacts:/{root}", dst_path=str(tmp_path / "back"))
+    for name in ("a.txt", "empty", "sub/ünï b.bin"):
+        assert (Path(back) / name).read_bytes() == (tmp_path / name).read_bytes()
+    shown = http.get(f"/api/v1/runs/{run_of(root)}/files").json()["files"]
+    assert {one["name"] for one in shown} == {"a.txt", "empty", "sub/ünï b.bin"}
+    (tmp_path / "a.txt").write_text("hello again")
+    repository.log_artifact(str(tmp_path / "a.txt"))
+    assert http.get(f"{ARTIFACTS}/artifacts/{root}/a.txt").text == "hello again"
+    repository.delete_artifacts("sub")
+    assert {one.path for one in repository.list_artifacts()} == {"a.txt", "empty"}
+    shown = http.get(f"/api/v1/runs/{run_of(root)}/files").json()["files"]
+    assert {one["name"] for one in shown} == {"a.txt", "empty"}
+
+
+def test_list_of_the_tracking_server(root: str, http: httpx.Client) -> None:
+    http.put(f"{ARTIFACTS}/artifacts/{root}/deep/er/x.txt", content=b"x")
+    found = http.get(f"/api/2.0/mlflow/artifacts/list?run_id={run_of(root)}&path=deep").json()
+    assert found["root_uri"] == f"mlflow-artifacts:/{root}"
+    assert found["files"] == [{"path": "deep/er", "is_dir": True}]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "{root}/%2e%2e/x",
+        "{root}/a/%252e%252e/x",
+        "{root}/a/..%2f..%2fx",
+        "{root}/a%5cb",
+        "{root}//x",
+        "{root}/%00",
+        "{root}/" + "x" * 2000,
+        "etc/passwd",
+        "1/models/m-1",
+    ],
+)
+def test_paths_that_lead_elsewhere(root: str, http: httpx.Client, path: str) -> None:
+    url = f"{ARTIFACTS}/artifacts/" + path.format(root=root)
+    for method in ("PUT", "GET", "DELETE"):
+        answer = http.request(method, url, content=b"x" if method == "PUT" else None)
+        assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_what_is_not_there(root: str, http: httpx.Client) -> None:
+    for path in (f"{root}/no", "999/with-files/artifacts/a.txt", root.replace("with-files", "no-run") + "/a"):
+        answer = http.get(f"{ARTIFACTS}/artifacts/{path}")
+        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+
+
+def test_multipart_is_refused_as_clients_expect(root: str, http: httpx.Client) -> None:
+    answer = http.post(f"{ARTIFACTS}/mpu/create/{root}/a.txt", json={"path": "a.txt", "num_parts": 2})
+    assert answer.status_code == 501
+    assert answer.json()["message"].startswith("Multipart upload is not supported for the current artifact")
+
+
+def test_inputs_and_outputs(root: str, call: Call) -> None:
+    dataset = {"name": "mnist", "digest": "abc", "source_type": "local", "source": "{}"}
+    tags = [{"key": "mlflow.data.context", "value": "training"}]
+    used = {"datasets": [{"dataset": dataset, "tags": tags}], "models": [{"model_id": "m-1"}]}
+    for _ in range(2):  # a repeated request changes nothing
+        assert call("POST", "runs/log-inputs", run_id=run_of(root), **used) == {}
+    made = {"models": [{"model_id": "m-2", "step": 3}]}
+    assert call("POST", "runs/outputs", run_id=run_of(root), **made) == {}
+    run = call("GET", "runs/get", run_id=run_of(root))["run"]
+    assert run["inputs"] == {
+        "dataset_inputs": [{"dataset": dataset, "tags": tags}],
+        "model_inputs": [{"model_id": "m-1"}],
+    }
+    assert run["outputs"] == {"model_outputs": [{"model_id": "m-2", "step": 3}]}
+    found = call("POST", "experiments/search-datasets", experiment_ids=[root.split("/")[0]])
+    assert [(one["name"], one["context"]) for one in found["dataset_summaries"]] == [("mnist", "training")]
+    status, error = call(
+        "POST", "runs/log-inputs", run_id=run_of(root), datasets=[{"dataset": {"name": "x"}}]
+    )
+    assert (status, "dataset.digest" in error["message"]) == (400, True)

@@ -1,0 +1,125 @@
+"""The registry of models, used by MLflow's client."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from mlflow.exceptions import MlflowException
+from mlflow.tracking import MlflowClient
+
+from tests.server.doors.mlflow.conftest import Call
+from tests.server.serving import Served
+
+
+@pytest.fixture(scope="module")
+def client(served: Served) -> Iterator[MlflowClient]:
+    before = os.environ.get("MLFLOW_TRACKING_URI")
+    os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"] = "0"
+    os.environ["MLFLOW_TRACKING_URI"] = served.url  # some calls make a client of their own
+    yield MlflowClient(served.url, served.url)
+    del os.environ["MLFLOW_HTTP_REQUEST_MAX_RETRIES"], os.environ["MLFLOW_TRACKING_URI"]
+    if before is not None:
+        os.environ["MLFLOW_TRACKING_URI"] = before
+
+
+def test_models(client: MlflowClient) -> None:
+    model = client.create_registered_model("digits", {"team": "vision"}, "reads digits")
+    assert (model.name, model.description, model.tags) == ("digits", "reads digits", {"team": "vision"})
+    with pytest.raises(MlflowException, match="already exists") as raised:
+        client.create_registered_model("digits")
+    assert raised.value.error_code == "RESOURCE_ALREADY_EXISTS"
+    client.set_registered_model_tag("digits", "stage", "test")
+    client.delete_registered_model_tag("digits", "team")
+    assert client.update_registered_model("digits", "reads all digits").description == "reads all digits"
+    assert client.get_registered_model("digits").tags == {"stage": "test"}
+    client.rename_registered_model("digits", "numbers")
+    assert client.get_registered_model("numbers").description == "reads all digits"
+    with pytest.raises(MlflowException, match="not found"):
+        client.get_registered_model("digits")
+    client.delete_registered_model("numbers")
+    with pytest.raises(MlflowException, match="not found"):
+        client.delete_registered_model("numbers")
+
+
+@pytest.mark.filterwarnings("ignore:.*deprecated:FutureWarning")
+def test_versions_stages_and_aliases(client: MlflowClient) -> None:
+    client.create_registered_model("faces")
+    first = client.create_model_version("faces", "s3://bucket/a", "r1", {"a": "1"}, description="the first")
+    second = client.create_model_version("faces", f"models:/faces/{first.version}")
+    assert (first.version, second.version, first.current_stage, first.status) == ("1", "2", "None", "READY")
+    assert client.get_model_version_download_uri("faces", "2") == "s3://bucket/a"
+    client.transition_model_version_stage("faces", "1", "production")
+    client.transition_model_version_stage("faces", "2", "Production", archive_existing_versions=True)
+    stages = [client.get_model_version("faces", number).current_stage for number in ("1", "2")]
+    assert stages == ["Archived", "Production"]
+    assert [one.version for one in client.get_latest_versions("faces", ["Production"])] == ["2"]
+    client.set_registered_model_alias("faces", "champion", "2")
+    assert client.get_model_version_by_alias("faces", "champion").version == "2"
+    assert client.get_model_version("faces", "2").aliases == ["champion"]
+    client.set_model_version_tag("faces", "2", "b", "x")
+    client.delete_model_version_tag("faces", "1", "a")
+    assert (client.get_model_version("faces", "1").tags, client.get_model_version("faces", "2").tags) == (
+        {},
+        {"b": "x"},
+    )
+    client.delete_model_version("faces", "2")
+    with pytest.raises(MlflowException, match="not found"):
+        client.get_model_version_by_alias("faces", "champion")
+    third = client.create_model_version("faces", "s3://bucket/c")
+    assert third.version == "3"  # no version gets the number of another
+
+
+def test_search(client: MlflowClient) -> None:
+    for name, team in (("find-a", "x"), ("find-b", "y"), ("find-c", "y")):
+        client.create_registered_model(name, {"team": team})
+        client.create_model_version(name, f"s3://{name}", tags={"team": team})
+    wanted = "name LIKE 'find-%' AND tags.team = 'y'"
+    found = client.search_registered_models(wanted, order_by=["name DESC"])
+    assert [one.name for one in found] == ["find-c", "find-b"]
+    page = client.search_registered_models(wanted, max_results=1)
+    assert [one.name for one in page] == ["find-b"]
+    page = client.search_registered_models(wanted, max_results=1, page_token=page.token)
+    assert ([one.name for one in page], bool(page.token)) == (["find-c"], False)
+    versions = client.search_model_versions("name LIKE 'find-%' AND tags.team = 'y'", order_by=["name ASC"])
+    assert [(one.name, one.version) for one in versions] == [("find-b", "1"), ("find-c", "1")]
+    with pytest.raises(MlflowException, match="Invalid attribute"):
+        client.search_registered_models("nme = 'a'")
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "a:b", "..", "x" * 300, "\x00"])
+def test_names_that_are_refused(call: Call, name: str) -> None:
+    status, error = call("POST", "registered-models/create", name=name)
+    assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+@pytest.mark.parametrize("alias", ["", "latest", "v1", "a b", "x" * 300])
+def test_aliases_that_are_refused(call: Call, alias: str) -> None:
+    call("POST", "registered-models/create", name="aliased")
+    call("POST", "model-versions/create", name="aliased", source="s3://a")
+    status, _ = call("POST", "registered-models/alias", name="aliased", alias=alias, version="1")
+    assert status == 400
+
+
+def test_logged_models(client: MlflowClient) -> None:
+    experiment = client.create_experiment("models that are logged")
+    model = client.create_logged_model(
+        experiment, "net", tags={"team": "vision"}, params={"depth": "18"}, model_type="cnn"
+    )
+    assert (model.status.value, model.params, model.model_type) == ("PENDING", {"depth": "18"}, "cnn")
+    assert model.artifact_location == f"mlflow-artifacts:/{experiment}/models/{model.model_id}/artifacts"
+    assert client.finalize_logged_model(model.model_id, "READY").status.value == "READY"
+    client.set_logged_model_tags(model.model_id, {"good": "yes"})
+    client.delete_logged_model_tag(model.model_id, "team")
+    assert client.get_logged_model(model.model_id).tags == {"good": "yes"}
+    other = client.create_logged_model(experiment, "other", params={"depth": "50"})
+    found = client.search_logged_models([experiment], "params.depth = '18' AND name = 'net'")
+    assert [one.model_id for one in found] == [model.model_id]
+    client.delete_logged_model(other.model_id)
+    with pytest.raises(MlflowException, match="not found"):
+        client.get_logged_model(other.model_id)
+    client.create_registered_model("from-logged")
+    version = client.create_model_version("from-logged", f"models:/{model.model_id}", model_id=model.model_id)
+    uri = client.get_model_version_download_uri("from-logged", version.version)
+    assert uri == model.artifact_location
