@@ -199,6 +199,15 @@ def test_forms_and_limits(both: Both) -> None:
     assert httpx.get(f"{both.ours}/query", timeout=PATIENCE_S).json()["errorType"] == "bad_data"
 
 
+def test_a_query_of_too_many_points(monkeypatch: pytest.MonkeyPatch, both: Both) -> None:
+    over = {"query": "m", "start": FIRST_S, "end": LAST_S, "step": "25"}
+    for place in ("evaluator.MAX_POINTS", "series_source.MAX_SERIES", "series_source.MAX_SAMPLES"):
+        with monkeypatch.context() as limits:
+            limits.setattr(f"runvitals.server.doors.promql.{place}", 5)
+            answer = httpx.get(f"{both.ours}/query_range", params=over, timeout=PATIENCE_S)
+        assert (answer.status_code, answer.json()["errorType"]) == (422, "execution"), place
+
+
 def test_grafana_knows_what_this_is(both: Both) -> None:
     assert asked(both.ours, "status/buildinfo", {})["application"] == "runvitals"
     known = asked(both.ours, "metadata", {"metric": "runvitals_gpu_power_watts"})

@@ -133,6 +133,18 @@ def test_hostile_bodies_are_rejected_for_good(served: Served) -> None:
     assert raw(served, b"\0", **{"content-encoding": "br"}).status_code == 415
 
 
+def test_more_series_than_one_request_may_have(monkeypatch: pytest.MonkeyPatch, served: Served) -> None:
+    monkeypatch.setattr("runvitals.server.doors.remote_write.series_table.MAX_SERIES", 100)
+    monkeypatch.setattr("runvitals.server.doors.remote_write.receiver.MAX_SERIES", 100)
+    headers = {"x-runvitals-project": "small"}  # a table of its own
+
+    def sent(first: int, count: int) -> int:
+        named = [({"__name__": f"s{number}", "host": "n"}, [(NOW_MS, 1.0)]) for number in range(first, count)]
+        return post(served.url, version_1(named), **headers).status_code
+
+    assert [sent(0, 60), sent(60, 120), sent(0, 60), sent(0, 200)] == [204, 204, 204, 400]
+
+
 def test_many_hosts_and_times_in_one_request(served: Served) -> None:
     series = [
         (

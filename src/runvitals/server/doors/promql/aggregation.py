@@ -10,7 +10,7 @@ import numpy as np
 from runvitals.buckets import Floats
 from runvitals.server.doors.promql.range_functions import quantile
 from runvitals.server.doors.promql.syntax import Aggregation
-from runvitals.server.doors.promql.vectors import NAME, Flags, Labels, Line, Vector, only, without
+from runvitals.server.doors.promql.vectors import NAME, Flags, Labels, Vector, VectorSeries, only, without
 
 Reduce = Callable[[Floats, Flags], Floats]
 """(values, present): series × steps → value at each step."""
@@ -56,7 +56,7 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
         if node.operator in ("topk", "bottomk"):
             chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
             found += [
-                Line(line.labels, line.values, keep)
+                VectorSeries(line.labels, line.values, keep)
                 for line, keep in zip(lines, chosen, strict=True)
                 if keep.any()
             ]
@@ -71,7 +71,7 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
                 )
             else:
                 reduced = _REDUCE[node.operator](values, present)
-        found.append(Line(labels, reduced, np.asarray(present.any(axis=0), np.bool_)))
+        found.append(VectorSeries(labels, reduced, np.asarray(present.any(axis=0), np.bool_)))
     return found
 
 

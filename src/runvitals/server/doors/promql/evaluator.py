@@ -25,8 +25,18 @@ from runvitals.server.doors.promql.syntax import (
     Selector,
     Text,
 )
-from runvitals.server.doors.promql.vectors import NAME, Line, Range, Scalar, Vector, sorted_labels, without
+from runvitals.server.doors.promql.vectors import (
+    NAME,
+    Range,
+    Scalar,
+    Vector,
+    VectorSeries,
+    sorted_labels,
+    without,
+)
 
+MAX_POINTS: Final = 3_000_000
+"""Series × steps of a selector."""
 LOOK_BACK_MS: Final = 300_000
 """How long the last sample of a series counts, if it is not followed by a gap."""
 _WINDOWS: Final = {
@@ -86,7 +96,14 @@ class Evaluator:
     def _samples(self, node: Selector, back_ms: int) -> list[Range]:
         t0 = int(self._steps[0]) - node.offset_ms - back_ms + 1
         t1 = int(self._steps[-1]) - node.offset_ms
-        return self._source.read(self._source.find(node.matchers, max(t0, 0), t1), max(t0, 0), t1)
+        found = self._source.find(node.matchers, max(t0, 0), t1)
+        if len(found) * len(self._steps) > MAX_POINTS:
+            raise QueryError(
+                f"{len(found)} series at {len(self._steps)} steps are more than {MAX_POINTS} points: use a "
+                "longer step, or narrow the selector",
+                "execution",
+            )
+        return self._source.read(found, max(t0, 0), t1)
 
     def _instant(self, node: Selector) -> Vector:
         if node.range_ms:
@@ -99,7 +116,7 @@ class Evaluator:
             if samples.gaps is not None:  # the last gap ends the series until its next sample
                 gap = np.searchsorted(samples.gaps, ends, side="right") - 1
                 present &= (gap < 0) | (samples.gaps[gap] < samples.t[place])
-            found.append(Line(samples.labels, samples.values[place], present))
+            found.append(VectorSeries(samples.labels, samples.values[place], present))
         return found
 
     def _windows(self, node: Expression, function: str) -> tuple[list[Range], Windows]:
@@ -146,11 +163,11 @@ class Evaluator:
 
     def _over_time(
         self, name: str, samples: Range, windows: Windows, parameters: Floats | None = None
-    ) -> Line:
+    ) -> VectorSeries:
         given = np.zeros(len(self._steps)) if parameters is None else parameters
         line = over_windows(samples, windows, OVER_TIME[name], given)
         kept = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
-        return Line(kept, line.values, line.present)
+        return VectorSeries(kept, line.values, line.present)
 
     def _predicted(self, found: list[Range], windows: Windows, ahead_s: Floats) -> Vector:
         lines = []
@@ -161,7 +178,7 @@ class Evaluator:
                 part = slice(first[step], after[step])
                 grown, start = range_functions.slope(samples.t[part], samples.values[part], float(ends[step]))
                 values[step] = start + grown * ahead_s[step]
-            lines.append(Line(without(samples.labels, (NAME,)), values, after - first >= 2))
+            lines.append(VectorSeries(without(samples.labels, (NAME,)), values, after - first >= 2))
         return lines
 
     # -- arguments
@@ -235,7 +252,7 @@ class Evaluator:
         ends = self._steps - selector.offset_ms
         shown = {line.labels: line.present for line in self._instant(selector)}
         return [
-            Line(
+            VectorSeries(
                 without(samples.labels, (NAME,)),
                 samples.t[np.searchsorted(samples.t, ends, side="right") - 1] / 1000.0,
                 shown[samples.labels],
@@ -259,7 +276,7 @@ class Evaluator:
     def _to_vector(self, node: Call) -> Vector:
         self._expect(node, 1)
         values = self._scalar("vector", node.arguments[0])
-        return [Line((), values, np.ones(len(values), np.bool_))]
+        return [VectorSeries((), values, np.ones(len(values), np.bool_))]
 
     def _histogram_quantile(self, node: Call) -> Vector:
         self._expect(node, 2)

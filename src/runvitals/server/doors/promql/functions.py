@@ -12,7 +12,14 @@ import numpy as np
 from runvitals.buckets import Floats
 from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import QueryError
-from runvitals.server.doors.promql.vectors import Labels, Line, Vector, sorted_labels, without, without_name
+from runvitals.server.doors.promql.vectors import (
+    Labels,
+    Vector,
+    VectorSeries,
+    sorted_labels,
+    without,
+    without_name,
+)
 
 MATH: Final[dict[str, Callable[[Floats], Floats]]] = {
     "abs": np.abs,
@@ -33,7 +40,7 @@ def mapped(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
     """The values of each series, computed anew, without the metric's name."""
     with np.errstate(all="ignore"):
         return [
-            Line(without_name(line.labels), np.asarray(compute(line.values), float), line.present)
+            VectorSeries(without_name(line.labels), np.asarray(compute(line.values), float), line.present)
             for line in vector
         ]
 
@@ -57,7 +64,7 @@ def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
     there = np.zeros(steps, np.bool_)
     for line in vector:
         there |= line.present
-    return [Line(labels, np.ones(steps), ~there)]
+    return [VectorSeries(labels, np.ones(steps), ~there)]
 
 
 def label_replace(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:
@@ -74,7 +81,7 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
         match = expression.fullmatch(labels.get(source, ""))
         if match is not None:
             labels[target] = _expanded(replacement, match)
-        found.append(Line(sorted_labels(labels), line.values, line.present))
+        found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
     return unique(found)
 
 
@@ -102,7 +109,7 @@ def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, 
     for line in vector:
         labels = dict(line.labels)
         labels[target] = separator.join(labels.get(source, "") for source in sources)
-        found.append(Line(sorted_labels(labels), line.values, line.present))
+        found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
     return unique(found)
 
 
@@ -112,7 +119,7 @@ def unique(vector: Vector) -> Vector:
     Raises:
         QueryError: two of them are there at the same step.
     """
-    found: dict[Labels, Line] = {}
+    found: dict[Labels, VectorSeries] = {}
     for line in vector:
         before = found.get(line.labels)
         if before is None:
@@ -121,13 +128,13 @@ def unique(vector: Vector) -> Vector:
         if (before.present & line.present).any():
             raise QueryError("vector cannot contain metrics with the same labelset", "execution")
         values = np.where(line.present, line.values, before.values)
-        found[line.labels] = Line(line.labels, values, before.present | line.present)
+        found[line.labels] = VectorSeries(line.labels, values, before.present | line.present)
     return list(found.values())
 
 
 def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
     """The quantile of classic histograms: interpolated in the bucket in which it is."""
-    groups: dict[Labels, list[tuple[float, Line]]] = {}
+    groups: dict[Labels, list[tuple[float, VectorSeries]]] = {}
     for line in buckets:
         bound = _bound(dict(line.labels).get("le", ""))
         if bound is not None:
@@ -142,7 +149,7 @@ def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
             _quantile(float(fraction), bounds, np.maximum.accumulate(counts[:, step]))
             for step, fraction in enumerate(fractions)
         ]
-        found.append(Line(labels, np.array(values), present))
+        found.append(VectorSeries(labels, np.array(values), present))
     return found
 
 

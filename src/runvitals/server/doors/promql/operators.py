@@ -14,9 +14,9 @@ from runvitals.server.doors.promql.vectors import (
     NAME,
     Flags,
     Labels,
-    Line,
     Scalar,
     Vector,
+    VectorSeries,
     only,
     sorted_labels,
     without,
@@ -76,11 +76,11 @@ def _computed(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]
     return left, holds
 
 
-def _with_scalar(node: Binary, line: Line, left: Floats, right: Floats) -> Line:
+def _with_scalar(node: Binary, line: VectorSeries, left: Floats, right: Floats) -> VectorSeries:
     values, holds = _computed(node, left, right)
     filters = node.operator in COMPARISONS and not node.returns_bool
     labels = line.labels if filters else without_name(line.labels)
-    return Line(labels, line.values if filters else values, line.present & holds)
+    return VectorSeries(labels, line.values if filters else values, line.present & holds)
 
 
 def _signature(labels: Labels, matching: Matching) -> Labels:
@@ -110,16 +110,18 @@ def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
         added = []
         for line in right:
             taken = ours.get(_signature(line.labels, node.matching))
-            added.append(line if taken is None else Line(line.labels, line.values, line.present & ~taken))
+            added.append(
+                line if taken is None else VectorSeries(line.labels, line.values, line.present & ~taken)
+            )
         return [*left, *added]
     found = []
     for line in left:
         there = theirs.get(_signature(line.labels, node.matching))
         if node.operator == "and" and there is not None:
-            found.append(Line(line.labels, line.values, line.present & there))
+            found.append(VectorSeries(line.labels, line.values, line.present & there))
         elif node.operator == "unless":
             kept = line.present if there is None else line.present & ~there
-            found.append(Line(line.labels, line.values, kept))
+            found.append(VectorSeries(line.labels, line.values, kept))
     return found
 
 
@@ -150,11 +152,11 @@ def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
             )
             raise QueryError(f"multiple matches for labels: {side}", "execution")
         taken[key] = taken.get(key, np.zeros(len(both), np.bool_)) | both
-        found.append(Line(labels, values, both & holds))
+        found.append(VectorSeries(labels, values, both & holds))
     return found
 
 
-def _single(lines: Vector, signature: Labels, side: str) -> Line:
+def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
     """The one series of a group; different ones may be there at different steps.
 
     Raises:
@@ -173,7 +175,7 @@ def _single(lines: Vector, signature: Labels, side: str) -> Line:
             )
         values[line.present] = line.values[line.present]
         present |= line.present
-    return Line(lines[0].labels, values, present)
+    return VectorSeries(lines[0].labels, values, present)
 
 
 def _result_labels(node: Binary, many: Labels, one: Labels) -> Labels:

@@ -10,7 +10,7 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Floats, Integers
-from runvitals.server.doors.promql.vectors import NAME, Line, Range, without
+from runvitals.server.doors.promql.vectors import NAME, Range, VectorSeries, without
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ Window = Callable[[Integers, Floats, float], float]
 """(times, values, parameter) → value of one window that is not empty."""
 
 
-def over_windows(samples: Range, windows: Windows, compute: Window, parameters: Floats) -> Line:
+def over_windows(samples: Range, windows: Windows, compute: Window, parameters: Floats) -> VectorSeries:
     """A function that looks at all samples of each window."""
     _, first, after = windows.bounds(samples)
     values = np.full(len(windows.steps), np.nan)
@@ -45,7 +45,7 @@ def over_windows(samples: Range, windows: Windows, compute: Window, parameters: 
         if begin < end:
             values[step] = compute(samples.t[begin:end], samples.values[begin:end], float(parameters[step]))
     deadline.check()
-    return Line(samples.labels, values, after > first)
+    return VectorSeries(samples.labels, values, after > first)
 
 
 def _adjusted(values: Floats) -> Floats:
@@ -57,7 +57,7 @@ def _adjusted(values: Floats) -> Floats:
     return values + np.concatenate(([0.0], np.cumsum(lost)))
 
 
-def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> Line:
+def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
     """`rate`, `increase` and `delta`: the growth between the first and last sample of each window,
     extrapolated to the ends of the window as Prometheus does."""
     ends, first, after = windows.bounds(samples)
@@ -80,10 +80,10 @@ def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second:
         result = grown * (sampled + to_start + to_end) / sampled
         if per_second:
             result = result / (windows.range_ms / 1000.0)
-    return Line(without(samples.labels, (NAME,)), result, present)
+    return VectorSeries(without(samples.labels, (NAME,)), result, present)
 
 
-def instant(samples: Range, windows: Windows, is_rate: bool) -> Line:
+def instant(samples: Range, windows: Windows, is_rate: bool) -> VectorSeries:
     """`irate` and `idelta`: of the last two samples of each window."""
     _, first, after = windows.bounds(samples)
     present = after - first >= 2
@@ -94,7 +94,7 @@ def instant(samples: Range, windows: Windows, is_rate: bool) -> Line:
         if is_rate:
             grown = np.where(grown < 0, samples.values[last], grown)
             grown = grown / ((samples.t[last] - samples.t[before]) / 1000.0)
-    return Line(without(samples.labels, (NAME,)), grown, present)
+    return VectorSeries(without(samples.labels, (NAME,)), grown, present)
 
 
 def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
@@ -108,7 +108,7 @@ def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
     return found, float(values.mean() - found * mean)
 
 
-def deriv(samples: Range, windows: Windows) -> Line:
+def deriv(samples: Range, windows: Windows) -> VectorSeries:
     """The slope of each window with two samples or more."""
 
     def compute(t: Integers, values: Floats, _: float) -> float:
@@ -116,7 +116,7 @@ def deriv(samples: Range, windows: Windows) -> Line:
 
     line = over_windows(samples, windows, compute, np.zeros(len(windows.steps)))
     _, first, after = windows.bounds(samples)
-    return Line(without(samples.labels, (NAME,)), line.values, after - first >= 2)
+    return VectorSeries(without(samples.labels, (NAME,)), line.values, after - first >= 2)
 
 
 def quantile(fraction: float, values: Floats) -> float:

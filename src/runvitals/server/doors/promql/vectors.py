@@ -17,7 +17,7 @@ NAME = "__name__"
 
 
 @dataclass(frozen=True)
-class Line:
+class VectorSeries:
     """A series of a vector: a value at each step at which it is present."""
 
     labels: Labels
@@ -44,7 +44,7 @@ class Range:
     gaps: Integers | None = None
 
 
-Vector = list[Line]
+Vector = list[VectorSeries]
 
 
 def sorted_labels(labels: Mapping[str, str]) -> Labels:

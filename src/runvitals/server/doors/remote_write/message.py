@@ -132,11 +132,9 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> Samples:
         Malformed: not such a message.
     """
     find = numbers.by_bytes.get
-    series: list[int] = []  # with samples of the usual length
-    ends: list[int] = []
+    series, ends = list[int](), list[int]()  # with samples of the usual length
     tails: dict[int, int] = {}  # of those with several samples, by their place in the list
-    zeros: list[int] = []
-    zero_ends: list[int] = []
+    zeros, zero_ends = list[int](), list[int]()
     others = _Collected()
     at, end, tail = 0, len(message), _SAMPLE
     try:

@@ -24,14 +24,14 @@ from runvitals.server.doors.remote_write.message import (
     read_version_2,
 )
 from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
-from runvitals.server.doors.remote_write.series_table import SeriesTable
+from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import Place, RoutingRules
 from runvitals.server.ingest.errors import HttpRejection, malformed
 from runvitals.server.ingest.request_body import BodyReader
 
 MAX_TABLES: Final = 64
-MAX_SERIES: Final = 200_000
-"""Of one sender that are kept; with more, all are looked up anew."""
+MAX_KEPT: Final = 400_000
+"""Series of all senders that are kept: those of the senders that were silent longest are looked up anew."""
 _PROJECT, _ENTITY = "x-runvitals-project", "x-runvitals-entity"
 _VERSION_2: Final = "io.prometheus.write.v2.Request"
 _VERSION_1: Final = "prometheus.WriteRequest"
@@ -129,11 +129,13 @@ class RemoteWrite:
 
     def _of(self, sender: _Sender) -> _Tables:
         tables = self._tables.pop(sender, None)
-        if tables is None or len(tables.series) > MAX_SERIES:
+        if tables is None or len(tables.series) >= MAX_SERIES // 2:  # the other half is for this request
             tables = _Tables(sender)
         self._tables[sender] = tables
-        while len(self._tables) > MAX_TABLES:
-            self._tables.popitem(last=False)
+        kept = sum(len(each.series) for each in self._tables.values())
+        while len(self._tables) > MAX_TABLES or (kept > MAX_KEPT and len(self._tables) > 1):
+            _, oldest = self._tables.popitem(last=False)
+            kept -= len(oldest.series)
         return tables
 
 

@@ -19,6 +19,8 @@ from runvitals.store.metadata.metrics import MAX_KEY
 
 MAX_OTHER_KEYS: Final = 5000
 """Series of one host of a run that are no metrics of ours. Further ones are not stored."""
+MAX_SERIES: Final = 200_000
+"""Of one sender, about 1 kB each."""
 NOT_STORED: Final = -1
 _NAME: Final = "__name__"
 
@@ -62,6 +64,8 @@ class SeriesTable:
 
     def _add(self, pairs: Labels) -> int:
         """Number a new series, and decide where it belongs."""
+        if self._count >= MAX_SERIES:
+            raise Malformed(f"more than {MAX_SERIES // 2} series")
         labels = dict(zip(pairs[::2], pairs[1::2], strict=True))
         if not labels.get(_NAME):
             raise Malformed(f"a series without the label {_NAME}")
