@@ -48,10 +48,9 @@ class RowTimes:
         self._read = read
         self._default_ms = default_ms
         self._times: dict[tuple[int, int], int] = {}
-        self._taken: set[int] = set()
-        self._next: dict[int, int] = {}
+        self._after: dict[int, int] = {}
         self._floor = newest_ms
-        self._loaded: StoredRows | None = None
+        self._loaded: _SortedRows | None = None
         self._loaded_from = newest_ms + 1
 
     def needs_store(self, rows: Sequence[tuple[int, int]], oldest_ms: int, newest_ms: int) -> bool:
@@ -80,46 +79,62 @@ class RowTimes:
         return timestamp if oldest_ms <= timestamp <= newest_ms else self._default_ms
 
     def _assign(self, row: tuple[int, int], base: int) -> int:
+        t = base
         if base <= self._floor:
-            stored = self._stored(row, base)
+            rows = self._load(base)
+            stored = rows.find(row)
             if stored is not None:
                 return stored
-        t = max(base, self._next.get(base, base))
-        while t in self._taken or self._is_stored(t):
-            t += 1
+            if rows.has(base):
+                t = self._floor + 1  # between stored rows there may be no free time near
+        t = self._free(t)
         self._times[row] = t
-        self._taken.add(t)
-        if t != base:
-            self._next[base] = t + 1
+        self._after[t] = t + 1
         return t
 
-    def _load(self, from_ms: int) -> StoredRows:
+    def _free(self, t: int) -> int:
+        """The first free time from this one on. Each taken time knows one behind it, which is brought up to
+        date whenever it is passed, so that many rows at one time stay fast."""
+        passed = []
+        while t in self._after:
+            passed.append(t)
+            t = self._after[t]
+        for before in passed:
+            self._after[before] = t
+        return t
+
+    def _load(self, from_ms: int) -> _SortedRows:
         """The stored rows from a time on."""
         if self._loaded is None or from_ms < self._loaded_from:
-            self._loaded = self._read(from_ms, self._floor)
+            self._loaded = _SortedRows(self._read(from_ms, self._floor))
             self._loaded_from = from_ms
         return self._loaded
-
-    def _stored(self, row: tuple[int, int], base: int) -> int | None:
-        """The time under which a row is stored already; None if it is not."""
-        rows = self._load(base)
-        first = int(np.searchsorted(rows.t, base))
-        same = (rows.timestamps[first:] == row[0]) & (rows.steps[first:] == row[1])
-        return int(rows.t[first + int(same.argmax())]) if same.any() else None
-
-    def _is_stored(self, t: int) -> bool:
-        if t > self._floor:
-            return False
-        rows = self._load(min(t, self._loaded_from))
-        place = int(np.searchsorted(rows.t, t))
-        return place < len(rows.t) and int(rows.t[place]) == t
 
     def _forget(self) -> None:
         """Forget all rows but the newest ones. What is forgotten is read from the store again."""
         by_time = sorted(self._times.items(), key=lambda item: item[1])
         half = len(by_time) // 2
-        self._floor = by_time[half - 1][1]
+        self._floor = max(self._floor, by_time[half - 1][1])
         self._times = dict(by_time[half:])
-        self._taken = set(self._times.values())
-        self._next = {base: t for base, t in self._next.items() if t > self._floor}
+        self._after = {t: t + 1 for t in self._times.values()}
         self._loaded, self._loaded_from = None, self._floor + 1
+
+
+class _SortedRows:
+    """Stored rows, to look up by their time, or by timestamp and step."""
+
+    def __init__(self, rows: StoredRows) -> None:
+        order = np.lexsort((rows.steps, rows.timestamps))
+        self._all = rows.t
+        self._t, self._timestamps, self._steps = rows.t[order], rows.timestamps[order], rows.steps[order]
+
+    def find(self, row: tuple[int, int]) -> int | None:
+        """The time under which a row is stored; None if it is not."""
+        first, end = (int(np.searchsorted(self._timestamps, row[0], side)) for side in ("left", "right"))
+        place = first + int(np.searchsorted(self._steps[first:end], row[1]))
+        return int(self._t[place]) if place < end and self._steps[place] == row[1] else None
+
+    def has(self, t: int) -> bool:
+        """Whether a row is stored at a time."""
+        place = int(np.searchsorted(self._all, t))
+        return place < len(self._all) and int(self._all[place]) == t

@@ -12,7 +12,7 @@ from runvitals.accounts.actions import Action
 from runvitals.model.errors import UnknownRun
 from runvitals.server.access.control import AccessControl, access_of
 from runvitals.server.access.requester import Requester, requester_of
-from runvitals.server.doors.mlflow.errors import INVALID_STATE, MlflowError, unknown_run
+from runvitals.server.doors.mlflow.errors import INVALID_STATE, PERMISSION_DENIED, MlflowError, unknown_run
 from runvitals.server.doors.mlflow.experiments import ACTIVE, DELETED, Experiments, tags_json
 from runvitals.server.doors.mlflow.metric_history import MetricPoint
 from runvitals.server.doors.mlflow.params import params_of
@@ -151,6 +151,9 @@ class Runs:
         try:
             item = find(principal, run_id, None)
         except UnknownRun:
+            if action is Action.RUN_CREATE:
+                self.number(run_id)  # raises unless it can be read
+                raise MlflowError(PERMISSION_DENIED, f"you may not write to the run {run_id!r}") from None
             raise unknown_run(run_id) from None
         self._access.require(
             self._requester, action, item, f"run {run_id!r}", changes=action is not Action.RUN_READ

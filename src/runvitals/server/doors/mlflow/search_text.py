@@ -314,9 +314,9 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
     head, dot, rest = text.partition(".")
     kind = _PREFIXES.get(head)
     if dot and kind is not None and kind in attributes.kinds and kind != "dataset":
-        key = rest.strip('`"') if rest[:1] in '`"' else rest
+        key = _unquoted(rest)
     else:
-        kind, key = "attribute", text.strip('`"')
+        kind, key = "attribute", _unquoted(text)
     if not key or any(letter in key for letter in '`"'):
         raise invalid(f"Invalid order_by clause '{part[:60]}'. Could not be parsed.")
     if kind == "attribute":
@@ -326,6 +326,12 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
             raise invalid(f"Invalid order_by entity '{key[:60]}'. Valid values are '{valid}'")
         key = known
     return OrderBy(kind, key, ascending)
+
+
+def _unquoted(name: str) -> str:
+    """A name without the quotes around it, if it has some on both sides."""
+    quoted = len(name) > 2 and name[0] in '`"' and name[-1] == name[0]
+    return name[1:-1] if quoted else name
 
 
 def like(pattern: str, text: str, *, ignores_case: bool) -> bool:

@@ -1,0 +1,76 @@
+"""Keys of accounts: whose experiments and runs their clients see and change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import PATIENCE_S
+from tests.server.serving import Served, serving
+
+NOW = 1_800_000_000_000
+
+
+@pytest.fixture(scope="module")
+def organisation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Served, dict[str, str]]]:
+    with serving(tmp_path_factory.mktemp("mlflow"), clock=lambda: NOW) as served:
+        accounts, keys = served.metadata_store.accounts, {}
+        for name, role in (("rita", "admin"), ("ada", "member"), ("bob", "member")):
+            user = accounts.users.create(name, CLI, NOW, org_role=role, verified=True)
+            keys[name], _ = accounts.keys.create("a", CLI, NOW, user_id=user.id)
+            keys[f"{name}, reading"], _ = accounts.keys.create("r", CLI, NOW, user_id=user.id, scope="read")
+        served.app.access.rights_changed()
+        yield served, keys
+
+
+def ask(organisation: tuple[Served, dict[str, str]], who: str, path: str, **sent: Any) -> httpx.Response:
+    served, keys = organisation
+    headers = {"authorization": f"Bearer {keys[who]}"} if who else {}
+    url = f"{served.url}/api/2.0/mlflow/{path}"
+    if "get" in path:
+        return httpx.get(url, params=sent, headers=headers, timeout=PATIENCE_S)
+    return httpx.post(url, json=sent, headers=headers, timeout=PATIENCE_S)
+
+
+def test_own_experiments_and_those_of_others(organisation: tuple[Served, dict[str, str]]) -> None:
+    number = ask(organisation, "ada", "experiments/create", name="secret").json()["experiment_id"]
+    run = ask(organisation, "ada", "runs/create", experiment_id=number).json()["run"]["info"]["run_id"]
+    point = {"key": "m", "value": 1.0, "timestamp": NOW, "step": 0}
+    assert ask(organisation, "ada", "runs/log-metric", run_id=run, **point).status_code == 200
+    assert ask(organisation, "ada, reading", "runs/get", run_id=run).status_code == 200
+    assert ask(organisation, "ada, reading", "runs/log-metric", run_id=run, **point).status_code == 403
+    assert ask(organisation, "ada, reading", "experiments/create", name="more").status_code == 403
+    for path, sent in (
+        ("runs/get", {"run_id": run}),
+        ("runs/log-metric", {"run_id": run, **point}),
+        ("runs/delete", {"run_id": run}),
+        ("runs/update", {"run_id": run, "status": "FAILED"}),
+        ("runs/set-tag", {"run_id": run, "key": "a", "value": "b"}),
+        ("experiments/get", {"experiment_id": number}),
+        ("experiments/get-by-name", {"experiment_name": "ada/secret"}),
+        ("experiments/delete", {"experiment_id": number}),
+        ("experiments/set-experiment-tag", {"experiment_id": number, "key": "a", "value": "b"}),
+        ("runs/create", {"experiment_id": number}),
+        ("metrics/get-history", {"run_id": run, "metric_key": "m"}),
+    ):
+        answer = ask(organisation, "bob", path, **sent)
+        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
+        assert ask(organisation, "", path, **sent).status_code == 401, path
+    assert ask(organisation, "bob", "runs/search", experiment_ids=[number]).json()["runs"] == []
+    assert ask(organisation, "bob", "experiments/search").json()["experiments"] == []
+    assert ask(organisation, "ada", "runs/get", run_id=run).json()["run"]["info"]["status"] == "RUNNING"
+
+
+def test_the_default_experiment_is_everyones_own(organisation: tuple[Served, dict[str, str]]) -> None:
+    runs = {}
+    for who in ("ada", "bob"):
+        info = ask(organisation, who, "runs/create", experiment_id="0").json()["run"]["info"]
+        assert info["experiment_id"] == "0"
+        runs[who] = info["run_id"]
+        found = ask(organisation, who, "runs/search", experiment_ids=["0"]).json()["runs"]
+        assert [one["info"]["run_id"] for one in found] == [runs[who]]
+    assert ask(organisation, "bob", "runs/get", run_id=runs["ada"]).status_code == 404
