@@ -15,6 +15,7 @@ from tests.patience import PATIENCE_S
 from tests.server.serving import Served
 
 SCRIPT = Path(__file__).with_name("client_session.py")
+# scripts/old-client mlflow-skinny==2.8.1 installs it.
 OLDEST = Path(__file__).parents[4] / "build/clients/mlflow-skinny--2.8.1/bin/python"
 EXPECTED: dict[str, Any] = {
     "again": True,
@@ -83,7 +84,7 @@ def test_the_newest_client(served: Served) -> None:
     assert row.state == "finished"
 
 
-@pytest.mark.skipif(not OLDEST.exists(), reason="MLflow 2.8 is not installed: run scripts/old-client mlflow-skinny==2.8.1")
+@pytest.mark.skipif(not OLDEST.exists(), reason="MLflow 2.8 is not installed")
 def test_the_oldest_client(served: Served) -> None:
     found = session(served, str(OLDEST), "oldest")
     check(found["session"], "oldest")
