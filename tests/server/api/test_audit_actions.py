@@ -1,7 +1,7 @@
 """Every action of what this server can do is written to the audit log by the request that does it.
 
 By the groups of the log: sign-in, account, organisation, team, data. What does not exist yet (reports,
-artifacts, sweeps, registries) is not in it.
+sweeps, registries) is not in it; of artifacts, deletions are.
 """
 
 from __future__ import annotations

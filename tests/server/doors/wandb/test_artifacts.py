@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
@@ -168,13 +168,19 @@ def test_the_client_sees_the_lineage(seen: Any) -> None:
     assert read["used"] == ["mnist:v0", "mnist:v3", "outside:v0"]
 
 
-def test_the_client_deletes_versions_and_collections(seen: Any) -> None:
+def test_the_client_deletes_versions_and_collections(owners: Owners, seen: Any) -> None:
     read = seen["read"]
     assert "has the aliases gold, kept, latest: delete them first" in read["errors"][0]
     assert "'mnist:v99' not found" in read["errors"][1]
     assert "'none:latest' not found" in read["errors"][2]
     assert read["after_delete"] == "v2"
     assert read["left"] == ["best datasets", "mnist"]
+    audit = owners.served.metadata_store.accounts.audit
+    events = audit.page(AuditFilter(action="artifact.delete"), 10)
+    assert [(one.actor_name, one.before) for one in events] == [
+        ("ada", {"artifact": "outside"}),
+        ("ada", {"artifact": "mnist:v3"}),
+    ]
 
 
 def made(owners: Owners, name: str) -> str:
