@@ -19,7 +19,7 @@ from runvitals.metrics import DEFINITIONS
 from runvitals.metrics.prometheus import LOG, LOG_STEP, free_label, named
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.names import RESERVED, STEP
-from runvitals.model.state import MONITOR
+from runvitals.model.state import MONITOR, RUNNING
 from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
@@ -118,12 +118,15 @@ class SeriesSource:
         self, matchers: Sequence[Matcher], fits: Sequence[tuple[str, Match]], t0: int, t1: int
     ) -> Iterator[RunRow]:
         equal = {matcher.label: matcher.value for matcher in matchers if matcher.operator == "="}
-        times = (
-            Predicate("started_ms", "<=", float(t1)),
-            Predicate("last_ms", ">=", float(t0)),
+        project = equal.get("project") or None
+        started = Predicate("started_ms", "<=", float(t1))
+        ended = Filter(
+            project, where=(started, Predicate("last_ms", ">=", float(t0))), readable=self._readable
         )
-        wanted = Filter(equal.get("project") or None, where=times, readable=self._readable)
-        ids = self._metadata_store.runs.ids(wanted, self._now_ms)
+        # What a run that is running has sent in the last seconds is not in its `last_ms` yet.
+        running = Filter(project, states=(RUNNING,), where=(started,), readable=self._readable)
+        runs = self._metadata_store.runs
+        ids = sorted({*runs.ids(ended, self._now_ms), *runs.ids(running, self._now_ms)})
         rows = [
             row
             for row in self._metadata_store.runs.get(ids, self._now_ms).values()
