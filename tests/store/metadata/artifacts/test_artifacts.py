@@ -356,3 +356,17 @@ def test_what_artifacts_take_counts_once_in_the_storage_of_a_team(
         logged(metadata_store, project_id, {"a": b"both", "b": b"both", "c": other})
     stored = {number: one.bytes for number, one in accounts.file_storage(owner.entity_id).items()}
     assert stored == {first: len(b"both") + 2, second: 2}
+
+
+def test_a_file_is_found_by_its_digest_in_its_project_only(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
+) -> None:
+    logged(metadata_store, project_id, {"a": b"1"})
+    newer = logged(metadata_store, project_id, {"b": b"1", "c": b"2"})
+    other = new_project(metadata_store, "letters")
+    assert artifacts.entries.with_digest(project_id, md5(b"1")) == (newer.id, "b")
+    assert artifacts.entries.with_digest(project_id, md5(b"1"), "mnist") == (newer.id, "b")
+    assert artifacts.entries.with_digest(project_id, md5(b"1"), "none") is None
+    assert artifacts.entries.with_digest(other, md5(b"1")) is None
+    artifacts.collections.link(newer.id, other, "linked", [], T0)
+    assert artifacts.entries.with_digest(other, md5(b"1"), "linked") == (newer.id, "b")
