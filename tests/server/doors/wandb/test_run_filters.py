@@ -13,7 +13,7 @@ from runvitals.model.ending import Ending
 from runvitals.model.filter import Filter
 from runvitals.model.run import Run
 from runvitals.query import run_filter
-from runvitals.server.doors.wandb.run_filters import FilterError, parse_filters, parse_order
+from runvitals.server.doors.wandb.run_filters import BadFilter, parse_filters, parse_order
 
 T0 = 1_760_000_000_000  # 2025-10-09T08:53:20Z
 
@@ -158,7 +158,7 @@ def test_which_runs_a_filter_selects(wanted: object, expected: str) -> None:
     ],
 )
 def test_what_is_wrong_with_a_filter(wanted: object, message: str) -> None:
-    with pytest.raises(FilterError, match=message):
+    with pytest.raises(BadFilter, match=message):
         parse_filters(json.dumps(wanted))
 
 
@@ -173,7 +173,7 @@ def test_hostile_texts_are_refused() -> None:
         ("9" * 5000, "not JSON|expected an object"),
         ('{"config.lr": ' + "9" * 5000 + "}", "."),
     ):
-        with pytest.raises(FilterError, match=message):
+        with pytest.raises(BadFilter, match=message):
             parse_filters(text)
 
 
@@ -197,7 +197,7 @@ _filters = st.recursive(
 def test_any_filter_is_answered_or_refused(wanted: object) -> None:
     try:
         terms = parse_filters(json.dumps(wanted))
-    except FilterError:
+    except BadFilter:
         return
     run_filter.matching(RUNS, Filter(terms=terms))
 
@@ -221,5 +221,5 @@ def test_orders(text: str | None, by: str, descending: bool) -> None:
 
 
 def test_an_order_that_there_is_not() -> None:
-    with pytest.raises(FilterError, match="cannot order runs by 'password'"):
+    with pytest.raises(BadFilter, match="cannot order runs by 'password'"):
         parse_order("-password")

@@ -99,7 +99,7 @@ _ORDERED_BY: Final[Mapping[str, str]] = {
 _MAX_NUMBER_MS: Final = 2.0**53
 
 
-class FilterError(ValueError):
+class BadFilter(ValueError):
     """A filter or order that cannot be answered. The message says where, and what is allowed."""
 
 
@@ -107,7 +107,7 @@ def parse_filters(text: str | None) -> tuple[Term, ...]:
     """The terms of a filter, which all hold.
 
     Raises:
-        FilterError: it is not a filter, is too large, or names a field or operator that is not supported.
+        BadFilter: it is not a filter, is too large, or names a field or operator that is not supported.
 
     Example:
         >>> len(parse_filters('{"state": "finished", "config.lr": {"$lt": 0.1}}'))
@@ -116,28 +116,28 @@ def parse_filters(text: str | None) -> tuple[Term, ...]:
     if not text:
         return ()
     if len(text) > MAX_LENGTH:
-        raise FilterError(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
+        raise BadFilter(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
         wanted = json.loads(text)
     except RecursionError:
         raise _too_deep() from None
     except ValueError:  # not JSON, or an integer of thousands of digits
-        raise FilterError("the filter is not JSON") from None
+        raise BadFilter("the filter is not JSON") from None
     try:
         return () if wanted is None else _Translation().terms(wanted, 0)
     except RecursionError:  # from a value that the message would show
         raise _too_deep() from None
 
 
-def _too_deep() -> FilterError:
-    return FilterError(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
+def _too_deep() -> BadFilter:
+    return BadFilter(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
 
 
 def parse_order(text: str | None) -> RunSort:
     """The order of runs: `+created_at`, `-summary_metrics.loss`, `config.lr`; ascending without a sign.
 
     Raises:
-        FilterError: runs cannot be ordered by this.
+        BadFilter: runs cannot be ordered by this.
     """
     name = (text or "+created_at").strip()
     by = name.lstrip("+-")
@@ -145,7 +145,7 @@ def parse_order(text: str | None) -> RunSort:
     if column is None:
         names = _field_names(by)
         if not names:
-            raise FilterError(
+            raise BadFilter(
                 f"cannot order runs by {by[:60]!r}; expected one of "
                 f"{', '.join(sorted(_ORDERED_BY))}, config.… or summary_metrics.…"
             )
@@ -164,7 +164,7 @@ class _Translation:
         if depth > MAX_DEPTH:
             raise _too_deep()
         if not isinstance(wanted, dict):
-            raise FilterError(
+            raise BadFilter(
                 f"invalid condition {_shown(wanted)}; expected an object such as {{'state': 'running'}}"
             )
         return tuple(self._term(name, value, depth) for name, value in wanted.items())
@@ -174,11 +174,11 @@ class _Translation:
             return Term(AllOf(self.terms(value, depth + 1)), negated=True)
         if name in ("$and", "$or", "$nor"):
             if not isinstance(value, list):
-                raise FilterError(f"invalid {name}: expected a list of conditions")
+                raise BadFilter(f"invalid {name}: expected a list of conditions")
             parts = tuple(Term(AllOf(self.terms(one, depth + 1))) for one in value)
             return Term(AllOf(parts)) if name == "$and" else Term(AnyOf(parts), negated=name == "$nor")
         if name.startswith("$"):
-            raise FilterError(f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not or a field")
+            raise BadFilter(f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not or a field")
         return self._field(name, value, depth)
 
     def _field(self, name: str, value: Any, depth: int) -> Term:
@@ -187,7 +187,7 @@ class _Translation:
         if not isinstance(value, dict):
             return self._condition(name, "$eq", value)
         if not value:
-            raise FilterError(f"{name[:60]}: cannot be compared with an empty object")
+            raise BadFilter(f"{name[:60]}: cannot be compared with an empty object")
         parts = []
         for operator, operand in value.items():
             if operator == "$not":
@@ -205,7 +205,7 @@ class _Translation:
         if operator in ("$in", "$nin") and isinstance(operand, list) and name not in _LABELS:
             self._conditions += len(operand)
         if self._conditions > MAX_CONDITIONS:
-            raise FilterError(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
+            raise BadFilter(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
         if operator in ("$ne", "$nin"):
             return _negated(_compare(name, "$eq" if operator == "$ne" else "$in", operand))
         if operator == "$exists":
@@ -231,11 +231,11 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
             return ALWAYS if operator == "$eq" and operand is None else NEVER
         fields = _field_names(name)
     except ValueError as error:
-        raise error if isinstance(error, FilterError) else FilterError(f"{name[:60]}: {error}") from None
+        raise (error if isinstance(error, BadFilter) else BadFilter(f"{name[:60]}: {error}")) from None
     if fields:
         return _field_term(name, fields, operator, operand)
     allowed = sorted({*_LABELS, *_TIMES, *_DURATIONS})
-    raise FilterError(
+    raise BadFilter(
         f"unknown field {name[:60]!r}; expected one of {', '.join(allowed)}, config.… or summary_metrics.…"
     )
 
@@ -261,7 +261,7 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
         return Term(Labelled(label, (TextPattern("*", "glob"),)), negated=True)
     if operator in _COMPARISONS:
         if label not in _COMPARED_LABELS:
-            raise FilterError(f"{name}: {operator} is not supported; expected $eq, $ne, $in, $nin or $regex")
+            raise BadFilter(f"{name}: {operator} is not supported; expected $eq, $ne, $in, $nin or $regex")
         return Term(
             FieldComparison(
                 (Predicate(_COMPARED_LABELS[label], _COMPARISONS[operator], _text(name, operand)),)
@@ -285,7 +285,7 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
         return found if None not in operand else Term(AnyOf((found, _label_term(name, "$eq", None))))
     if operator == "$eq":
         return _any_text(label, [_text(name, operand)])
-    raise FilterError(f"{name}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
+    raise BadFilter(f"{name}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
 
 
 def _any_text(label: Label, texts: list[str]) -> Term:
@@ -296,15 +296,15 @@ def _any_text(label: Label, texts: list[str]) -> Term:
 
 def _texts(name: str, operator: str, operand: Any) -> list[str]:
     if not isinstance(operand, list):
-        raise FilterError(f"{name}: expected a list after {operator}")
+        raise BadFilter(f"{name}: expected a list after {operator}")
     if len(operand) > MAX_TEXTS:
-        raise FilterError(f"{name}: {len(operand):,} values after {operator}; expected at most {MAX_TEXTS:,}")
+        raise BadFilter(f"{name}: {len(operand):,} values after {operator}; expected at most {MAX_TEXTS:,}")
     return [_text(name, one) for one in operand]
 
 
 def _text(name: str, operand: Any) -> str:
     if not isinstance(operand, str):
-        raise FilterError(f"{name}: cannot be compared with {_shown(operand)}; expected a text")
+        raise BadFilter(f"{name}: cannot be compared with {_shown(operand)}; expected a text")
     return operand
 
 
@@ -320,7 +320,7 @@ def _number_term(
         return (
             NEVER if operand is None else Term(FieldComparison((Predicate(column, "=", converted(operand)),)))
         )
-    raise FilterError(
+    raise BadFilter(
         f"{name}: {operator[:60]} is not supported; expected $eq, $ne, $gt, $gte, $lt, $lte or $in"
     )
 
@@ -331,7 +331,7 @@ def _time_ms(value: Any) -> float:
         try:
             moment = datetime.fromisoformat(value.strip().replace("Z", "+00:00"))
         except ValueError:
-            raise FilterError(f"invalid time {value[:60]!r}; expected e.g. 2026-01-31T12:00:00Z") from None
+            raise BadFilter(f"invalid time {value[:60]!r}; expected e.g. 2026-01-31T12:00:00Z") from None
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=timezone.utc)
         since = moment - datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -341,13 +341,13 @@ def _time_ms(value: Any) -> float:
 
 def _seconds_ms(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise FilterError(f"invalid value {_shown(value)}; expected a number of seconds")
+        raise BadFilter(f"invalid value {_shown(value)}; expected a number of seconds")
     try:
         ms = float(value) * 1000
     except OverflowError:
         ms = math.inf
     if not abs(ms) < _MAX_NUMBER_MS:
-        raise FilterError(f"invalid number of seconds {_shown(value)}; it is too large")
+        raise BadFilter(f"invalid number of seconds {_shown(value)}; it is too large")
     return ms
 
 
@@ -361,11 +361,11 @@ def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Te
         )
     if operator == "$in":
         if not isinstance(operand, list):
-            raise FilterError(f"{name[:60]}: expected a list after $in")
+            raise BadFilter(f"{name[:60]}: expected a list after $in")
         parts = tuple(_field_term(name, fields, "$eq", one) for one in operand)
         return Term(AnyOf(parts))
     if operator != "$eq" and operator not in _COMPARISONS:
-        raise FilterError(f"{name[:60]}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
+        raise BadFilter(f"{name[:60]}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
     value = _value(name, operand)
     return Term(
         FieldComparison(tuple(Predicate(field, _COMPARISONS.get(operator, "="), value) for field in fields))
@@ -376,7 +376,7 @@ def _value(name: str, operand: Any) -> float | str | bool:
     if isinstance(operand, list):
         return json.dumps(operand, ensure_ascii=False, separators=(",", ":"))
     if not isinstance(operand, (int, float, str, bool)):
-        raise FilterError(
+        raise BadFilter(
             f"{name[:60]}: cannot be compared with {_shown(operand)}; compare its fields: {name[:60]}.…"
         )
     return operand
@@ -387,12 +387,12 @@ def _expression(name: str, pattern: Any, options: Any) -> str:
     text = _text(f"{name[:60]}: $regex", pattern)
     flags = _text(f"{name[:60]}: $options", options) if options is not None else ""
     if not set(flags) <= set("ims"):
-        raise FilterError(f"{name[:60]}: unknown $options {flags[:20]!r}; expected some of i, m and s")
+        raise BadFilter(f"{name[:60]}: unknown $options {flags[:20]!r}; expected some of i, m and s")
     whole = f"(?{''.join(sorted(set(flags)))}){text}" if flags else text
     try:
         finder(whole)
     except ValueError as error:
-        raise FilterError(f"{name[:60]}: {error}") from None
+        raise BadFilter(f"{name[:60]}: {error}") from None
     return whole
 
 
