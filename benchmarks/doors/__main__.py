@@ -20,13 +20,14 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.doors import remote_write, wandb_history
+from benchmarks.doors import otlp, remote_write, wandb_history
 from benchmarks.doors.peer import Door, Peer
 from benchmarks.ingest.clients import load
 from benchmarks.store.measure import cpu_s, memory_mb
 
 DOORS: dict[str, Callable[[], Door]] = {
     "remote_write": remote_write.door,
+    "otlp": otlp.door,
     "wandb_history": wandb_history.door,
 }
 WARM_UP_S = 5.0

@@ -9,7 +9,7 @@ from google.protobuf import json_format
 
 from runvitals.protobuf import double, fixed64, text, uint
 from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
-from runvitals.server.doors.otlp.message import Metric, Resource
+from runvitals.server.doors.otlp.message import Resource, SentMetric
 from runvitals.server.ingest.errors import HttpRejection
 from tests.server.doors.otlp.messages import CUMULATIVE, NO_VALUE, gauge, histogram, request, total
 
@@ -58,7 +58,7 @@ def test_the_temporality_may_precede_the_points() -> None:
 def plain(resources: list[Resource]) -> Any:
     """What was decoded, with attributes as texts."""
 
-    def of_metric(resource: Resource, metric: Metric) -> Any:
+    def of_metric(resource: Resource, metric: SentMetric) -> Any:
         points = [
             (dict(resource.attributes_of(encoded)), *rest, repr(value))
             for encoded, *rest, value in metric.numbers

@@ -16,9 +16,9 @@ from runvitals.server.doors.otlp.message import (
     HISTOGRAM,
     SUMMARY,
     HistogramPoint,
-    Metric,
     NumberPoint,
     Resource,
+    SentMetric,
     SummaryPoint,
 )
 from runvitals.server.doors.otlp.series import (
@@ -39,7 +39,7 @@ from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.server.ingest.limits import Limits
 
 INTERVAL_S: Final = 60.0
-"""The interval at which OpenTelemetry's senders export unless they are told otherwise."""
+"""The interval at which OpenTelemetry's senders export by default."""
 _NS_PER_MS = 1_000_000
 _NAN = float("nan")
 _MAX_REASONS = 10
@@ -160,7 +160,9 @@ class Conversion:
             found = self._points[key] = _Points(run, route, logs, pid)
         return found
 
-    def _add_numbers(self, metric: Metric, resource: Resource, series: ResourceSeries, into: _Points) -> None:
+    def _add_numbers(
+        self, metric: SentMetric, resource: Resource, series: ResourceSeries, into: _Points
+    ) -> None:
         known, collected = series.numbers(metric), into.samples
         oldest, newest, is_delta = self._oldest_ns, self._newest_ns, metric.is_delta
         for point in metric.numbers:
@@ -204,7 +206,7 @@ class Conversion:
 
     def _add_histogram(
         self,
-        metric: Metric,
+        metric: SentMetric,
         resource: Resource,
         series: ResourceSeries,
         point: HistogramPoint,
@@ -243,7 +245,12 @@ class Conversion:
         self._set(series, one, point, values, into)
 
     def _add_summary(
-        self, metric: Metric, resource: Resource, series: ResourceSeries, point: SummaryPoint, into: _Points
+        self,
+        metric: SentMetric,
+        resource: Resource,
+        series: ResourceSeries,
+        point: SummaryPoint,
+        into: _Points,
     ) -> None:
         one = self._histogram_series(metric, resource, series, point)
         if one is None:
@@ -255,7 +262,11 @@ class Conversion:
         self._set(series, one, point, {"count": float(point.count), "sum": point.sum, **quantiles}, into)
 
     def _histogram_series(
-        self, metric: Metric, resource: Resource, series: ResourceSeries, point: HistogramPoint | SummaryPoint
+        self,
+        metric: SentMetric,
+        resource: Resource,
+        series: ResourceSeries,
+        point: HistogramPoint | SummaryPoint,
     ) -> HistogramSeries | None:
         """The series of a point; None if the point is rejected."""
         if not self._oldest_ns <= point.time_ns <= self._newest_ns:
@@ -285,7 +296,9 @@ class Conversion:
         except TooManyKeys as error:
             self.reject(str(error))
 
-    def _add_logged(self, metric: Metric, resource: Resource, series: ResourceSeries, into: _Points) -> None:
+    def _add_logged(
+        self, metric: SentMetric, resource: Resource, series: ResourceSeries, into: _Points
+    ) -> None:
         known = series.numbers(metric)
         for encoded, _, time_ns, value in metric.numbers:
             if not self._oldest_ns <= time_ns <= self._newest_ns:

@@ -19,9 +19,9 @@ from runvitals.server.doors.otlp.message import (
     SUMMARY,
     HistogramPoint,
     ItemCount,
-    Metric,
     NumberPoint,
     Resource,
+    SentMetric,
     SummaryPoint,
     explicit_buckets,
     exponential_buckets,
@@ -168,9 +168,9 @@ def _resource(sent: _ResourceMetrics, count: ItemCount) -> Resource:
     return Resource(attributes, metrics, dict)
 
 
-def _metric(sent: _Metric, count: ItemCount) -> Metric:
+def _metric(sent: _Metric, count: ItemCount) -> SentMetric:
     count.add()
-    metric = Metric(sent.name, sent.unit)
+    metric = SentMetric(sent.name, sent.unit)
     numbers = sent.gauge or sent.sum
     if numbers is not None:
         count.add(len(numbers.data_points))

@@ -60,7 +60,7 @@ class SummaryPoint:
 
 
 @dataclass(slots=True)
-class Metric:
+class SentMetric:
     """The points of one instrument.
 
     Args:
@@ -88,7 +88,7 @@ class Resource:
     """
 
     attributes: dict[str, str]
-    metrics: list[Metric]
+    metrics: list[SentMetric]
     attributes_of: Callable[[Any], Mapping[str, str]]
 
 

@@ -33,9 +33,9 @@ from runvitals.server.doors.otlp.message import (
     SUMMARY,
     HistogramPoint,
     ItemCount,
-    Metric,
     NumberPoint,
     Resource,
+    SentMetric,
     SummaryPoint,
     explicit_buckets,
     exponential_buckets,
@@ -89,9 +89,9 @@ def _resource(message: bytes, count: ItemCount) -> Resource:
     return found
 
 
-def _metric(message: bytes, count: ItemCount) -> Metric:
+def _metric(message: bytes, count: ItemCount) -> SentMetric:
     count.add()
-    metric = Metric()
+    metric = SentMetric()
     for number, kind, value in fields(message):
         if kind != LENGTH or not isinstance(value, bytes):
             continue
@@ -117,7 +117,7 @@ def _metric(message: bytes, count: ItemCount) -> Metric:
     return metric
 
 
-def _aggregation(metric: Metric, message: bytes) -> None:
+def _aggregation(metric: SentMetric, message: bytes) -> None:
     """Set temporality and monotony, fields 2 and 3 of a sum or histogram."""
     for number, kind, value in fields(message):
         if kind == VARINT and number == 2:
@@ -126,7 +126,7 @@ def _aggregation(metric: Metric, message: bytes) -> None:
             metric.is_monotonic = bool(value)
 
 
-def _numbers(metric: Metric, message: bytes, count: ItemCount) -> list[NumberPoint]:
+def _numbers(metric: SentMetric, message: bytes, count: ItemCount) -> list[NumberPoint]:
     """The points of a gauge or sum, its fields 1. The fields after them are those of `_aggregation`."""
     found: list[NumberPoint] = []
     at, end, most = 0, len(message), count.left

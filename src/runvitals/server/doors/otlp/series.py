@@ -18,7 +18,7 @@ from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input
 from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
 from runvitals.server.doors.otlp.exporter_series import translation
-from runvitals.server.doors.otlp.message import Buckets, Metric, Resource
+from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
 from runvitals.server.doors.routing import Route, RoutingRules, device
 from runvitals.server.doors.sample_batches import KeyLists
 
@@ -160,16 +160,16 @@ class ResourceSeries:
         self._numbers: dict[Hashable, dict[Hashable, NumberSeries]] = {}
         self._histograms: dict[Hashable, dict[Hashable, HistogramSeries]] = {}
 
-    def numbers(self, metric: Metric) -> dict[Hashable, NumberSeries]:
+    def numbers(self, metric: SentMetric) -> dict[Hashable, NumberSeries]:
         """The known series of a gauge or sum, by the encoded attributes of points."""
         identity = metric.name, metric.unit, metric.kind, metric.is_monotonic, metric.is_delta
         return self._numbers.setdefault(identity, {})
 
-    def histograms(self, metric: Metric) -> dict[Hashable, HistogramSeries]:
+    def histograms(self, metric: SentMetric) -> dict[Hashable, HistogramSeries]:
         """The known series of a histogram or summary."""
         return self._histograms.setdefault((metric.name, metric.is_delta), {})
 
-    def new_number(self, metric: Metric, resource: Resource, encoded: Hashable) -> NumberSeries:
+    def new_number(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> NumberSeries:
         """A series that is not known yet.
 
         Raises:
@@ -188,7 +188,7 @@ class ResourceSeries:
         self.numbers(metric)[encoded] = found
         return found
 
-    def new_histogram(self, metric: Metric, resource: Resource, encoded: Hashable) -> HistogramSeries:
+    def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
         """The same of a histogram or summary."""
         found = HistogramSeries(metric.name, {**resource.attributes_of(encoded), **self._folded})
         self._run.count_series()
@@ -207,7 +207,7 @@ class ResourceSeries:
             series.keys[part] = key
         return key
 
-    def _number(self, metric: Metric, attributes: Mapping[str, str]) -> NumberSeries:
+    def _number(self, metric: SentMetric, attributes: Mapping[str, str]) -> NumberSeries:
         if self._maps_processes or not metric.name.startswith("process."):
             found = otel.find(
                 metric.name, self._numbered(metric, attributes), metric.unit, metric.is_monotonic
@@ -221,7 +221,7 @@ class ResourceSeries:
                 return NumberSeries(exporters.key, exporters.factor, exporters.highest, exporters.inputs)
         return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
 
-    def _numbered(self, metric: Metric, attributes: Mapping[str, str]) -> Mapping[str, str]:
+    def _numbered(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
         """The attributes with the number of the device, where the rules find one."""
         if not metric.name.startswith("hw.") or attributes.get("hw.type", "gpu") != "gpu":
             return attributes
