@@ -373,11 +373,11 @@ def roles(people: People) -> dict[str, str]:
 
 
 def choose(page: Browser, label: str, value: str) -> None:
-    """Choose from the drop-down list with this label."""
+    """Choose from the drop-down list with this label, as soon as it has this entry."""
     selector = json.dumps(f'[aria-label="{label}"]')
     page.wait(
-        f"(list => list && (list.value = {value!r}, "
-        "list.dispatchEvent(new Event('change', {bubbles: true})), true))"
+        f"(list => list && [...list.options].some(e => e.value === {value!r}) && "
+        f"(list.value = {value!r}, list.dispatchEvent(new Event('change', {{bubbles: true}})), true))"
         f"(document.querySelector({selector}))"
     )
 

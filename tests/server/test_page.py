@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import threading
 import time
 from collections.abc import Iterator
@@ -34,8 +35,11 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def static(hook: ModuleType) -> str:  # noqa: F811
-    """The built page, built now if the sources changed."""
-    hook.build(Path(__file__).parents[2])
+    """The built page, built now if the sources changed, by one of the processes that run tests."""
+    root = Path(__file__).parents[2]
+    with open(root / "hatch_build.py") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        hook.build(root)
     return FOLDER
 
 

@@ -49,7 +49,8 @@ def click(page: Browser, text: str, within: str = "body") -> None:  # noqa: F811
 def choose(page: Browser, label: str, value: str) -> None:  # noqa: F811
     """Choose in a select field by its label."""
     page.wait(
-        f"(select => select && (select.value = {json.dumps(value)}, "
+        f"(select => select && [...select.options].some(e => e.value === {json.dumps(value)}) && "
+        f"(select.value = {json.dumps(value)}, "
         "select.dispatchEvent(new Event('change', {bubbles: true})), true))"
         f"([...document.querySelectorAll('select')].find(e => (e.labels[0]?.innerText ?? e.ariaLabel) === "
         f"{json.dumps(label)}))"

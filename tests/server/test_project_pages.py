@@ -272,10 +272,10 @@ def test_panels_are_ones_own_until_they_are_published(page: Browser, lab: Lab) -
 
 
 def choose_field(page: Browser, label: str, value: str) -> None:
-    """Choose from the drop-down list of a form's field."""
+    """Choose from the drop-down list of a form's field, as soon as it has this entry."""
     page.wait(
-        f"(label => label && (list => (list.value = {value!r}, "
-        "list.dispatchEvent(new Event('change', {bubbles: true})), true))"
+        f"(label => label && (list => [...list.options].some(e => e.value === {value!r}) && "
+        f"(list.value = {value!r}, list.dispatchEvent(new Event('change', {{bubbles: true}})), true))"
         "(document.getElementById(label.htmlFor)))"
         f"([...document.querySelectorAll('label')].find(e => e.innerText === {label!r}))"
     )
