@@ -377,7 +377,8 @@ async function errorOf(response: Response): Promise<ApiError> {
     // Only a server of another version lacks an address that this page requests.
     if (response.status === 404 && String(body.error).startsWith('there is no /api/')) return new ApiError(404, OTHER_VERSION, body);
     return new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
-  } catch {
+  } catch (error) {
+    if (!(error instanceof SyntaxError)) throw error; // the request was aborted, or the connection broke
     return new ApiError(response.status, status); // not JSON, for example a proxy's error page
   }
 }
