@@ -1,4 +1,4 @@
-"""OTLP over HTTP, protocol buffers without compression, beside VictoriaMetrics.
+"""OTLP over HTTP, protocol buffers without compression. VictoriaMetrics of Debian 12 does not receive it.
 
 Each client is a program on a host of its own: its requests have 1,000 points, one of each series, with two
 attributes. A fifth of them are network interfaces, which become our keys; the others keep their names.
@@ -6,36 +6,31 @@ attributes. A fifth of them are network interfaces, which become our keys; the o
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Iterator
-from functools import partial
 
 from benchmarks.doors.peer import Door, Peer
-from benchmarks.ingest import server, victoria
+from benchmarks.ingest import server
 from runvitals.protobuf import double, fixed64, text, uint
 
 METRICS, POINTS = 50, 20
 _HOUR_NS = 3600 * 10**9
+_POST = (
+    b"POST /v1/metrics HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-protobuf\r\n"
+    b"content-length: "
+)
 
 
 def door() -> Door:
-    peers = [Peer("runvitals", server.serving, partial(requests, "/v1/metrics"))]
-    if shutil.which(victoria.PROGRAM):
-        path = "/opentelemetry/api/v1/push"
-        peers.append(Peer("VictoriaMetrics", victoria.serving, partial(requests, path)))
-    return Door("otlp", "point", METRICS * POINTS, (1, 4, 16), peers)
+    return Door("otlp", "point", METRICS * POINTS, (1, 4, 16), [Peer("runvitals", server.serving, requests)])
 
 
-def requests(path: str, client: int) -> Iterator[bytes]:
+def requests(client: int) -> Iterator[bytes]:
     """The requests of a client, a second apart."""
-    head = (
-        f"POST {path} HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/x-protobuf\r\ncontent-length: "
-    ).encode()
     time_ns = time.time_ns() - _HOUR_NS
     while True:
         message = body(client, time_ns)
-        yield head + b"%d\r\n\r\n" % len(message) + message
+        yield _POST + b"%d\r\n\r\n" % len(message) + message
         time_ns += 10**9
 
 

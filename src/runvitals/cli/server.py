@@ -43,21 +43,7 @@ def add(subparsers: Any) -> None:
         "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "
         "administrator, the server prints a link to create one.",
     )
-    parser.add_argument(
-        "--listen",
-        metavar="HOST:PORT",
-        type=address,
-        default=address(DEFAULT_LISTEN),
-        help=f"default: {DEFAULT_LISTEN}; port 0 means any free port",
-    )
-    parser.add_argument(
-        "--otlp-grpc",
-        metavar="HOST:PORT",
-        type=address,
-        help="also receive OpenTelemetry's metrics by OTLP over gRPC, usually on port 4317, without TLS; "
-        "needs runvitals[otlp-grpc]; OTLP over HTTP needs no option",
-    )
-    parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
+    _add_listening(parser)
     add_accounts(parser)
     parser.add_argument(
         "--settings",
@@ -82,6 +68,24 @@ def add(subparsers: Any) -> None:
         help="format of the log on stderr; default: text",
     )
     add_store(parser)
+
+
+def _add_listening(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--listen",
+        metavar="HOST:PORT",
+        type=address,
+        default=address(DEFAULT_LISTEN),
+        help=f"default: {DEFAULT_LISTEN}; port 0 means any free port",
+    )
+    parser.add_argument(
+        "--otlp-grpc",
+        metavar="HOST:PORT",
+        type=address,
+        help="also receive OpenTelemetry's metrics by OTLP over gRPC, usually on port 4317, without TLS; "
+        "needs runvitals[otlp-grpc]; OTLP over HTTP needs no option",
+    )
+    parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
 
 
 def add_accounts(parser: argparse.ArgumentParser) -> None:
