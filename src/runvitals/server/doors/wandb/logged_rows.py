@@ -31,7 +31,7 @@ Media = Mapping[str, Any]
 
 
 @dataclass(slots=True)
-class LoggedRow:
+class HistoryLine:
     """A row: its time, step and numbers, and what else was logged by name."""
 
     line: int
@@ -46,7 +46,7 @@ class LoggedRow:
 class ParsedRows:
     """Rows of history. `row_ms`: the time of the last one. `damaged`: lines that are no rows."""
 
-    rows: list[LoggedRow]
+    rows: list[HistoryLine]
     row_ms: int
     damaged: int
 
@@ -57,7 +57,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
     Args:
         row_ms: the time of the last row before them: rows get ascending times, which identify them.
     """
-    rows: list[LoggedRow] = []
+    rows: list[HistoryLine] = []
     damaged = 0
     for number, line in enumerate(lines.lines, lines.first):
         data = parsed_line(line)
@@ -67,7 +67,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
         sent_ms = _time_ms(data.get("_timestamp"), now_ms)
         time_ms = max(sent_ms, row_ms + 1)
         step = valid_step(data.get("_step"))
-        row = LoggedRow(number, time_ms, float(number if step is None else step), {})
+        row = HistoryLine(number, time_ms, float(number if step is None else step), {})
         if time_ms != sent_ms:
             row.true_ms = sent_ms
         row_ms = time_ms
@@ -78,9 +78,9 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
     return ParsedRows(rows, row_ms, damaged)
 
 
-def history_envelopes(rows: Sequence[LoggedRow], writers: RunWriters) -> list[Envelope]:
+def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[Envelope]:
     """Envelopes with the numbers of rows."""
-    groups: dict[tuple[str, ...], list[LoggedRow]] = {}
+    groups: dict[tuple[str, ...], list[HistoryLine]] = {}
     for row in rows:
         groups.setdefault(tuple(row.numbers), []).append(row)
     groups.pop((), None)
@@ -88,7 +88,7 @@ def history_envelopes(rows: Sequence[LoggedRow], writers: RunWriters) -> list[En
     return [_history_envelope(keys, members, writers) for keys, members in tables]
 
 
-def _history_envelope(keys: Sequence[str], rows: Sequence[LoggedRow], writers: RunWriters) -> Envelope:
+def _history_envelope(keys: Sequence[str], rows: Sequence[HistoryLine], writers: RunWriters) -> Envelope:
     columns = np.array([[row.numbers.get(key, math.nan) for key in keys] for row in rows], np.float64)
     if any(row.true_ms is not None for row in rows):
         times = [float(row.time_ms if row.true_ms is None else row.true_ms) for row in rows]
@@ -107,11 +107,11 @@ def _history_envelope(keys: Sequence[str], rows: Sequence[LoggedRow], writers: R
 
 
 def _merged(
-    groups: Mapping[tuple[str, ...], list[LoggedRow]],
-) -> Iterable[tuple[Sequence[str], list[LoggedRow]]]:
+    groups: Mapping[tuple[str, ...], list[HistoryLine]],
+) -> Iterable[tuple[Sequence[str], list[HistoryLine]]]:
     """Merge rows with different names as long as the resulting table is small."""
     keys: dict[str, None] = {}
-    rows: list[LoggedRow] = []
+    rows: list[HistoryLine] = []
     for names, members in groups.items():
         both = {**keys, **dict.fromkeys(names)}
         if rows and len(both) * (len(rows) + len(members)) > _MOST_GAPPED_VALUES:
@@ -122,11 +122,11 @@ def _merged(
     yield tuple(keys), sorted(rows, key=_line_of)
 
 
-def _line_of(row: LoggedRow) -> int:
+def _line_of(row: HistoryLine) -> int:
     return row.line
 
 
-def _collect(data: Mapping[str, Any], prefix: str, row: LoggedRow, levels: int) -> None:
+def _collect(data: Mapping[str, Any], prefix: str, row: HistoryLine, levels: int) -> None:
     """Add the values of an object to a row; nested ones get dotted names."""
     for key, value in data.items():
         name = f"{prefix}{key}"

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from runvitals.model.names import sanitized_name
 from runvitals.model.values import Sanitizer
-from runvitals.server.doors.wandb.logged_rows import LoggedRow
+from runvitals.server.doors.wandb.logged_rows import HistoryLine
 from runvitals.server.doors.wandb.media_items import media_record
 from runvitals.server.doors.wandb.run_ids import SECTION
 from runvitals.server.doors.wandb.stream_body import parsed_line
@@ -19,7 +19,7 @@ _CHOSEN: Final = frozenset(("min", "max", "mean", "best", "first", "last"))
 _MAX_PER_LINE: Final = 1 << 16
 
 
-def media_records(rows: Iterable[LoggedRow]) -> list[tuple[int, str, dict[str, Any]]]:
+def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str, Any]]]:
     """The media of rows as records, each with a number of its own."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
     for row in rows:
