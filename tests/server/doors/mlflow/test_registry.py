@@ -112,6 +112,9 @@ def test_logged_models(client: MlflowClient) -> None:
     assert client.finalize_logged_model(model.model_id, "READY").status.value == "READY"
     client.set_logged_model_tags(model.model_id, {"good": "yes"})
     client.delete_logged_model_tag(model.model_id, "team")
+    with pytest.raises(MlflowException, match="No tag") as raised:
+        client.delete_logged_model_tag(model.model_id, "team")
+    assert raised.value.error_code == "RESOURCE_DOES_NOT_EXIST"
     assert client.get_logged_model(model.model_id).tags == {"good": "yes"}
     other = client.create_logged_model(experiment, "other", params={"depth": "50"})
     found = client.search_logged_models([experiment], "params.depth = '18' AND name = 'net'")

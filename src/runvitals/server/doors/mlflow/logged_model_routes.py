@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from runvitals.accounts.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.limits import checked_param, checked_tag, sent_params, sent_tags
 from runvitals.server.doors.mlflow.logged_models import STATUSES, LoggedModels, TheLoggedModels
 from runvitals.server.doors.mlflow.pages import max_results, page_of
@@ -148,7 +148,8 @@ def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     name, _ = checked_tag(key, "")
     if name not in model.tags:
-        raise invalid(f"No tag with key '{name[:100]}' found for model with ID '{model.uid}'.")
+        message = f"No tag with key '{name[:100]}' found for model with ID '{model.uid}'."
+        raise MlflowError(RESOURCE_DOES_NOT_EXIST, message)
     models.table.change(model.uid, models.now_ms, tags={name: None})
     return _answer(models, model)
 
