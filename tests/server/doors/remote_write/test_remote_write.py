@@ -78,6 +78,7 @@ def test_without_a_run_the_host_has_one(served: Served) -> None:
     labels = {"__name__": "node_load1", "instance": "n7:9100", "job": "node"}
     assert post(served.url, version_1([(labels, [(NOW_MS, 1.5)])])).status_code == 204
     assert values(served, "host-n7", "system.load1") == {NOW_MS: 1.5}
+    assert httpx.get(f"{served.url}/api/v1/runs/host-n7", timeout=PATIENCE_S).json()["name"] == "n7"
 
 
 def test_a_project_is_named_in_a_header(served: Served) -> None:

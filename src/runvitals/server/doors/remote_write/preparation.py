@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.exporters.moments import DerivedMetric
+from runvitals.server.doors.recording import records
 from runvitals.server.doors.remote_write.message import Samples
 from runvitals.server.doors.remote_write.series_table import NOT_STORED, SeriesTable
 from runvitals.server.doors.remote_write.targets import Target, aligned_parts
@@ -94,13 +95,33 @@ def prepared(
     numbers = series[stored]
     found = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
     _add_outputs(found, outputs)
+    targets = {id(rows.target): rows.target for rows in found.values()}
     return Prepared(
-        [envelope for rows in found.values() for envelope in _envelopes(rows)],
+        [
+            *(envelope for rows in found.values() for envelope in _envelopes(rows)),
+            *(name for target in targets.values() if (name := _run_name(target, oldest_ms)) is not None),
+        ],
         outputs,
         int(len(series) - old.sum() - new.sum() - (skipped & ~old & ~new).sum()),
         int(old.sum()),
         int(new.sum()),
         int((skipped & ~old & ~new).sum()),
+    )
+
+
+def _run_name(target: Target, time_ms: int) -> Envelope | None:
+    """An envelope that names the run, the first time that its host sends; None if its id is the name.
+
+    Args:
+        time_ms: earlier than any change by users, which then counts: this is sent after each restart.
+    """
+    route = target.route
+    if target.is_named or route.run_name is None:
+        return None
+    target.is_named = True
+    name = [(0, "info", {"t": time_ms, "run": {"name": route.run_name}})]
+    return records(
+        route.run, target.writer, name, project=route.project, entity=route.entity, about=target.about
     )
 
 

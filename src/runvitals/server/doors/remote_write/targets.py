@@ -29,12 +29,14 @@ class Target:
     Attributes:
         keys: of the columns.
         about: describes the writer when it is new.
+        is_named: whether the name of the run was stored.
     """
 
     def __init__(self, route: Route) -> None:
         self.route = route
         self.writer = f"monitor.{writer_host(route.host)}.0"
         self.about = WriterDescription(role="monitor", host=route.host, interval_s=INTERVAL_S)
+        self.is_named = False
         self.keys: list[str] = []
         self._columns: dict[str, int] = {}
         self._derived: dict[str, DerivedMetric] = {}
