@@ -13,11 +13,14 @@ import argparse
 import http.client
 import json
 import statistics
+import tempfile
 import threading
 import time
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from benchmarks.doors.otlp import Result, cpu_s, server
+from benchmarks.ingest.server import serving
+from benchmarks.store.measure import cpu_s
 
 METRICS = 1000
 SENDERS = (1, 4)
@@ -36,19 +39,29 @@ def main() -> None:
                 port = urlsplit(options.tracking_uri).port or 80
                 found = measure(port, None, senders, keys, options.seconds)
             else:
-                with server() as (port, pid):
+                with tempfile.TemporaryDirectory() as folder, serving(folder) as (pid, port):
                     found = measure(port, pid, senders, keys, options.seconds)
             print(row(f"{title} | {senders}", found))
 
 
+@dataclass
+class Result:
+    """What was measured of one kind of request."""
+
+    points: int = 0
+    seconds: float = 0.0
+    cpu_s: float | None = None
+    acks_ms: list[float] = field(default_factory=list)
+
+
 def row(title: str, found: Result) -> str:
     """A row of the table."""
-    if found.cpu_s:
-        return found.row(title)
     ordered = sorted(found.acks_ms)
     late = ordered[int(len(ordered) * 0.99)]
-    rate = found.points / found.seconds
-    return f"| {title} | {rate:,.0f} | – | {statistics.median(ordered):.1f} ms | {late:.1f} ms |"
+    rate, cpu = found.points / found.seconds, "–"
+    if found.cpu_s is not None:
+        cpu = f"{found.cpu_s / found.points * 1e6:.2f} µs"
+    return f"| {title} | {rate:,.0f} | {cpu} | {statistics.median(ordered):.1f} ms | {late:.1f} ms |"
 
 
 def measure(port: int, pid: int | None, senders: int, keys: int, seconds: float) -> Result:
@@ -71,7 +84,7 @@ def measure(port: int, pid: int | None, senders: int, keys: int, seconds: float)
     for thread in threads:
         thread.join()
     result.seconds = time.monotonic() - began_s
-    result.cpu_s = 0.0 if pid is None else cpu_s(pid) - before_s
+    result.cpu_s = None if pid is None else cpu_s(pid) - before_s
     return result
 
 
