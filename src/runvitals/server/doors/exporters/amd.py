@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import lru_cache
 
-from runvitals.server.doors.exporters.translation import Derived, Input, Moment, Translation, Values
+from runvitals.server.doors.exporters.translation import Derived, Input, ScrapedMoment, Translation, Values
 
 _MIB = 2.0**20
 _USED, _TOTAL, _POWER, _LIMIT = "used", "total", "power", "limit"
@@ -75,7 +75,7 @@ def _index(labels: Mapping[str, str]) -> int | None:
 
 @lru_cache(4096)
 def _memory(prefix: str) -> Derived:
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         found = {prefix + "memoryAllocatedBytes": values[_USED] * _MIB}
         if values[_TOTAL]:
             found[prefix + "memoryAllocated"] = values[_USED] * 100.0 / values[_TOTAL]

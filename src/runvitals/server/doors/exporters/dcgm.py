@@ -15,7 +15,7 @@ from runvitals.collectors.dcgm.fields import (
     THROTTLED,
     DcgmSeries,
 )
-from runvitals.server.doors.exporters.translation import Derived, Input, Moment, Translation, Values
+from runvitals.server.doors.exporters.translation import Derived, Input, ScrapedMoment, Translation, Values
 
 _PREFIX = "DCGM_FI_"
 _USED, _FREE, _RESERVED, _TOTAL = "DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_RESERVED", "DEV_FB_TOTAL"
@@ -51,7 +51,7 @@ def translated(name: str, labels: Mapping[str, str], device: int | None) -> Tran
 
 @lru_cache(4096)
 def _power(prefix: str) -> Derived:
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         return {prefix + "powerPercent": values[_POWER] * 100.0 / values[_LIMIT]} if values[_LIMIT] else {}
 
     return Derived(prefix + "powerPercent", compute, frozenset((_POWER, _LIMIT)))
@@ -59,7 +59,7 @@ def _power(prefix: str) -> Derived:
 
 @lru_cache(4096)
 def _memory(prefix: str) -> Derived:
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         used = values.get(_USED)
         if used is None:
             return {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from runvitals.server.doors.exporters.translation import Derived, Moment
+from runvitals.server.doors.exporters.translation import Derived, ScrapedMoment
 
 _MAX_PENDING = 16
 """Times of one metric that wait for more inputs."""
@@ -22,14 +22,14 @@ class DerivedMetric:
     def __init__(self, of: Derived) -> None:
         self._of = of
         self._pending: dict[int, dict[str, float]] = {}
-        self._before: Moment | None = None
+        self._before: ScrapedMoment | None = None
 
     def add(self, name: str, t: int, value: float) -> None:
         """Add the value of an input. Times before the last complete one are ignored."""
         if self._before is None or t > self._before.t:
             self._pending.setdefault(t, {})[name] = value
 
-    def completed(self) -> Iterator[Moment]:
+    def completed(self) -> Iterator[ScrapedMoment]:
         """The moments that have become complete, with what was computed."""
         times = sorted(self._pending)
         for place, t in enumerate(times):
@@ -37,7 +37,7 @@ class DerivedMetric:
                 break
             values = self._pending.pop(t)
             if self._of.required <= values.keys():
-                self._before = Moment(t, values, self._of.compute(self._before, t, values))
+                self._before = ScrapedMoment(t, values, self._of.compute(self._before, t, values))
                 yield self._before
         for t in sorted(self._pending)[: max(0, len(self._pending) - _MAX_PENDING)]:
             del self._pending[t]

@@ -9,7 +9,7 @@ from functools import lru_cache
 from runvitals.server.doors.exporters.translation import (
     Derived,
     Input,
-    Moment,
+    ScrapedMoment,
     Translation,
     Values,
     growth,
@@ -134,7 +134,7 @@ def _is_processor(chip: str) -> bool:
     return any(driver in chip for driver in _TEMPERATURES)
 
 
-def _memory(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+def _memory(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     total, available = values["MemTotal"], values["MemAvailable"]
     found = {"memory.usedMB": (total - available) / _MIB, "proc.memory.availableMB": available / _MIB}
     if total:
@@ -143,11 +143,11 @@ def _memory(before: Moment | None, t: int, values: Values) -> dict[str, float]:
     return found
 
 
-def _caches(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+def _caches(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     return {"memory.cachedMB": sum(values.values()) / _MIB}
 
 
-def _swap(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+def _swap(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     total, free = values["SwapTotal"], values["SwapFree"]
     found = {"swap.used": total - free}
     if total:
@@ -160,7 +160,7 @@ _CACHES = Derived("caches", _caches, frozenset(("Cached", "SReclaimable", "Buffe
 _SWAP = Derived("swap", _swap, frozenset(("SwapTotal", "SwapFree")))
 
 
-def _cpu(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+def _cpu(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     """Shares of the processors' time since the moment before."""
     if before is None:
         return {}
@@ -188,7 +188,7 @@ def _cpu(before: Moment | None, t: int, values: Values) -> dict[str, float]:
     return found
 
 
-def _uptime(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+def _uptime(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     return {"system.uptime": values["node_time_seconds"] - values["node_boot_time_seconds"]}
 
 
@@ -205,7 +205,7 @@ def _total(key: str, factor: float) -> Derived:
 
 @lru_cache(4096)
 def _busy(key: str) -> Derived:
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         if before is None:
             return {}
         spent_s = growth(before.values["busy"], values["busy"])
@@ -216,7 +216,7 @@ def _busy(key: str) -> Derived:
 
 @lru_cache(4096)
 def _space(path: str) -> Derived:
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         used, available = values["size_bytes"] - values["free_bytes"], values["avail_bytes"]
         found = {f"disk.{path}.usageGB": used / _GIB, f"disk.{path}.availableGB": available / _GIB}
         if used + available > 0:
@@ -228,7 +228,7 @@ def _space(path: str) -> Derived:
 
 @lru_cache(4096)
 def _inodes(path: str) -> Derived:
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         total = values["files"]
         return {f"disk.{path}.inodesPercent": (total - values["files_free"]) / total * 100.0} if total else {}
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 Values = Mapping[str, float]
 
 
-class Moment(NamedTuple):
+class ScrapedMoment(NamedTuple):
     """What the series of a derived metric had at one time.
 
     Args:
@@ -24,7 +24,7 @@ class Moment(NamedTuple):
     outputs: Values
 
 
-Compute = Callable[[Moment | None, int, Values], dict[str, float]]
+Compute = Callable[[ScrapedMoment | None, int, Values], dict[str, float]]
 """(the moment before, the time, the values then) → our keys and their values."""
 
 
@@ -82,7 +82,7 @@ def mean_of(key: str, factor: float = 1.0) -> Derived:
 def total_of(key: str, factor: float = 1.0) -> Derived:
     """The total growth of counters since the first moment: it does not fall when one of them disappears."""
 
-    def compute(before: Moment | None, t: int, values: Values) -> dict[str, float]:
+    def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         if before is None:
             return {key: 0.0}
         grown = sum(
@@ -98,6 +98,6 @@ def growth(before: float, now: float) -> float:
     return now - before if now >= before else now
 
 
-def seconds_between(before: Moment, t: int) -> float:
+def seconds_between(before: ScrapedMoment, t: int) -> float:
     """The seconds since a moment."""
     return (t - before.t) / 1000.0
