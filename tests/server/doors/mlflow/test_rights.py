@@ -74,3 +74,23 @@ def test_the_default_experiment_is_everyones_own(organisation: tuple[Served, dic
         found = ask(organisation, who, "runs/search", experiment_ids=["0"]).json()["runs"]
         assert [one["info"]["run_id"] for one in found] == [runs[who]]
     assert ask(organisation, "bob", "runs/get", run_id=runs["ada"]).status_code == 404
+
+
+def test_files_and_models_of_others(organisation: tuple[Served, dict[str, str]]) -> None:
+    served, keys = organisation
+    number = ask(organisation, "ada", "experiments/create", name="files").json()["experiment_id"]
+    run = ask(organisation, "ada", "runs/create", experiment_id=number).json()["run"]["info"]["run_id"]
+    url = f"{served.url}/api/2.0/mlflow-artifacts/artifacts/{number}/{run}/artifacts/a.txt"
+    for who, put, got in (("ada", 200, 200), ("ada, reading", 403, 200), ("bob", 404, 404)):
+        headers = {"authorization": f"Bearer {keys[who]}"}
+        sent = httpx.put(url, content=b"x", headers=headers, timeout=PATIENCE_S)
+        assert (sent.status_code, sent.json().get("error_code") is None) == (put, put == 200), who
+        assert httpx.get(url, headers=headers, timeout=PATIENCE_S).status_code == got, who
+    model = ask(organisation, "ada", "logged-models", experiment_id=number).json()["model"]["info"]
+    for who, status in (("ada", 200), ("bob", 404)):
+        path = f"logged-models/{model['model_id']}/params"
+        assert ask(organisation, who, path, params=[{"key": "a", "value": "1"}]).status_code == status
+    assert ask(organisation, "ada", "registered-models/create", name="net").status_code == 200
+    assert ask(organisation, "ada", "registered-models/get", name="net").status_code == 200
+    assert ask(organisation, "bob", "registered-models/get", name="net").status_code == 404
+    assert ask(organisation, "ada, reading", "registered-models/create", name="other").status_code == 403
