@@ -11,7 +11,7 @@ from runvitals.server.doors.routing import (
     MAX_RULE_CHARACTERS,
     MAX_RULES,
     InvalidRules,
-    Place,
+    NamedPlace,
     addressed,
     checked_rules,
     device,
@@ -83,17 +83,17 @@ def test_run_ids_of_other_names_are_valid_and_different(text: str) -> None:
 
 def test_runs_of_a_host_in_several_projects_are_different() -> None:
     attributes = {"instance": "node1:9100"}
-    assert routed(attributes, place=Place(None, "a")).run == "a.host-node1"
-    assert routed(attributes, place=Place(None, "b")).run == "b.host-node1"
-    assert routed({"runvitals.run": "r1"}, place=Place(None, "a")).run == "r1"
+    assert routed(attributes, place=NamedPlace(None, "a")).run == "a.host-node1"
+    assert routed(attributes, place=NamedPlace(None, "b")).run == "b.host-node1"
+    assert routed({"runvitals.run": "r1"}, place=NamedPlace(None, "a")).run == "r1"
 
 
 def test_the_project() -> None:
     attributes = {"runvitals.project": "mine", "runvitals.entity": "vision"}
-    assert addressed(attributes, Place("ada", "digits")) == Place("vision", "mine")
-    assert addressed({}, Place("ada", "digits")) == Place("ada", "digits")
+    assert addressed(attributes, NamedPlace("ada", "digits")) == NamedPlace("vision", "mine")
+    assert addressed({}, NamedPlace("ada", "digits")) == NamedPlace("ada", "digits")
     rules = checked_rules({"project": ["{k8s.namespace.name}"]})
-    place = Place(None, "cluster")
+    place = NamedPlace(None, "cluster")
     assert routed({"k8s.namespace.name": "ml", "host.name": "a"}, rules, place).project == "ml"
     assert routed({"host.name": "a"}, rules, place).project == "cluster"
     assert routed({"host.name": "a"}).project is None

@@ -12,7 +12,13 @@ from starlette.types import Scope
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
-from runvitals.server.doors.routing import DEFAULT_RULES, InvalidRules, Place, RoutingRules, checked_rules
+from runvitals.server.doors.routing import (
+    DEFAULT_RULES,
+    InvalidRules,
+    NamedPlace,
+    RoutingRules,
+    checked_rules,
+)
 from runvitals.store.metadata import MetadataStore
 
 KEPT_S: Final = 5.0
@@ -42,7 +48,7 @@ class ProjectRules:
         self._monotonic = monotonic
         self._kept: dict[tuple[str | int | None, str], _Kept] = {}
 
-    async def of(self, scope: Scope, place: Place) -> RoutingRules:
+    async def of(self, scope: Scope, place: NamedPlace) -> RoutingRules:
         """The rules of the project that an authenticated request names; the defaults if it names none."""
         if place.project is None:
             return DEFAULT_RULES

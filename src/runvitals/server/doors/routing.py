@@ -140,14 +140,14 @@ def _fault(rule: str) -> str | None:
     return None
 
 
-class Place(NamedTuple):
+class NamedPlace(NamedTuple):
     """The team or user, and the project, that a sender names for everything in a request."""
 
     entity: str | None = None
     project: str | None = None
 
 
-NO_PLACE: Final = Place()
+NO_PLACE: Final = NamedPlace()
 
 
 class Route(NamedTuple):
@@ -170,15 +170,17 @@ class Route(NamedTuple):
     is_host_run: bool
 
 
-def addressed(attributes: Attributes, sender: Place = NO_PLACE) -> Place:
+def addressed(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
     """The project whose rules count: that in `runvitals.entity` and `runvitals.project`, otherwise the one
     that the sender names.
     """
     entity = _value(attributes, "runvitals.entity") or sender.entity
-    return Place(entity, _value(attributes, "runvitals.project") or sender.project)
+    return NamedPlace(entity, _value(attributes, "runvitals.project") or sender.project)
 
 
-def routed(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: Place = NO_PLACE) -> Route:
+def routed(
+    attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: NamedPlace = NO_PLACE
+) -> Route:
     """Where the values with these attributes belong.
 
     Args:

@@ -18,7 +18,7 @@ from google.rpc.status_pb2 import Status
 from runvitals.server.doors.otlp import protobuf_decoding
 from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.grpc_server import OtlpGrpcServer
-from runvitals.server.doors.otlp.series import ResourceSeries, RunState
+from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.routing import DEFAULT_RULES, routed
 from runvitals.server.ingest.limits import Limits
 from tests.patience import PATIENCE_S
@@ -57,7 +57,7 @@ def test_differences_that_were_not_stored_count_when_they_are_sent_again() -> No
     point = {"time_unix_nano": NOW_MS * 10**6, "as_double": 3.0}
     body = request({}, total("tokens", "1", point, temporality=DELTA)).SerializeToString()
     (resource,) = protobuf_decoding.decode(body)
-    run = RunState()
+    run = RememberedRun()
     series = ResourceSeries({}, routed({}), DEFAULT_RULES, run)
 
     def converted() -> tuple[Conversion, int]:

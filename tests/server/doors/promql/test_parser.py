@@ -16,7 +16,7 @@ from runvitals.server.doors.promql.syntax import (
     Number,
     QueryError,
     Selector,
-    Text,
+    StringLiteral,
 )
 
 UP = Selector((Matcher("__name__", "=", "up"),))
@@ -46,7 +46,7 @@ def test_aggregations_and_functions() -> None:
     by = Aggregation("sum", UP, None, ("job",), False)
     assert parse("sum by (job) (up)") == parse("sum(up) by (job)") == by
     assert parse("topk(2, up)") == Aggregation("topk", UP, Number(2.0), (), False)
-    assert parse('f(up, "a\\"b")') == Call("f", (UP, Text('a"b')))
+    assert parse('f(up, "a\\"b")') == Call("f", (UP, StringLiteral('a"b')))
 
 
 def test_matching() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as some
 from runvitals.protobuf import Malformed, double, text, uint
 from runvitals.server.doors.remote_write.message import (
     Labels,
-    Samples,
+    SentSamples,
     SeriesNumbers,
     read_version_1,
     read_version_2,
@@ -34,7 +34,7 @@ def numbered() -> tuple[SeriesNumbers, list[Labels]]:
     return SeriesNumbers(number), seen
 
 
-def listed(samples: Samples, seen: list[Labels]) -> set[tuple[Labels, int, bytes]]:
+def listed(samples: SentSamples, seen: list[Labels]) -> set[tuple[Labels, int, bytes]]:
     return {
         (seen[series], t, struct.pack("<d", value))
         for series, t, value in zip(

@@ -49,7 +49,7 @@ router: Final = mlflow_router("/api/2.0/mlflow-artifacts")
 lists: Final = mlflow_router()
 
 
-class Place(NamedTuple):
+class ArtifactPlace(NamedTuple):
     """A path of a project. `run_id`: the run whose file it is, under the name `name`."""
 
     project_id: int
@@ -74,7 +74,7 @@ def checked_path(path: str) -> list[str]:
     return parts
 
 
-def _place(request: Request, path: str, of_run: Action, of_model: Action) -> Place:
+def _place(request: Request, path: str, of_run: Action, of_model: Action) -> ArtifactPlace:
     """The place of a path at which the requester may do something. Reads the database.
 
     Raises:
@@ -88,13 +88,13 @@ def _place(request: Request, path: str, of_run: Action, of_model: Action) -> Pla
         model = models.find(parts[2], of_model)
         if experiments.id_of(models.experiment(model)) != parts[0]:
             raise _missing(path)
-        return Place(model.project_id, "/".join(parts[1:]), None, "/".join(parts[4:]))
+        return ArtifactPlace(model.project_id, "/".join(parts[1:]), None, "/".join(parts[4:]))
     if len(parts) < 3 or parts[2] != _ARTIFACTS:
         raise invalid(f"Invalid path: {path[:200]!r}. Expected EXPERIMENT/RUN/artifacts/…")
     run = find_run(request, parts[1], of_run)
     if experiments.id_of(experiments.of_project(run.project_id)) != parts[0]:
         raise _missing(path)
-    return Place(run.project_id, "/".join(parts[1:]), run.run_id, "/".join(parts[3:]))
+    return ArtifactPlace(run.project_id, "/".join(parts[1:]), run.run_id, "/".join(parts[3:]))
 
 
 def _missing(path: str) -> MlflowError:
@@ -131,7 +131,7 @@ def _with_length(request: Request) -> Request:
     return Request({**request.scope, "headers": headers}, request.receive)
 
 
-def _note(request: Request, place: Place, file: StoredFile) -> None:
+def _note(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
     access = access_of(request)
     store, now_ms = access.metadata_store, access.clock()
     store.mlflow_files.put(place.project_id, place.path, file, place.run_id, now_ms)
@@ -169,7 +169,7 @@ def list_folder(request: Request, sent: TheMessage) -> Response:
     return answer({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
 
 
-def _entries(request: Request, place: Place) -> list[PathEntry]:
+def _entries(request: Request, place: ArtifactPlace) -> list[PathEntry]:
     return access_of(request).metadata_store.mlflow_files.entries(place.project_id, place.path)
 
 

@@ -48,7 +48,7 @@ class MetricValues(NamedTuple):
         return [int(order[place]) for place in sorted(kept)]
 
 
-class MetricPoint(NamedTuple):
+class HistoryPoint(NamedTuple):
     """A value of a metric."""
 
     key: str
@@ -129,7 +129,7 @@ def _joined(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
     return MetricValues(times[order], steps[order], values[order])
 
 
-def latest_point(name: str, history: MetricValues) -> MetricPoint | None:
+def latest_point(name: str, history: MetricValues) -> HistoryPoint | None:
     """The value of the highest step, then of the latest timestamp, then the highest."""
     if not len(history.values):
         return None
@@ -137,13 +137,13 @@ def latest_point(name: str, history: MetricValues) -> MetricPoint | None:
     return _point(name, history, place)
 
 
-def points(name: str, history: MetricValues, places: Iterable[int]) -> list[MetricPoint]:
+def points(name: str, history: MetricValues, places: Iterable[int]) -> list[HistoryPoint]:
     """The values at some places of a history."""
     return [_point(name, history, place) for place in places]
 
 
-def _point(name: str, history: MetricValues, place: int) -> MetricPoint:
-    return MetricPoint(
+def _point(name: str, history: MetricValues, place: int) -> HistoryPoint:
+    return HistoryPoint(
         name,
         float(history.values[place]),
         int(history.timestamps[place]),
@@ -151,7 +151,7 @@ def _point(name: str, history: MetricValues, place: int) -> MetricPoint:
     )
 
 
-def newer(point: MetricPoint, known: MetricPoint | None) -> bool:
+def newer(point: HistoryPoint, known: HistoryPoint | None) -> bool:
     """Whether a point is shown instead of a known one."""
     if known is None:
         return True

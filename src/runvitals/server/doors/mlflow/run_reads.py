@@ -11,7 +11,7 @@ from fastapi import Request
 from runvitals.model.errors import UnknownRun
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.metric_history import (
-    MetricPoint,
+    HistoryPoint,
     MetricValues,
     all_history,
     history_of,
@@ -19,7 +19,7 @@ from runvitals.server.doors.mlflow.metric_history import (
 )
 from runvitals.server.doors.mlflow.run_sessions import RunSessions
 from runvitals.server.doors.mlflow.run_writes import MlflowDoor
-from runvitals.server.doors.mlflow.runs import MlflowRun
+from runvitals.server.doors.mlflow.runs import TrackedRun
 from runvitals.server.run_library import Library, RunView
 
 T = TypeVar("T")
@@ -45,9 +45,9 @@ class RunReads:
         """The values of a metric."""
         return await self._use(number, lambda view: history_of(view, name), MetricValues.nothing())
 
-    async def latest(self, run: MlflowRun) -> list[MetricPoint]:
+    async def latest(self, run: TrackedRun) -> list[HistoryPoint]:
         """The latest value of each metric of a run."""
-        number, nothing = run.row.id, list[MetricPoint]()
+        number, nothing = run.row.id, list[HistoryPoint]()
         if not run.facts or run.row.deleted_ms is not None:  # others may write to it
             return await self._use(number, _latest, nothing)
         session = await anyio.to_thread.run_sync(self._sessions.get, number, self._clock())
@@ -61,11 +61,11 @@ class RunReads:
             session.latest = {point.key: point for point in points}
         return list(session.latest.values())
 
-    async def with_metrics(self, runs: Iterable[MlflowRun]) -> list[dict[str, object]]:
+    async def with_metrics(self, runs: Iterable[TrackedRun]) -> list[dict[str, object]]:
         """Runs as JSON."""
         return [run.as_json(await self.latest(run)) for run in runs]
 
 
-def _latest(view: RunView) -> list[MetricPoint]:
+def _latest(view: RunView) -> list[HistoryPoint]:
     found = (latest_point(name, history) for name, history in all_history(view).items())
     return [point for point in found if point is not None]

@@ -20,10 +20,10 @@ from runvitals.model.filter import (
 )
 from runvitals.model.run_sort import MAX_PARTS, RunSort
 from runvitals.server.doors.mlflow.errors import invalid
-from runvitals.server.doors.mlflow.metric_history import MetricPoint
+from runvitals.server.doors.mlflow.metric_history import HistoryPoint
 from runvitals.server.doors.mlflow.pages import position, token
 from runvitals.server.doors.mlflow.params import from_text
-from runvitals.server.doors.mlflow.runs import MlflowRun, Runs
+from runvitals.server.doors.mlflow.runs import Runs, TrackedRun
 from runvitals.server.doors.mlflow.search_text import Comparison, OrderBy, Value
 from runvitals.store.metadata import MetadataStore
 
@@ -33,7 +33,7 @@ MAX_SORTED: Final = 10_000
 MAX_NAME: Final = 250
 _COLUMNS: Final = {"run_id": "id", "run_name": "name", "start_time": "started_ms"}
 _DEFAULT_ORDER: Final = (RunSort("started_ms"), RunSort("id", descending=False))
-Latest = Callable[[MlflowRun], Awaitable[list[MetricPoint]]]
+Latest = Callable[[TrackedRun], Awaitable[list[HistoryPoint]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class RunSearch:
 class FoundRuns:
     """A page: the runs with their metrics."""
 
-    runs: list[tuple[MlflowRun, list[MetricPoint]]]
+    runs: list[tuple[TrackedRun, list[HistoryPoint]]]
     next_token: str | None
 
 
@@ -85,7 +85,7 @@ class RunSearcher:
 
     async def _by_database(self, wanted: RunSearch, sort: RunSort) -> FoundRuns:
         after, skip = _place(wanted.page_token)
-        found: list[tuple[MlflowRun, list[MetricPoint]]] = []
+        found: list[tuple[TrackedRun, list[HistoryPoint]]] = []
         condition = _filter(wanted, bool(wanted.deleted))
         while True:
             page, following = await self._page(condition, sort, after)
@@ -102,8 +102,8 @@ class RunSearcher:
 
     async def _page(
         self, condition: Filter, sort: RunSort, after: str | None
-    ) -> tuple[list[MlflowRun], str | None]:
-        def read() -> tuple[list[MlflowRun], str | None]:
+    ) -> tuple[list[TrackedRun], str | None]:
+        def read() -> tuple[list[TrackedRun], str | None]:
             try:
                 page = self._store.runs.page(condition, sort, self._now_ms, PAGE, after)
             except ValueError:
@@ -112,7 +112,7 @@ class RunSearcher:
 
         return await anyio.to_thread.run_sync(read)
 
-    async def _matching(self, run: MlflowRun, wanted: Sequence[Comparison]) -> list[MetricPoint] | None:
+    async def _matching(self, run: TrackedRun, wanted: Sequence[Comparison]) -> list[HistoryPoint] | None:
         """The metrics of a run if it matches, else None. They are read last, since that takes longest."""
         others = [one for one in wanted if one.kind != "metric"]
         if not all(one.holds(_value(run, {}, one)) for one in others):
@@ -125,7 +125,7 @@ class RunSearcher:
 
     async def _sorted_here(self, wanted: RunSearch) -> FoundRuns:
         """Sort in Python: by tags, by many parts, or runs in the trash among others."""
-        found: list[tuple[MlflowRun, list[MetricPoint]]] = []
+        found: list[tuple[TrackedRun, list[HistoryPoint]]] = []
         for deleted in (False, True) if wanted.deleted is None else (wanted.deleted,):
             everything = replace(wanted, deleted=deleted, most=MAX_SORTED, page_token=None, order=())
             page = await self._by_database(everything, RunSort(then=_DEFAULT_ORDER[1:]))
@@ -145,9 +145,9 @@ class RunSearcher:
 
 
 def _sorted(
-    found: list[tuple[MlflowRun, list[MetricPoint]]], part: OrderBy
-) -> list[tuple[MlflowRun, list[MetricPoint]]]:
-    values: list[tuple[Any, tuple[MlflowRun, list[MetricPoint]]]] = []
+    found: list[tuple[TrackedRun, list[HistoryPoint]]], part: OrderBy
+) -> list[tuple[TrackedRun, list[HistoryPoint]]]:
+    values: list[tuple[Any, tuple[TrackedRun, list[HistoryPoint]]]] = []
     without = []
     for pair in found:
         value = _value(pair[0], {point.key: point.value for point in pair[1]}, part)
@@ -159,7 +159,7 @@ def _sorted(
     return [pair for _, pair in values] + without
 
 
-def _value(run: MlflowRun, metrics: dict[str, float], wanted: Comparison | OrderBy) -> Value | None:
+def _value(run: TrackedRun, metrics: dict[str, float], wanted: Comparison | OrderBy) -> Value | None:
     if wanted.kind == "metric":
         return metrics.get(wanted.key)
     if wanted.kind == "parameter":

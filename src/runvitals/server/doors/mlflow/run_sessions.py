@@ -12,7 +12,7 @@ import numpy as np
 
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.server.doors import recording
-from runvitals.server.doors.mlflow.metric_history import HOST, MetricPoint, newer
+from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint, newer
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.store.metadata import MetadataStore
@@ -49,7 +49,7 @@ class RunSession:
     started_ms: int
     times: RowTimes
     lock: Lock = field(default_factory=Lock)
-    latest: dict[str, MetricPoint] | None = None
+    latest: dict[str, HistoryPoint] | None = None
     notes: int = 0
 
     def writer(self, role: str, host: str = HOST) -> str:
@@ -101,7 +101,7 @@ class RunSession:
         envelope.about = self.about(MONITOR)
         return envelope
 
-    def note(self, points: Iterable[MetricPoint]) -> None:
+    def note(self, points: Iterable[HistoryPoint]) -> None:
         """Note values that were stored."""
         self.notes += 1
         if self.latest is None:

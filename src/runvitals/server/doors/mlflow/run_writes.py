@@ -19,7 +19,7 @@ from runvitals.model.names import TRUE_TIME, sanitized_name
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
 from runvitals.server.doors.mlflow.limits import MAX_KEY, MAX_SHOWN, checked_name
-from runvitals.server.doors.mlflow.metric_history import HOST, MetricPoint
+from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint
 from runvitals.server.doors.mlflow.params import from_text, params_of
 from runvitals.server.doors.mlflow.requests import integer, number
 from runvitals.server.doors.mlflow.run_sessions import (
@@ -46,7 +46,7 @@ _MAX_CHECKED: Final = 100_000
 Record = tuple[int, str, dict[str, Any]]
 
 
-class SentMetric(NamedTuple):
+class SentValue(NamedTuple):
     """A value of a metric in a request."""
 
     key: str
@@ -76,7 +76,7 @@ class MlflowDoor:
         self._checked.add(name)
         return name
 
-    def metric(self, sent: Mapping[str, Any]) -> SentMetric:
+    def metric(self, sent: Mapping[str, Any]) -> SentValue:
         """A metric of a request.
 
         Raises:
@@ -99,7 +99,7 @@ class MlflowDoor:
             step = integer("metric.step", step) or 0
         if not -MAX_STEP <= step <= MAX_STEP or not -MAX_STEP <= timestamp <= MAX_STEP:
             raise invalid(f"The step and timestamp of metric '{key[:MAX_SHOWN]}' must be within ±2^53")
-        return SentMetric(key, value, timestamp, step)
+        return SentValue(key, value, timestamp, step)
 
 
 class RunWrites:
@@ -146,7 +146,7 @@ class RunWrites:
     async def log(
         self,
         session: RunSession,
-        metrics: Sequence[SentMetric],
+        metrics: Sequence[SentValue],
         params: Mapping[str, str],
         tags: Mapping[str, str],
         body_bytes: int,
@@ -168,7 +168,7 @@ class RunWrites:
             envelopes.append(session.records([self._info(value)]))
         envelopes.append(session.heartbeat())
         await self.record(envelopes, session.uid, body_bytes)
-        session.note(MetricPoint(*metric) for metric in metrics)
+        session.note(HistoryPoint(*metric) for metric in metrics)
 
     def _info(self, value: dict[str, Any]) -> Record:
         return 0, "info", {"t": self.now_ms, **value}
@@ -192,7 +192,7 @@ class RunWrites:
 
     # Metrics
 
-    async def _metric_envelopes(self, session: RunSession, metrics: Sequence[SentMetric]) -> list[Envelope]:
+    async def _metric_envelopes(self, session: RunSession, metrics: Sequence[SentValue]) -> list[Envelope]:
         rows: dict[tuple[int, int], dict[str, float]] = {}
         system: dict[str, dict[int, dict[str, float]]] = {}
         for key, value, timestamp, step in metrics:

@@ -14,7 +14,7 @@ from runvitals.server.access.control import AccessControl, access_of
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.doors.mlflow.errors import INVALID_STATE, PERMISSION_DENIED, MlflowError, unknown_run
 from runvitals.server.doors.mlflow.experiments import ACTIVE, DELETED, Experiments, tags_json
-from runvitals.server.doors.mlflow.metric_history import MetricPoint
+from runvitals.server.doors.mlflow.metric_history import HistoryPoint
 from runvitals.server.doors.mlflow.params import params_of
 from runvitals.server.doors.mlflow.run_sessions import SECTION, TAGS
 from runvitals.store.metadata import RunRow
@@ -38,7 +38,7 @@ _ACTIVE_STATUSES: Final = ("RUNNING", "SCHEDULED")
 
 
 @dataclass(frozen=True, slots=True)
-class MlflowRun:
+class TrackedRun:
     """A run with its parameters and tags.
 
     Args:
@@ -106,7 +106,7 @@ class MlflowRun:
             info["end_time"] = self.end_time
         return info
 
-    def as_json(self, metrics: Iterable[MetricPoint]) -> dict[str, Any]:
+    def as_json(self, metrics: Iterable[HistoryPoint]) -> dict[str, Any]:
         return {
             "info": self.info_json(),
             "data": {
@@ -160,7 +160,7 @@ class Runs:
         )
         return item.id
 
-    def find(self, run_id: str, action: Action = Action.RUN_READ) -> MlflowRun:
+    def find(self, run_id: str, action: Action = Action.RUN_READ) -> TrackedRun:
         """A run, as `number` finds it."""
         found = self.of_rows(
             self._store.runs.get([self.number(run_id, action)], self._access.clock()).values()
@@ -169,11 +169,11 @@ class Runs:
             raise unknown_run(run_id)
         return found[0]
 
-    def find_own(self, run_id: str) -> MlflowRun:
+    def find_own(self, run_id: str) -> TrackedRun:
         """A run that the requester has just written to, also with a key that may only send."""
         return self.find(run_id, Action.RUN_CREATE)
 
-    def of_rows(self, rows: Iterable[RunRow]) -> list[MlflowRun]:
+    def of_rows(self, rows: Iterable[RunRow]) -> list[TrackedRun]:
         """Runs with their parameters and tags, in the order given."""
         listed = list(rows)
         missing = {row.project_id for row in listed} - self._known.keys()
@@ -186,7 +186,7 @@ class Runs:
             experiment = self._known[row.project_id]
             shared = sections[row.id].shared
             found.append(
-                MlflowRun(
+                TrackedRun(
                     row,
                     experiment,
                     self.experiments.id_of(experiment),

@@ -28,8 +28,8 @@ from runvitals.server.doors.otlp.series import (
     HistogramSeries,
     HistogramState,
     NumberSeries,
+    RememberedRun,
     ResourceSeries,
-    RunState,
     TooManyKeys,
 )
 from runvitals.server.doors.recording import samples
@@ -50,7 +50,7 @@ _MAX_UNSENT = 1000
 class _Points:
     """The points of one writer: of samples by key, of logged rows by time."""
 
-    run: RunState
+    run: RememberedRun
     route: Route
     has_logs: bool
     pid: int | None = None
@@ -96,7 +96,7 @@ class Conversion:
         else:
             self.reasons["for other reasons"] += count
 
-    def add(self, resource: Resource, series: ResourceSeries, run: RunState) -> None:
+    def add(self, resource: Resource, series: ResourceSeries, run: RememberedRun) -> None:
         """Add the points of a resource."""
         pid = resource.attributes.get("process.pid", "")
         number = int(pid) if pid.isascii() and pid.isdigit() and len(pid) < 10 else None
@@ -152,7 +152,7 @@ class Conversion:
                     break
                 of_key.setdefault(computed.time_ms, value)
 
-    def _of_writer(self, run: RunState, route: Route, pid: int | None, logs: bool = False) -> _Points:
+    def _of_writer(self, run: RememberedRun, route: Route, pid: int | None, logs: bool = False) -> _Points:
         rank = route.rank if logs else None
         key = id(run), route.host, logs, rank, pid
         found = self._points.get(key)

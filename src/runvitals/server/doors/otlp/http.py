@@ -13,7 +13,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.otlp.responses import failure, http_status, success
-from runvitals.server.doors.routing import Place
+from runvitals.server.doors.routing import NamedPlace
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
@@ -146,13 +146,13 @@ def _is_json(scope: Scope) -> bool:
     raise HttpRejection(415, f"unknown Content-Type {sent!r}; expected {expected}")
 
 
-def _sender(headers: dict[bytes, bytes]) -> Place:
+def _sender(headers: dict[bytes, bytes]) -> NamedPlace:
     """The project that a sender names in headers; other characters than ASCII are percent-encoded."""
     entity, project = (
         unquote(headers.get(name, b"").decode("latin-1")).strip()[:_MAX_NAME] or None
         for name in (b"x-runvitals-entity", b"x-runvitals-project")
     )
-    return Place(entity, project)
+    return NamedPlace(entity, project)
 
 
 def _length(value: bytes) -> int:

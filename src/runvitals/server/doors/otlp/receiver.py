@@ -11,10 +11,10 @@ from starlette.types import Scope
 
 from runvitals.server.doors.otlp.conversion import INTERVAL_S, Conversion
 from runvitals.server.doors.otlp.message import Resource
-from runvitals.server.doors.otlp.series import ResourceSeries, RunState
+from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
-from runvitals.server.doors.routing import Place, Route, RoutingRules, addressed, routed, writer_host
+from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, routed, writer_host
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 
 _MAX_RUNS: Final = 2000
@@ -49,10 +49,10 @@ class OtlpReceiver:
         self.recorder = recorder
         self._rules = rules
         self._clock = clock
-        self._runs: OrderedDict[tuple[str | int | None, str], RunState] = OrderedDict()
+        self._runs: OrderedDict[tuple[str | int | None, str], RememberedRun] = OrderedDict()
 
     async def receive(
-        self, scope: Scope, resources: Sequence[Resource], sender: Place, body_bytes: int
+        self, scope: Scope, resources: Sequence[Resource], sender: NamedPlace, body_bytes: int
     ) -> Received:
         """Store the metrics of a request; returns when they are durable.
 
@@ -99,9 +99,9 @@ class OtlpReceiver:
         """Forget all series, as at the end of the server: totals that are added up here begin anew."""
         self._runs.clear()
 
-    def _run(self, scope: Scope, route: Route) -> RunState:
+    def _run(self, scope: Scope, route: Route) -> RememberedRun:
         key = route.entity or home_of(scope), route.run
-        run = self._runs.pop(key, None) or RunState()
+        run = self._runs.pop(key, None) or RememberedRun()
         self._runs[key] = run
         return run
 
@@ -113,7 +113,7 @@ class OtlpReceiver:
             series -= run.series
 
 
-def _series(one: _Routed, run: RunState) -> ResourceSeries:
+def _series(one: _Routed, run: RememberedRun) -> ResourceSeries:
     """The series of a resource; those of before, if its attributes and the rules are the same."""
     key = frozenset(one.resource.attributes.items()), one.route, one.rules
     series = run.resources.get(key)

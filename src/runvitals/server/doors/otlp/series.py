@@ -86,7 +86,7 @@ class ComputedValues(NamedTuple):
     values: Mapping[str, float]
 
 
-class RunState:
+class RememberedRun:
     """What is remembered of a run. Its lock is held while a request changes it.
 
     Attributes:
@@ -147,7 +147,7 @@ class ResourceSeries:
     """
 
     def __init__(
-        self, attributes: Mapping[str, str], route: Route, rules: RoutingRules, run: RunState
+        self, attributes: Mapping[str, str], route: Route, rules: RoutingRules, run: RememberedRun
     ) -> None:
         self.route = route
         self._rules = rules

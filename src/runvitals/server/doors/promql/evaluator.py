@@ -23,12 +23,12 @@ from runvitals.server.doors.promql.syntax import (
     Number,
     QueryError,
     Selector,
-    Text,
+    StringLiteral,
 )
 from runvitals.server.doors.promql.vectors import (
     NAME,
     Range,
-    Scalar,
+    ScalarValues,
     Vector,
     VectorSeries,
     sorted_labels,
@@ -61,7 +61,7 @@ class Evaluator:
         self._source = source
         self._steps = steps
 
-    def evaluate(self, node: Expression) -> Scalar | Vector:
+    def evaluate(self, node: Expression) -> ScalarValues | Vector:
         """
         Raises:
             QueryError: the query is wrong, or asks for what is not supported.
@@ -69,13 +69,15 @@ class Evaluator:
         """
         deadline.check()
         if isinstance(node, Number):
-            return Scalar(np.full(len(self._steps), node.value))
+            return ScalarValues(np.full(len(self._steps), node.value))
         if isinstance(node, Selector):
             return self._instant(node)
         if isinstance(node, Negation):
             found = self.evaluate(node.expression)
             return (
-                Scalar(-found.values) if isinstance(found, Scalar) else functions.mapped(found, np.negative)
+                ScalarValues(-found.values)
+                if isinstance(found, ScalarValues)
+                else functions.mapped(found, np.negative)
             )
         if isinstance(node, Binary):
             return combine(node, self.evaluate(node.left), self.evaluate(node.right))
@@ -126,7 +128,7 @@ class Evaluator:
 
     # -- functions
 
-    def _call(self, node: Call) -> Scalar | Vector:
+    def _call(self, node: Call) -> ScalarValues | Vector:
         name, arguments = node.function, node.arguments
         if name in RANGE_FUNCTIONS:
             return self._over_range(name, arguments)
@@ -192,18 +194,18 @@ class Evaluator:
 
     def _vector(self, name: str, node: Expression) -> Vector:
         found = self.evaluate(node)
-        if isinstance(found, Scalar):
+        if isinstance(found, ScalarValues):
             raise QueryError(f"parse error: expected type instant vector in {name!r}, got scalar")
         return found
 
     def _scalar(self, name: str, node: Expression) -> Floats:
         found = self.evaluate(node)
-        if not isinstance(found, Scalar):
+        if not isinstance(found, ScalarValues):
             raise QueryError(f"parse error: expected type scalar in {name!r}, got instant vector")
         return found.values
 
     def _text(self, name: str, node: Expression) -> str:
-        if not isinstance(node, Text):
+        if not isinstance(node, StringLiteral):
             raise QueryError(f"parse error: expected type string in call to function {name!r}")
         return node.value
 
@@ -265,13 +267,13 @@ class Evaluator:
         vector = self._vector(node.function, node.arguments[0])
         return functions.absent(vector, _equal_labels(node.arguments[0]), len(self._steps))
 
-    def _time(self, node: Call) -> Scalar:
+    def _time(self, node: Call) -> ScalarValues:
         self._expect(node, 0)
-        return Scalar(self._steps / 1000.0)
+        return ScalarValues(self._steps / 1000.0)
 
-    def _to_scalar(self, node: Call) -> Scalar:
+    def _to_scalar(self, node: Call) -> ScalarValues:
         self._expect(node, 1)
-        return Scalar(functions.single(self._vector("scalar", node.arguments[0]), len(self._steps)))
+        return ScalarValues(functions.single(self._vector("scalar", node.arguments[0]), len(self._steps)))
 
     def _to_vector(self, node: Call) -> Vector:
         self._expect(node, 1)
@@ -291,7 +293,7 @@ def _equal_labels(node: Expression) -> tuple[tuple[str, str], ...]:
     return sorted_labels(equal)
 
 
-_FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], Scalar | Vector]]] = {
+_FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], ScalarValues | Vector]]] = {
     "round": Evaluator._round,
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), Evaluator._clamp),
     "label_replace": Evaluator._label_replace,

@@ -24,7 +24,7 @@ _MS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, 
               "y": 31_536_000_000}  # fmt: skip
 
 
-class Token(NamedTuple):
+class Lexeme(NamedTuple):
     """A token; `kind` is one of `_PATTERNS`, or "end"."""
 
     kind: str
@@ -32,7 +32,7 @@ class Token(NamedTuple):
     at: int
 
 
-def tokens(query: str) -> list[Token]:
+def tokens(query: str) -> list[Lexeme]:
     """The tokens of a query, without space and comments.
 
     Raises:
@@ -47,9 +47,9 @@ def tokens(query: str) -> list[Token]:
             raise QueryError(f"1:{at + 1}: parse error: unexpected character: {query[at]!r}")
         kind = match.lastgroup or ""
         if kind != "space":
-            found.append(Token(kind, match[0], at))
+            found.append(Lexeme(kind, match[0], at))
         at = match.end()
-    return [*found, Token("end", "", at)]
+    return [*found, Lexeme("end", "", at)]
 
 
 def duration_ms(text: str) -> int:
@@ -68,7 +68,7 @@ def number(text: str) -> float:
     return float(int(text, 16)) if text.startswith("0x") else float(text)
 
 
-def unquoted(token: Token) -> str:
+def unquoted(token: Lexeme) -> str:
     """The text in quotes.
 
     Raises:

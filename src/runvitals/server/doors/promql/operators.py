@@ -14,7 +14,7 @@ from runvitals.server.doors.promql.vectors import (
     NAME,
     Flags,
     Labels,
-    Scalar,
+    ScalarValues,
     Vector,
     VectorSeries,
     only,
@@ -42,24 +42,24 @@ _COMPARE: Final[dict[str, Callable[[Floats, Floats], Flags]]] = {
 }
 
 
-def combine(node: Binary, left: Scalar | Vector, right: Scalar | Vector) -> Scalar | Vector:
+def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vector) -> ScalarValues | Vector:
     """The result of an operator.
 
     Raises:
         QueryError: the operands do not fit.
     """
     if node.operator in SETS:
-        if isinstance(left, Scalar) or isinstance(right, Scalar):
+        if isinstance(left, ScalarValues) or isinstance(right, ScalarValues):
             raise QueryError("parse error: set operator not allowed in binary scalar expression")
         return _sets(node, left, right)
-    if isinstance(left, Scalar) and isinstance(right, Scalar):
+    if isinstance(left, ScalarValues) and isinstance(right, ScalarValues):
         if node.operator in COMPARISONS and not node.returns_bool:
             raise QueryError("parse error: comparisons between scalars must use BOOL modifier")
-        return Scalar(_computed(node, left.values, right.values)[0])
-    if isinstance(right, Scalar):
-        assert not isinstance(left, Scalar)
+        return ScalarValues(_computed(node, left.values, right.values)[0])
+    if isinstance(right, ScalarValues):
+        assert not isinstance(left, ScalarValues)
         return [_with_scalar(node, line, line.values, right.values) for line in left]
-    if isinstance(left, Scalar):
+    if isinstance(left, ScalarValues):
         return [_with_scalar(node, line, left.values, line.values) for line in right]
     return _vectors(node, left, right)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from runvitals.server.doors.promql.lexer import Token, duration_ms, number, tokens, unquoted
+from runvitals.server.doors.promql.lexer import Lexeme, duration_ms, number, tokens, unquoted
 from runvitals.server.doors.promql.syntax import (
     Aggregation,
     Binary,
@@ -20,7 +20,7 @@ from runvitals.server.doors.promql.syntax import (
     Number,
     QueryError,
     Selector,
-    Text,
+    StringLiteral,
 )
 
 AGGREGATIONS: Final = frozenset(
@@ -77,16 +77,16 @@ def parse_selector(text: str) -> Selector:
 
 
 class _Parser:
-    def __init__(self, found: list[Token]) -> None:
+    def __init__(self, found: list[Lexeme]) -> None:
         self._tokens = found
         self._place = 0
         self._depth = 0
 
     @property
-    def _next(self) -> Token:
+    def _next(self) -> Lexeme:
         return self._tokens[self._place]
 
-    def _take(self) -> Token:
+    def _take(self) -> Lexeme:
         token = self._next
         self._place += 1
         return token
@@ -145,7 +145,7 @@ class _Parser:
         if token.kind == "number":
             return Number(number(self._take().text))
         if token.kind == "text":
-            return Text(unquoted(self._take()))
+            return StringLiteral(unquoted(self._take()))
         if self._accept("("):
             found = self.expression(0)
             self._expect(")")
@@ -156,7 +156,7 @@ class _Parser:
             return self._named(self._take())
         raise self._error("expected an expression")
 
-    def _named(self, token: Token) -> Expression:
+    def _named(self, token: Lexeme) -> Expression:
         name, lower = token.text, token.text.lower()
         if lower in ("inf", "nan") and self._next.text != "{":
             return Number(float(lower))

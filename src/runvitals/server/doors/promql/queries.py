@@ -22,7 +22,7 @@ from runvitals.server.doors.promql.syntax import (
     Matcher,
     QueryError,
     Selector,
-    Text,
+    StringLiteral,
 )
 from runvitals.server.doors.promql.vectors import NAME
 
@@ -40,7 +40,7 @@ def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
     evaluator = Evaluator(source, np.array([t], np.int64))
     if isinstance(node, Selector) and node.range_ms:
         return responses.samples(evaluator.range(node))
-    if isinstance(node, Text):
+    if isinstance(node, StringLiteral):
         return {"resultType": "string", "result": [responses.seconds(t), node.value]}
     found = evaluator.evaluate(node)
     checked = found if not isinstance(found, list) else unique(found)
@@ -64,7 +64,7 @@ def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: 
     if (end - start) // step_ms >= MAX_STEPS:
         raise QueryError("exceeded maximum resolution of 11,000 points per timeseries: use a longer step")
     node = parse(text)
-    if isinstance(node, Text) or (isinstance(node, Selector) and node.range_ms):
+    if isinstance(node, StringLiteral) or (isinstance(node, Selector) and node.range_ms):
         raise QueryError("invalid expression type for range query, must be Scalar or instant Vector")
     steps = np.arange(start, end + 1, step_ms, dtype=np.int64)
     found = Evaluator(source, steps).evaluate(node)

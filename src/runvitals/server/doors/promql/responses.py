@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import Any
 
 from runvitals.buckets import Integers
-from runvitals.server.doors.promql.vectors import Range, Scalar, Vector
+from runvitals.server.doors.promql.vectors import Range, ScalarValues, Vector
 
 
 def number(value: float) -> str:
@@ -32,9 +32,9 @@ def seconds(t: int) -> float | int:
     return t // 1000 if t % 1000 == 0 else t / 1000
 
 
-def instant(found: Scalar | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
+def instant(found: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
     """The result of an instant query."""
-    if isinstance(found, Scalar):
+    if isinstance(found, ScalarValues):
         return {"resultType": "scalar", "result": [seconds(t), number(float(found.values[0]))]}
     lines = found if keeps_order else sorted(found, key=lambda line: line.labels)
     result = [
@@ -60,10 +60,10 @@ def samples(found: list[Range]) -> dict[str, Any]:
     return {"resultType": "matrix", "result": result}
 
 
-def matrix(found: Scalar | Vector, steps: Integers) -> dict[str, Any]:
+def matrix(found: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
     """The result of a range query."""
     times = [seconds(t) for t in steps.tolist()]
-    if isinstance(found, Scalar):
+    if isinstance(found, ScalarValues):
         values = [[t, number(value)] for t, value in zip(times, found.values.tolist(), strict=True)]
         return {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
     result = []

@@ -29,7 +29,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Text:
+class StringLiteral:
     value: str
 
 
@@ -89,4 +89,4 @@ class Negation:
     expression: Expression
 
 
-Expression = Number | Text | Selector | Call | Aggregation | Binary | Negation
+Expression = Number | StringLiteral | Selector | Call | Aggregation | Binary | Negation

@@ -26,7 +26,7 @@ class VectorSeries:
 
 
 @dataclass(frozen=True)
-class Scalar:
+class ScalarValues:
     """A number at each step."""
 
     values: Floats

@@ -34,7 +34,7 @@ _NO_VALUES: Final = np.empty(0)
 _SEVENS: Final = 7 * np.arange(6)
 
 
-class Samples(NamedTuple):
+class SentSamples(NamedTuple):
     """The samples of a message.
 
     Args:
@@ -125,7 +125,7 @@ class _Collected:
         self.values.append(value)
 
 
-def read_version_1(message: bytes, numbers: SeriesNumbers) -> Samples:
+def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     """The samples of a `prometheus.WriteRequest`.
 
     Raises:
@@ -264,20 +264,20 @@ def _times(varints: NDArray[np.uint8]) -> Integers:
     return times
 
 
-def _joined(parts: list[_Part], others: _Collected) -> Samples:
+def _joined(parts: list[_Part], others: _Collected) -> SentSamples:
     if others.series:
         parts.append(
             (np.array(others.series, np.int64), np.array(others.t, np.int64), np.array(others.values))
         )
     found = [part for part in parts if len(part[0])]
     if len(found) == 1:
-        return Samples(*found[0], others.histograms, others.exemplars)
+        return SentSamples(*found[0], others.histograms, others.exemplars)
     columns = [np.concatenate(column) for column in zip(*found, strict=True)] if found else []
     series, t, values = columns or (_NO_TIMES, _NO_TIMES, _NO_VALUES)
-    return Samples(series, t, values, others.histograms, others.exemplars)
+    return SentSamples(series, t, values, others.histograms, others.exemplars)
 
 
-def read_version_2(message: bytes, numbers: SeriesNumbers) -> Samples:
+def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     """The samples of an `io.prometheus.write.v2.Request`.
 
     Raises:

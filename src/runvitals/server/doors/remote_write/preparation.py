@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.recording import records
-from runvitals.server.doors.remote_write.message import Samples
+from runvitals.server.doors.remote_write.message import SentSamples
 from runvitals.server.doors.remote_write.series_table import NOT_STORED, SeriesTable
 from runvitals.server.doors.remote_write.targets import Target, aligned_parts
 from runvitals.server.ingest.envelope import Envelope
@@ -73,7 +73,7 @@ class _Rows:
 
 
 def prepared(
-    samples: Samples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
+    samples: SentSamples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
 ) -> Prepared:
     """The envelopes of the samples of one message.
 

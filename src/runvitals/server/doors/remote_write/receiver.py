@@ -18,14 +18,14 @@ from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write.body import decompressed
 from runvitals.server.doors.remote_write.message import (
-    Samples,
+    SentSamples,
     SeriesNumbers,
     read_version_1,
     read_version_2,
 )
 from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
-from runvitals.server.doors.routing import Place, RoutingRules
+from runvitals.server.doors.routing import NamedPlace, RoutingRules
 from runvitals.server.ingest.errors import HttpRejection, malformed
 from runvitals.server.ingest.request_body import BodyReader
 
@@ -36,7 +36,7 @@ _PROJECT, _ENTITY = "x-runvitals-project", "x-runvitals-entity"
 _VERSION_2: Final = "io.prometheus.write.v2.Request"
 _VERSION_1: Final = "prometheus.WriteRequest"
 
-Reader = Callable[[bytes, SeriesNumbers], Samples]
+Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
 
 class WriteStatistics(NamedTuple):
@@ -50,7 +50,7 @@ class _Sender(NamedTuple):
     """Who sends (None: there are no accounts), for which project, and the rules of that."""
 
     account: tuple[str, int] | None
-    place: Place
+    place: NamedPlace
     rules: RoutingRules
 
 
@@ -87,7 +87,7 @@ class RemoteWrite:
             ClientDisconnected: the connection ended.
         """
         read = _reader(request.headers.get("content-type", ""))
-        place = Place(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
+        place = NamedPlace(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
         sender = _Sender(_account(request), place, await self._rules.of(request.scope, place))
         with self._doors.in_flight(_declared(request)) as in_flight:
             self._bodies.check_length(_declared(request))

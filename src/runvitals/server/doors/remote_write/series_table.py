@@ -14,7 +14,7 @@ from runvitals.server.doors.exporters import translated
 from runvitals.server.doors.exporters.translation import Input, Translation
 from runvitals.server.doors.remote_write.message import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
-from runvitals.server.doors.routing import Place, Route, RoutingRules, addressed, device, routed
+from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, device, routed
 from runvitals.store.metadata.metrics import MAX_KEY
 
 MAX_OTHER_KEYS: Final = 5000
@@ -41,7 +41,7 @@ class SeriesTable:
         skipped: the number of series that were too many.
     """
 
-    def __init__(self, rules: RoutingRules, place: Place) -> None:
+    def __init__(self, rules: RoutingRules, place: NamedPlace) -> None:
         self._rules = rules
         self._place = place
         self.numbers = SeriesNumbers(self._add)

@@ -17,7 +17,7 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, base_url, signed_paths
 from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
-from runvitals.store.metadata.artifacts.rows import Collection, Entry, Membership, Version
+from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion, Entry, Version
 
 _STATES: Final = {"draft": "PENDING", "committed": "COMMITTED", "deleted": "DELETED"}
 _KEPT: Final = -2
@@ -38,14 +38,14 @@ class ManifestOfVersion(msgspec.Struct):
     version_id: int
 
 
-class Page(NamedTuple):
+class ListPart(NamedTuple):
     """Which part of a list a request asks for."""
 
     skip: int
     limit: int
 
 
-def page_of(after: str | None, first: int | None, usual: int = 50) -> Page:
+def page_of(after: str | None, first: int | None, usual: int = 50) -> ListPart:
     """The part of a list that begins after a cursor.
 
     Raises:
@@ -53,10 +53,10 @@ def page_of(after: str | None, first: int | None, usual: int = 50) -> Page:
     """
     if after and not (after.isascii() and after.isdigit() and len(after) < 10):
         raise InvalidArgument(f"invalid cursor {after[:100]!r}")
-    return Page(int(after or 0), max(1, min(usual if first is None else first, MAX_PAGE)))
+    return ListPart(int(after or 0), max(1, min(usual if first is None else first, MAX_PAGE)))
 
 
-def connection(nodes: Sequence[Any], page: Page, total: int, **more: Sequence[Any]) -> dict[str, Any]:
+def connection(nodes: Sequence[Any], page: ListPart, total: int, **more: Sequence[Any]) -> dict[str, Any]:
     """A part of a list as clients expect it.
 
     Args:
@@ -143,7 +143,7 @@ def tag_node(tag: str) -> dict[str, Any]:
 class MembershipNode:
     """A version in a collection."""
 
-    def __init__(self, context: GraphQLContext, row: Membership, artifact: ArtifactNode) -> None:
+    def __init__(self, context: GraphQLContext, row: CollectionVersion, artifact: ArtifactNode) -> None:
         self.row = row
         self.artifact = artifact
         self.artifact_collection = collection_node(context, row.collection)
@@ -153,7 +153,7 @@ class MembershipNode:
         self.aliases = alias_nodes(row, self.artifact_collection)
 
 
-def alias_nodes(row: Membership, collection: CollectionNode) -> list[dict[str, Any]]:
+def alias_nodes(row: CollectionVersion, collection: CollectionNode) -> list[dict[str, Any]]:
     """The aliases of a version in a collection, its number too."""
     return [
         {"id": f"ArtifactAlias:{row.id}:{alias}", "alias": alias, "artifactCollection": collection}
@@ -169,7 +169,11 @@ class ArtifactNode:
     """
 
     def __init__(
-        self, context: GraphQLContext, row: Version, place: ProjectNode, memberships: Sequence[Membership]
+        self,
+        context: GraphQLContext,
+        row: Version,
+        place: ProjectNode,
+        memberships: Sequence[CollectionVersion],
     ) -> None:
         self._context = context
         self.row = row
@@ -227,7 +231,7 @@ def artifact_nodes(
     ]
 
 
-def membership_node(context: GraphQLContext, row: Membership) -> MembershipNode:
+def membership_node(context: GraphQLContext, row: CollectionVersion) -> MembershipNode:
     """A version in a collection whose project the requester may read."""
     (artifact,) = artifact_nodes(context, [row.version], project_of(context, row.collection))
     return MembershipNode(context, row, artifact)

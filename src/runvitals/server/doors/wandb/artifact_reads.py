@@ -38,7 +38,7 @@ from runvitals.server.doors.wandb.run_nodes import (
     selected_fields,
 )
 from runvitals.store.metadata.artifacts.names import MAX_PATH
-from runvitals.store.metadata.artifacts.rows import Membership, UnknownArtifact, Version
+from runvitals.store.metadata.artifacts.rows import CollectionVersion, UnknownArtifact, Version
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -146,7 +146,7 @@ def artifact_of_project(
     return None if row is None else membership_node(info.context, row).artifact
 
 
-def _member(context: GraphQLContext, project: ProjectNode, name: str) -> Membership | None:
+def _member(context: GraphQLContext, project: ProjectNode, name: str) -> CollectionVersion | None:
     if not may_read(context, project):
         return None
     return artifacts_of(context).collections.member(project.number, name)

@@ -28,7 +28,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.logged_rows import event_envelopes, history_envelopes, parse_history
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
 from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
-from runvitals.server.doors.wandb.run_ids import NamedRun, find_run
+from runvitals.server.doors.wandb.run_ids import ClientRun, find_run
 from runvitals.server.doors.wandb.run_writers import CONSOLE, MONITOR, TRAIN, RunWriters, host_name
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
@@ -87,7 +87,7 @@ def writers_of(
     Raises:
         HTTPException: 404 if there is no such run or entity that the client may know of.
     """
-    run: NamedRun | None
+    run: ClientRun | None
     try:
         node = context.entity_named(entity)
         run = find_run(context.metadata_store, node.number, project, name)

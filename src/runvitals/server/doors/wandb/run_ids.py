@@ -23,7 +23,7 @@ _DIGITS: Final = 12
 
 
 @dataclass(frozen=True, slots=True)
-class NamedRun:
+class ClientRun:
     """A run as a client names it.
 
     Attributes:
@@ -39,7 +39,7 @@ class NamedRun:
 
 def find_run(
     metadata_store: MetadataStore, entity_id: int | None, project: str | None, name: str
-) -> NamedRun:
+) -> ClientRun:
     """The run that a client names, or the id that it is to get. What the client may do is not checked.
 
     Args:
@@ -52,12 +52,12 @@ def find_run(
     if _is_valid(name):
         place = _in_entity(metadata_store, entity_id, name)
         if place is None or place.project == wanted or _began_in(metadata_store, place, wanted):
-            return NamedRun(name, name, wanted, place)
+            return ClientRun(name, name, wanted, place)
         taken = True
     place = _in_entity(metadata_store, entity_id, derived)
     if taken and place is None and project is None:
-        return NamedRun(name, name, wanted, _in_entity(metadata_store, entity_id, name))
-    return NamedRun(name, derived, wanted, place)
+        return ClientRun(name, name, wanted, _in_entity(metadata_store, entity_id, name))
+    return ClientRun(name, derived, wanted, place)
 
 
 def _derived(project: str, name: str) -> str:

@@ -13,7 +13,7 @@ from typing import Any, Final
 from runvitals.journal.paths import safe_name
 from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.server.doors import recording
-from runvitals.server.doors.wandb.run_ids import NamedRun
+from runvitals.server.doors.wandb.run_ids import ClientRun
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.store.metadata.wandb_clients import WandbClient
 
@@ -36,7 +36,7 @@ class RunWriters:
         entity: the name of the team or user; None on a server without accounts.
     """
 
-    run: NamedRun
+    run: ClientRun
     entity: str | None
     client: WandbClient
 

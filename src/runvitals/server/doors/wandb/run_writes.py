@@ -13,7 +13,7 @@ from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_ids import SECTION, NamedRun, find_run
+from runvitals.server.doors.wandb.run_ids import SECTION, ClientRun, find_run
 from runvitals.server.doors.wandb.run_settings import (
     config_values,
     internal_values,
@@ -38,7 +38,7 @@ _NO_RUN: Final = 0
 class _Wanted(NamedTuple):
     """The run that a client begins or changes. `client`: None for one that has not begun."""
 
-    run: NamedRun
+    run: ClientRun
     entity: EntityNode
     client: WandbClient | None
 

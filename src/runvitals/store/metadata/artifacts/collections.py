@@ -26,7 +26,7 @@ from runvitals.store.metadata.artifacts.reading import (
 from runvitals.store.metadata.artifacts.rows import (
     ArtifactConflict,
     Collection,
-    Membership,
+    CollectionVersion,
     UnknownArtifact,
 )
 from runvitals.store.metadata.artifacts.tables import (
@@ -98,13 +98,13 @@ class CollectionTable:
 
     # Versions in a collection
 
-    def member(self, project_id: int, name: str) -> Membership | None:
+    def member(self, project_id: int, name: str) -> CollectionVersion | None:
         """The version that `name:alias`, `name:v3` or `name:<digest>` names; without `:`, the latest."""
         collection, _, alias = name.partition(":")
         found = self.named(project_id, collection)
         return None if found is None else self.member_of(found.id, alias or "latest")
 
-    def member_of(self, collection_id: int, alias: str) -> Membership | None:
+    def member_of(self, collection_id: int, alias: str) -> CollectionVersion | None:
         """The version of a collection with this alias, number or digest; None if there is none."""
         wanted = select(artifact_membership).where(artifact_membership.c.collection_id == collection_id)
         if is_version(alias):
@@ -119,7 +119,9 @@ class CollectionTable:
         with self._database.read() as connection:
             return next(iter(read_memberships(connection, wanted)), None)
 
-    def members(self, collection_id: int, skip: int, limit: int, oldest_first: bool) -> list[Membership]:
+    def members(
+        self, collection_id: int, skip: int, limit: int, oldest_first: bool
+    ) -> list[CollectionVersion]:
         """A page of the versions of a collection."""
         number = artifact_membership.c.number
         wanted = (
@@ -132,7 +134,7 @@ class CollectionTable:
         with self._database.read() as connection:
             return read_memberships(connection, wanted)
 
-    def memberships(self, version_ids: Iterable[int]) -> dict[int, list[Membership]]:
+    def memberships(self, version_ids: Iterable[int]) -> dict[int, list[CollectionVersion]]:
         """The collections that have some versions, the sequence first."""
         wanted = sorted(set(version_ids))
         statement = (
@@ -140,7 +142,7 @@ class CollectionTable:
             .where(artifact_membership.c.version_id.in_(wanted))
             .order_by(artifact_membership.c.id)
         )
-        found: dict[int, list[Membership]] = {version_id: [] for version_id in wanted}
+        found: dict[int, list[CollectionVersion]] = {version_id: [] for version_id in wanted}
         with self._database.read() as connection:
             for membership in read_memberships(connection, statement):
                 found[membership.version.id].append(membership)
@@ -235,7 +237,7 @@ class CollectionTable:
 
     def link(
         self, version_id: int, project_id: int, name: str, aliases: Some[str], now_ms: int
-    ) -> Membership:
+    ) -> CollectionVersion:
         """Link a committed version to a portfolio, which is created if it does not exist. It becomes the
         latest there.
 
@@ -248,7 +250,7 @@ class CollectionTable:
         checked = checked_label("name of a portfolio", name)
         wanted = checked_aliases([*aliases, "latest"])
 
-        def work(connection: Connection) -> Membership:
+        def work(connection: Connection) -> CollectionVersion:
             version = read_version(connection, version_id)
             if version.state != "committed":
                 raise ArtifactConflict(f"the artifact {version_id} is {version.state}: it cannot be linked")

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, Select, func, select
 
 from runvitals.store.metadata.accounts.tables import entity
-from runvitals.store.metadata.artifacts.rows import Collection, Membership, UnknownArtifact, Version
+from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion, UnknownArtifact, Version
 from runvitals.store.metadata.artifacts.tables import (
     artifact_alias,
     artifact_collection,
@@ -105,7 +105,7 @@ def _version(row: Any, collection: Collection) -> Version:
     )
 
 
-def read_memberships(connection: Connection, statement: Select[Any]) -> list[Membership]:
+def read_memberships(connection: Connection, statement: Select[Any]) -> list[CollectionVersion]:
     """The memberships of a query for rows of `artifact_membership`, in its order."""
     rows = connection.execute(statement).all()
     versions = read_versions(connection, {row.version_id for row in rows})
@@ -118,7 +118,7 @@ def read_memberships(connection: Connection, statement: Select[Any]) -> list[Mem
     }
     aliases = _aliases(connection, [row.id for row in rows])
     return [
-        Membership(
+        CollectionVersion(
             row.id,
             collections[row.collection_id],
             row.number,

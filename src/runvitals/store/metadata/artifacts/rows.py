@@ -60,7 +60,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Membership:
+class CollectionVersion:
     """A version in a collection, with its number and aliases there."""
 
     id: int
