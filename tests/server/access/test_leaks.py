@@ -83,7 +83,7 @@ def test_every_route_of_a_hidden_team(served: ServedOrganisation) -> None:
             continue
         path = route.path.replace(f"{{{name}}}", "NAME")
         for other in route.parameters - {name}:
-            path = path.replace(f"{{{other}}}", "1")
+            path = path.replace(f"{{{other}}}", "0" * 32 if other == "digest" else "1")
         same(served, route.method, path, (OTHER_TEAM, "spiral"), headers={"content-type": "application/json"})
         checked += 1
     assert checked >= 30

@@ -83,7 +83,9 @@ def test_every_row_of_the_specification_is_as_it_says(cells: Walk) -> None:
 
 
 def test_every_row_is_checked_or_belongs_to_something_later(cells: Walk) -> None:
-    needed = {route.action for route in declared_routes(cells.served.served.app.api.routes)}
+    routes = declared_routes(cells.served.served.app.api.routes)
+    # Doors have the addresses of other systems: their rights are tested beside them.
+    needed = {route.action for route in routes if route.path.startswith("/api/v1/")}
     for row in ROWS:
         if not row["permission"]:
             test = WITHOUT_A_RIGHT[row["on"]]
