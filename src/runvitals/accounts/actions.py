@@ -182,8 +182,8 @@ NEEDS_SUDO: Final = frozenset(
 INGEST: Final = frozenset((Action.RUN_CREATE, Action.PROJECT_CREATE))
 """What a training machine needs: a stolen key of this scope reads nothing."""
 
-WRITES: Final = (READS | PROJECT_ACTIONS) - NEEDS_SUDO
-"""Reading, and changing projects and what is in them."""
+WRITES: Final = (READS | PROJECT_ACTIONS | {Action.REGISTRY_LINK, Action.REGISTRY_ALIAS}) - NEEDS_SUDO
+"""Reading, and changing projects, what is in them, and the models of the registry."""
 
 SERVICE_ACCOUNT_ACTIONS: Final = (
     PROJECT_ACTIONS
