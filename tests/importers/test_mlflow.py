@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -147,6 +150,47 @@ def test_one_run_into_another_project(stores: dict[str, list[str]], tmp_path: Pa
     assert main(["import", f"mlflow:{uri}", "--run", child, "--project", "p", "--dir", str(tmp_path)]) == 0
     assert os.listdir(tmp_path / "runs") == [child]
     assert open_run(child, directory=str(tmp_path)).facts.project == "p"
+
+
+def test_only_artifacts_of_the_store_are_read(
+    stores: dict[str, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    uri, (first, *_) = next(iter(stores.items()))
+    secret = tmp_path / "elsewhere"
+    secret.mkdir()
+    (secret / "id_rsa").write_text("private")
+    copy = tmp_path / "store" / "mlflow.db"
+    copy.parent.mkdir()
+    shutil.copy(uri.removeprefix("sqlite:///"), copy)
+    with closing(sqlite3.connect(copy)) as database, database:
+        database.execute("UPDATE runs SET artifact_uri = ?, status = 'RUNNING'", (str(secret),))
+    assert main(["import", f"mlflow:{copy}", "--run", first, "--dir", str(tmp_path / "a")]) == 0
+    output = capsys.readouterr().out
+    assert "not imported: 1 × runs without their files: they are not below " in output
+    assert "its status is RUNNING: what it logs later is not imported" in output
+    assert open_run(first, directory=str(tmp_path / "a")).files() == []
+
+    (copy.parent / "mlruns").symlink_to(tmp_path / "a")
+    command = ["import", f"mlflow:{copy}", "--run", first, "--dir", str(tmp_path / "b")]
+    assert main([*command, "--artifacts", str(secret)]) == 0
+    assert [file.name for file in open_run(first, directory=str(tmp_path / "b")).files()] == ["id_rsa"]
+
+
+def test_links_in_a_folder_are_not_followed(stores: dict[str, list[str]], tmp_path: Path) -> None:
+    folder, (first, *_) = list(stores.items())[1]
+    copy = tmp_path / "mlruns"
+    shutil.copytree(folder, copy)
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "id_rsa").write_text("private")
+    (run,) = copy.glob(f"*/{first}")
+    (run / "params" / "stolen").symlink_to(secret / "id_rsa")
+    shutil.rmtree(run / "artifacts")
+    (run / "artifacts").symlink_to(secret)
+    assert main(["import", f"mlflow:{copy}", "--run", first, "--dir", str(tmp_path / "data")]) == 0
+    imported = open_run(first, directory=str(tmp_path / "data"))
+    assert "stolen" not in imported.config
+    assert imported.files() == []
 
 
 def test_what_is_no_store_is_named(tmp_path: Path) -> None:

@@ -41,6 +41,12 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--to", metavar="URL", help="also deliver the imported runs to this server")
     parser.add_argument("--server", metavar="URL", help="of W&B; default: WANDB_BASE_URL, else its service")
+    parser.add_argument(
+        "--artifacts",
+        metavar="FOLDER",
+        help="of MLflow: read artifacts below this folder, too; default: only those in the folder mlruns, "
+        "and in mlruns and mlartifacts beside a SQLite file",
+    )
     add_dir(parser)
 
 
@@ -109,7 +115,8 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
         from runvitals.importers.mlflow.importer import import_mlflow
         from runvitals.importers.mlflow.stores import store_of
 
-        return import_mlflow(store_of(address, os.environ, os.getcwd()), folder, project, run_id, team)
+        store = store_of(address, os.environ, os.getcwd(), arguments.artifacts)
+        return import_mlflow(store, folder, project, run_id, team)
     from runvitals.importers.wandb_server.importer import import_wandb
     from runvitals.importers.wandb_server.server import WandbServer
 

@@ -29,11 +29,11 @@ class ImportReport:
         if count:
             self.left_out[what] = self.left_out.get(what, 0) + count
 
-    def add(self, run_id: str, project: str, draft: RunDraft) -> None:
-        """Report an imported run."""
+    def add(self, run_id: str, project: str, draft: RunDraft, note: str = "") -> None:
+        """Report an imported run, with a note that ends the line."""
         self.imported[run_id] = (
             f"{run_id} of project {project}: {draft.samples} samples, {draft.rows} log() rows, "
-            f"{draft.files} files{_text_of(draft.faults)}"
+            f"{draft.files} files{_text_of(draft.faults)}{note}"
         )
 
 

@@ -17,13 +17,15 @@ class MlflowFileStore:
 
     Args:
         folder: the folder `mlruns`.
+        artifacts: a folder with artifacts, besides `folder`.
 
     Raises:
         ValueError: it is not MLflow's.
     """
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, artifacts: str | None = None) -> None:
         self._folder = folder
+        self._roots = [folder] if artifacts is None else [folder, os.path.abspath(artifacts)]
         self.deleted = 0
         if not any(os.path.isfile(os.path.join(path, _DESCRIPTION)) for path in _folders(folder)):
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
@@ -64,8 +66,8 @@ class MlflowFileStore:
         for folder in _run_folders(self._folder, run.id):  # where they are even if the store was moved
             inside = os.path.join(folder, "artifacts")
             if any(_files(inside)):
-                return local_artifacts(inside, self._folder)
-        return local_artifacts(run.artifact_uri, self._folder)
+                return local_artifacts(inside, self._folder, self._roots)
+        return local_artifacts(run.artifact_uri, self._folder, self._roots)
 
     def close(self) -> None:
         """Nothing is kept open."""
@@ -105,10 +107,12 @@ def _folders(path: str) -> list[str]:
 
 
 def _files(root: str) -> Iterator[tuple[str, str]]:
-    """The names, relative to a folder, and paths of the files in it."""
+    """The names, relative to a folder, and paths of the files in it, without symbolic links."""
     for folder, _, names in sorted(os.walk(root)):
         for name in sorted(names):
             path = os.path.join(folder, name)
+            if os.path.islink(path) or not os.path.isfile(path):
+                continue
             yield os.path.relpath(path, root).replace(os.sep, "/"), path
 
 

@@ -80,7 +80,8 @@ def _import_run(
         _copy_artifacts(store, run, draft, run.ended_ms or last_ms, report)
         draft.end(_STATES.get(run.status), run.ended_ms or last_ms)
         draft.complete()
-    report.add(about.id, project, draft)
+    unfinished = f"; its status is {run.status}: what it logs later is not imported"
+    report.add(about.id, project, draft, "" if run.status in _STATES else unfinished)
 
 
 def _copy_artifacts(

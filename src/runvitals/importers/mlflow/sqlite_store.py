@@ -10,6 +10,7 @@ from urllib.parse import quote
 from runvitals.importers.mlflow.local_artifacts import local_artifacts
 from runvitals.importers.mlflow.run import MlflowArtifact, MlflowMetric, MlflowStoreRun
 
+_ARTIFACT_FOLDERS = ("mlruns", "mlartifacts")
 _RUNS = """
     SELECT r.run_uuid, e.name, r.name, r.status, r.start_time, r.end_time, r.artifact_uri
     FROM runs r JOIN experiments e ON e.experiment_id = r.experiment_id
@@ -22,16 +23,19 @@ class MlflowSqliteStore:
 
     Args:
         path: the file.
+        artifacts: a folder with artifacts, besides `mlruns` and `mlartifacts` beside the file.
 
     Raises:
         ValueError: it is not MLflow's.
         FileNotFoundError: there is no such file.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, artifacts: str | None = None) -> None:
         if not os.path.isfile(path):
             raise FileNotFoundError(f"there is no file {path}")
         self._folder = os.path.dirname(os.path.abspath(path))
+        self._roots = [os.path.join(self._folder, name) for name in _ARTIFACT_FOLDERS]
+        self._roots += [] if artifacts is None else [os.path.abspath(artifacts)]
         self._database = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True)
         try:
             (total,) = self._database.execute("SELECT count(*) FROM runs").fetchone()
@@ -69,7 +73,7 @@ class MlflowSqliteStore:
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
         """The files of a run, if they are on this machine."""
-        return local_artifacts(run.artifact_uri, self._folder)
+        return local_artifacts(run.artifact_uri, self._folder, self._roots)
 
     def close(self) -> None:
         """Close the file."""

@@ -14,13 +14,14 @@ from runvitals.relay.destinations.mlflow.address import URI_VARIABLE, absolute, 
 _SQLITE = "sqlite:///"
 
 
-def store_of(uri: str, environ: Mapping[str, str], cwd: str) -> MlflowStore:
+def store_of(uri: str, environ: Mapping[str, str], cwd: str, artifacts: str | None = None) -> MlflowStore:
     """The store that a tracking URI names: `sqlite:///FILE` or a file, `http://…`, or a folder.
 
     Args:
         uri: without a password; "" is the one in the environment.
         environ: MLflow's variables.
         cwd: the base of relative paths.
+        artifacts: a folder on this machine that artifacts may be read from, besides those of the store.
 
     Raises:
         ValueError: no URI, one of a kind that cannot be imported, or not a store of MLflow.
@@ -38,4 +39,4 @@ def store_of(uri: str, environ: Mapping[str, str], cwd: str) -> MlflowStore:
             f"cannot import from {full.partition('://')[0]}; start `mlflow server` with it, and import from "
             "that"
         )
-    return MlflowFileStore(path) if os.path.isdir(path) else MlflowSqliteStore(path)
+    return MlflowFileStore(path, artifacts) if os.path.isdir(path) else MlflowSqliteStore(path, artifacts)
