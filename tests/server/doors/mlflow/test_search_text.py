@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 import string
+from contextlib import closing
 
 import pytest
 
@@ -60,6 +62,9 @@ def test_no_filter(text: str | None) -> None:
         ("params.lr IN ('a')", "Only string attributes"),
         ("metrics.x IS NULL", "only supported with tags and parameters"),
         ("nothing.a = 'b'", "Invalid entity type"),
+        ("datasets.name = 'mnist'", "Invalid entity type 'datasets'"),
+        ("dataset.name IN ('mnist')", "Invalid entity type 'dataset'"),
+        ("tags.a LIKE '" + "a" * 1001 + "'", "more than 1000"),
         ("attributes.nothing = 'b'", "Invalid attribute key"),
         ("'a' = 'a'", "Invalid comparison clause"),
         ("metrics.loss == 1", "Invalid comparison operator"),
@@ -162,6 +167,20 @@ def test_experiments_have_other_attributes() -> None:
 def test_like(pattern: str, text: str, matches: bool) -> None:
     assert like(pattern, text, ignores_case=False) is matches
     assert like(pattern.upper(), text, ignores_case=True) is (matches or pattern == "A%")
+
+
+def test_like_is_that_of_sql() -> None:
+    numbers = random.Random(7)
+    with closing(sqlite3.connect(":memory:")) as database:
+        for _ in range(2000):
+            pattern = "".join(numbers.choices("ab%_", k=numbers.randint(0, 6)))
+            text = "".join(numbers.choices("aB", k=numbers.randint(0, 6)))
+            (expected,) = database.execute("SELECT ? LIKE ?", (text, pattern)).fetchone()
+            assert like(pattern, text, ignores_case=True) is bool(expected), (pattern, text)
+
+
+def test_like_takes_linear_time() -> None:
+    assert not like("%" + "a" * 50_000 + "b", "a" * 100_000, ignores_case=False)  # else it takes many minutes
 
 
 def test_missing_values() -> None:

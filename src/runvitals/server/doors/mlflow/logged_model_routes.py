@@ -68,6 +68,8 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     if not 0 < len(ids) <= MAX_EXPERIMENTS:
         raise invalid(f"experiment_ids: expected 1 to {MAX_EXPERIMENTS} experiments")
     wanted = parse_filter(sent.text("filter"), _ATTRIBUTES)
+    if sent.objects("datasets") or any(one.get("dataset_name") for one in sent.objects("order_by")):
+        raise invalid("Searching logged models by datasets is not supported: leave out 'datasets'")
     order = [
         OrderBy(part.kind, part.key, one.get("ascending", True) is not False)
         for one in sent.objects("order_by")

@@ -88,10 +88,10 @@ class RunSearcher:
         found: list[tuple[TrackedRun, list[HistoryPoint]]] = []
         condition = _filter(wanted, bool(wanted.deleted))
         while True:
-            page, following = await self._page(condition, sort, after)
+            page, following = await self._page(wanted, condition, sort, after)
             for place, run in enumerate(page[skip:], skip):
-                metrics = await self._matching(run, wanted.wanted)
-                if metrics is None:
+                metrics = None if run is None else await self._matching(run, wanted.wanted)
+                if run is None or metrics is None:
                     continue
                 if len(found) == wanted.most:
                     return FoundRuns(found, token([after, place]))
@@ -101,22 +101,27 @@ class RunSearcher:
             after, skip = following, 0
 
     async def _page(
-        self, condition: Filter, sort: RunSort, after: str | None
-    ) -> tuple[list[TrackedRun], str | None]:
-        def read() -> tuple[list[TrackedRun], str | None]:
+        self, wanted: RunSearch, condition: Filter, sort: RunSort, after: str | None
+    ) -> tuple[list[TrackedRun | None], str | None]:
+        """Runs of the database, with None for those that do not match, and the next page. They are compared
+        in the thread: patterns of LIKE take long."""
+        others = [one for one in wanted.wanted if one.kind != "metric"]
+
+        def read() -> tuple[list[TrackedRun | None], str | None]:
             try:
                 page = self._store.runs.page(condition, sort, self._now_ms, PAGE, after)
             except ValueError:
                 raise invalid("Invalid page token: it belongs to another search") from None
-            return self._runs.of_rows(page.runs), page.next
+            runs = self._runs.of_rows(page.runs)
+            matching = [
+                run if all(one.holds(_value(run, {}, one)) for one in others) else None for run in runs
+            ]
+            return matching, page.next
 
         return await anyio.to_thread.run_sync(read)
 
     async def _matching(self, run: TrackedRun, wanted: Sequence[Comparison]) -> list[HistoryPoint] | None:
-        """The metrics of a run if it matches, else None. They are read last, since that takes longest."""
-        others = [one for one in wanted if one.kind != "metric"]
-        if not all(one.holds(_value(run, {}, one)) for one in others):
-            return None
+        """The metrics of a run if they match, else None. They are read last, since that takes longest."""
         metrics = await self._latest(run)
         by_name = {point.key: point.value for point in metrics}
         if not all(one.holds(_value(run, by_name, one)) for one in wanted if one.kind == "metric"):
@@ -166,8 +171,6 @@ def _value(run: TrackedRun, metrics: dict[str, float], wanted: Comparison | Orde
         return run.params.get(wanted.key)
     if wanted.kind == "tag":
         return run.tags.get(wanted.key)
-    if wanted.kind == "dataset":
-        return None
     return run.attribute(wanted.key)
 
 

@@ -14,10 +14,11 @@ from typing import Final, Literal
 from runvitals.server.doors.mlflow.errors import MlflowError, invalid
 
 Value = float | int | str
-EntityKind = Literal["metric", "parameter", "tag", "attribute", "dataset"]
+EntityKind = Literal["metric", "parameter", "tag", "attribute"]
 
 MAX_FILTER: Final = 100_000
 MAX_COMPARISONS: Final = 200
+MAX_PATTERN: Final = 1000
 MAX_LISTED: Final = 10_000
 _NUMBERS: Final = (">", ">=", "=", "!=", "<", "<=")
 _TEXTS: Final = ("=", "!=", "LIKE", "ILIKE")
@@ -36,8 +37,6 @@ _PREFIXES: Final[Mapping[str, EntityKind]] = {
     "attributes": "attribute",
     "attr": "attribute",
     "run": "attribute",
-    "dataset": "dataset",
-    "datasets": "dataset",
 }
 _TOKEN: Final = re.compile(
     r"""\s*(?:
@@ -123,7 +122,7 @@ RUN_ATTRIBUTES: Final = Attributes(
         "start_time": ("created", "Created", "date", "Date"),
         "end_time": (),
     },
-    kinds=("metric", "parameter", "tag", "attribute", "dataset"),
+    kinds=("metric", "parameter", "tag", "attribute"),
 )
 EXPERIMENT_ATTRIBUTES: Final = Attributes(
     texts={"name": (), "experiment_id": ()},
@@ -204,7 +203,10 @@ class _Parser:
             self._check_operator(operator, _NUMBERS, kind, key)
             return Comparison(kind, key, operator, self._number(token, kind))
         self._check_operator(operator, _TEXTS, kind, key)
-        return Comparison(kind, key, operator, self._string(token, kind, key))
+        value = self._string(token, kind, key)
+        if operator in ("LIKE", "ILIKE") and len(value) > MAX_PATTERN:
+            raise self._error(f"a pattern of {operator} has more than {MAX_PATTERN} characters")
+        return Comparison(kind, key, operator, value)
 
     def _identifier(self) -> tuple[EntityKind, str]:
         token = self._expect("word", "quoted", "text")
@@ -277,7 +279,7 @@ class _Parser:
         return token.text[1:-1]
 
     def _listed(self, kind: EntityKind, key: str, operator: str) -> Comparison:
-        is_text = kind in ("attribute", "dataset") and key not in self._attributes.numbers
+        is_text = kind == "attribute" and key not in self._attributes.numbers
         if not is_text:
             raise invalid(f"Only string attributes can be compared with {operator}, not {kind} '{key[:60]}'")
         if self._expect("mark").text != "(":
@@ -313,7 +315,7 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
         raise invalid(f"Invalid order_by clause '{part[:60]}'.")
     head, dot, rest = text.partition(".")
     kind = _PREFIXES.get(head)
-    if dot and kind is not None and kind in attributes.kinds and kind != "dataset":
+    if dot and kind is not None and kind in attributes.kinds:
         key = _unquoted(rest)
     else:
         kind, key = "attribute", _unquoted(text)
@@ -337,7 +339,7 @@ def _unquoted(name: str) -> str:
 def like(pattern: str, text: str, *, ignores_case: bool) -> bool:
     """Whether SQL's LIKE matches: `%` stands for any text, `_` for one character.
 
-    Takes time linear in the lengths for each `%`, whatever the pattern is.
+    Takes time linear in the length of the text; with `_`, at most times the length of the pattern.
 
     Example:
         >>> like("re_net%", "resnet50", ignores_case=False)
@@ -345,20 +347,25 @@ def like(pattern: str, text: str, *, ignores_case: bool) -> bool:
     """
     if ignores_case:
         pattern, text = pattern.casefold(), text.casefold()
-    at = place = 0
-    star = restart = -1
-    while at < len(text):
-        if place < len(pattern) and pattern[place] == "%":
-            star, restart = place, at
-            place += 1
-        elif place < len(pattern) and pattern[place] in ("_", text[at]):
-            at, place = at + 1, place + 1
-        elif star >= 0:
-            restart += 1
-            at, place = restart, star + 1
-        else:
+    first, *others = (_part(part) for part in pattern.split("%"))
+    if not others:
+        return first.fullmatch(text) is not None
+    begin = first.match(text)
+    if begin is None:
+        return False
+    at = begin.end()
+    last = others.pop()
+    for part in others:
+        found = part.search(text, at)
+        if found is None:
             return False
-    return all(letter == "%" for letter in pattern[place:])
+        at = found.end()
+    width = len(pattern) - pattern.rindex("%") - 1
+    return len(text) - width >= at and last.fullmatch(text, len(text) - width) is not None
+
+
+def _part(part: str) -> re.Pattern[str]:
+    return re.compile("".join("." if letter == "_" else re.escape(letter) for letter in part), re.DOTALL)
 
 
 _COMPARED: Final[Mapping[str, Callable[[Value, object], bool]]] = {
