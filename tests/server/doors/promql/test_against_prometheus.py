@@ -197,6 +197,9 @@ def test_forms_and_limits(both: Both) -> None:
         answer = httpx.get(f"{both.ours}/query_range", params={**over, **changed}, timeout=PATIENCE_S)
         assert (answer.status_code, answer.json()["errorType"]) == (400, "bad_data"), changed
     assert httpx.get(f"{both.ours}/query", timeout=PATIENCE_S).json()["errorType"] == "bad_data"
+    many = httpx.get(f"{both.ours}/query?query=1" + "&a=1" * 1000, timeout=PATIENCE_S)
+    assert (many.status_code, many.json()["errorType"]) == (400, "bad_data")
+    assert asked(both.ours, "metadata", {"limit": "9" * 5000})
 
 
 def test_a_query_of_too_many_points(monkeypatch: pytest.MonkeyPatch, both: Both) -> None:

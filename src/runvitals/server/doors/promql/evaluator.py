@@ -37,6 +37,8 @@ from runvitals.server.doors.promql.vectors import (
 
 MAX_POINTS: Final = 3_000_000
 """Series × steps of a selector."""
+MAX_QUERY_POINTS: Final = 10_000_000
+"""The same of all selectors of a query: `a or b or c` keeps them all in memory."""
 LOOK_BACK_MS: Final = 300_000
 """How long the last sample of a series counts, if it is not followed by a gap."""
 _WINDOWS: Final = {
@@ -60,6 +62,7 @@ class Evaluator:
     def __init__(self, source: SeriesSource, steps: Integers) -> None:
         self._source = source
         self._steps = steps
+        self._points = 0
 
     def evaluate(self, node: Expression) -> ScalarValues | Vector:
         """
@@ -103,6 +106,13 @@ class Evaluator:
             raise QueryError(
                 f"{len(found)} series at {len(self._steps)} steps are more than {MAX_POINTS} points: use a "
                 "longer step, or narrow the selector",
+                "execution",
+            )
+        self._points += len(found) * len(self._steps)
+        if self._points > MAX_QUERY_POINTS:
+            raise QueryError(
+                f"the selectors of the query have more than {MAX_QUERY_POINTS} points: use a longer step, or "
+                "fewer selectors",
                 "execution",
             )
         return self._source.read(found, max(t0, 0), t1)

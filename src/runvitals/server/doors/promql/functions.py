@@ -32,6 +32,8 @@ MATH: Final[dict[str, Callable[[Floats], Floats]]] = {
     "sqrt": np.sqrt,
     "sgn": np.sign,
 }
+_MAX_LABEL: Final = 1024
+"""Characters. Patterns take long with longer texts, and nested calls would multiply them."""
 _LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
 
@@ -70,7 +72,7 @@ def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
 def label_replace(vector: Vector, target: str, replacement: str, source: str, pattern: str) -> Vector:
     """
     Raises:
-        QueryError: invalid label or pattern, or two series become the same.
+        QueryError: invalid label or pattern, a label that is too long, or two series become the same.
     """
     if _LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
@@ -80,7 +82,7 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
         labels = dict(line.labels)
         match = expression.fullmatch(labels.get(source, ""))
         if match is not None:
-            labels[target] = _expanded(replacement, match)
+            labels[target] = _bounded(_expanded(replacement, match))
         found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
     return unique(found)
 
@@ -98,17 +100,25 @@ def _expanded(replacement: str, match: re.Match[str]) -> str:
     return _GROUP.sub(group, replacement)
 
 
+def _bounded(value: str) -> str:
+    if len(value) > _MAX_LABEL:
+        raise QueryError(
+            f"a label would have {len(value)} characters; at most {_MAX_LABEL} are allowed", "execution"
+        )
+    return value
+
+
 def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, ...]) -> Vector:
     """
     Raises:
-        QueryError: an invalid label, or two series become the same.
+        QueryError: an invalid label, one that is too long, or two series become the same.
     """
     if _LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")
     found = []
     for line in vector:
         labels = dict(line.labels)
-        labels[target] = separator.join(labels.get(source, "") for source in sources)
+        labels[target] = _bounded(separator.join(labels.get(source, "") for source in sources))
         found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
     return unique(found)
 

@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 from runvitals.server.doors.promql.syntax import QueryError
 
 MAX_CHARACTERS: Final = 20_000
+_MAX_DURATION_MS: Final = 10**13
+"""About 300 years, as in Prometheus."""
+_MAX_DURATION_CHARACTERS: Final = 50
 _DURATION = r"(?:[0-9]+(?:ms|[smhdwy]))+"
 _PATTERNS: Final = (
     ("space", r"(?:\s|#[^\n]*)+"),
@@ -56,27 +59,46 @@ def duration_ms(text: str) -> int:
     """A duration such as `1h30m`.
 
     Raises:
-        QueryError: not a duration.
+        QueryError: not a duration, or one that is too long.
     """
-    if re.fullmatch(_DURATION, text) is None:
-        raise QueryError(f"invalid duration {text!r}; expected for example 5m or 1h30m")
-    return sum(int(count) * _MS[unit] for count, unit in _PART.findall(text))
+    if len(text) > _MAX_DURATION_CHARACTERS or re.fullmatch(_DURATION, text) is None:
+        raise QueryError(f"invalid duration {text[:50]!r}; expected for example 5m or 1h30m")
+    return checked_duration(sum(int(count) * _MS[unit] for count, unit in _PART.findall(text)))
+
+
+def checked_duration(ms: float) -> int:
+    """A duration in ms, rounded.
+
+    Raises:
+        QueryError: it is too long.
+    """
+    if not ms <= _MAX_DURATION_MS:
+        raise QueryError(f"duration out of range; expected at most {_MAX_DURATION_MS // 1000} s")
+    return round(ms)
 
 
 def number(text: str) -> float:
-    """A number as PromQL writes it."""
-    return float(int(text, 16)) if text.startswith("0x") else float(text)
+    """A number as PromQL writes it.
+
+    Raises:
+        QueryError: a hexadecimal number that is too large.
+    """
+    try:
+        return float(int(text, 16)) if text.startswith("0x") else float(text)
+    except OverflowError:
+        raise QueryError(f"parse error: the number {text[:50]} is too large") from None
 
 
 def unquoted(token: Lexeme) -> str:
     """The text in quotes.
 
     Raises:
-        QueryError: an invalid escape.
+        QueryError: an invalid escape, or a character that no label can have: NUL, half of a surrogate pair.
     """
-    if token.text[0] == "`":
-        return token.text[1:-1]
     try:
-        return str(ast.literal_eval(token.text))
+        found = token.text[1:-1] if token.text[0] == "`" else str(ast.literal_eval(token.text))
+        if b"\0" not in found.encode("utf-8"):
+            return found
+        raise ValueError("NUL")
     except (SyntaxError, ValueError):
         raise QueryError(f"1:{token.at + 1}: parse error: invalid text {token.text[:100]}") from None

@@ -8,7 +8,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from runvitals.server.doors.promql.lexer import Lexeme, duration_ms, number, tokens, unquoted
+from runvitals.server.doors.promql.lexer import (
+    Lexeme,
+    checked_duration,
+    duration_ms,
+    number,
+    tokens,
+    unquoted,
+)
 from runvitals.server.doors.promql.syntax import (
     Aggregation,
     Binary,
@@ -45,6 +52,8 @@ _PRECEDENCE: Final = {
 }
 _UNARY: Final = 5
 _MAX_DEPTH: Final = 60
+_MAX_OPERATORS: Final = 200
+"""Each is a level of the syntax tree: 1+1+1 is (1+1)+1."""
 _MATCHERS: Final = ("=", "!=", "=~", "!~")
 
 
@@ -81,6 +90,7 @@ class _Parser:
         self._tokens = found
         self._place = 0
         self._depth = 0
+        self._operators = 0
 
     @property
     def _next(self) -> Lexeme:
@@ -118,6 +128,9 @@ class _Parser:
         left = self._unary()
         while (operator := self._operator()) is not None and _PRECEDENCE[operator] >= lowest:
             self._take()
+            self._operators += 1
+            if self._operators > _MAX_OPERATORS:
+                raise QueryError(f"the query has more than {_MAX_OPERATORS} operators")
             returns_bool = self._accept("bool")
             if returns_bool and operator not in COMPARISONS:
                 raise QueryError("parse error: bool modifier can only be used on comparison operators")
@@ -214,7 +227,7 @@ class _Parser:
     def _duration(self) -> int:
         token = self._take()
         if token.kind == "number":
-            return round(number(token.text) * 1000)
+            return checked_duration(number(token.text) * 1000)
         if token.kind != "duration":
             self._place -= 1
             raise self._error("expected a duration")

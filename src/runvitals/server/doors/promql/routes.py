@@ -73,7 +73,10 @@ def _failed(kind: str, text: str) -> Response:
 
 async def _parameters(request: Request) -> Parameters:
     """Those of the address, and of a form in the body."""
-    found = parse_qs(request.url.query, max_num_fields=1000)
+    try:
+        found = parse_qs(request.url.query, max_num_fields=1000)
+    except ValueError:
+        raise QueryError("the parameters in the address are not valid") from None
     if request.method == "POST":
         try:
             form = (await request.body()).decode("utf-8")
@@ -177,7 +180,7 @@ async def metadata(request: Request) -> Response:
     def found(source: SeriesSource, given: Parameters) -> Any:
         limit = given.get("limit", [""])[0]
         name = given["metric"][0] if "metric" in given else None
-        return queries.metadata(name, int(limit) if limit.isascii() and limit.isdigit() else None)
+        return queries.metadata(name, int(limit[:9]) if limit.isascii() and limit.isdigit() else None)
 
     return await _answered(request, found)
 

@@ -1,0 +1,106 @@
+"""Queries that would take very long, much memory, or fail inside the server, are refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runvitals.server.doors.promql.evaluator import MAX_QUERY_POINTS, Evaluator
+from runvitals.server.doors.promql.functions import label_join, label_replace
+from runvitals.server.doors.promql.parser import parse
+from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.doors.promql.vectors import Range, VectorSeries
+
+_LONG = "a" * 3000
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "a?" * 30 + "a" * 30,
+        "(a|a)" * 30 + "b",
+        "(.*|.*)" * 30 + "b",
+        "(?:.*|b)(?:.*|b)",
+        "(a|(b|c)*)",
+        r"a\\?b?c?d?e",
+        ".*a.*b.*c.*",
+        "(a+)+b",
+    ],
+)
+def test_patterns_that_may_take_exponential_time_are_refused(pattern: str) -> None:
+    with pytest.raises(QueryError, match="not supported"):
+        compiled(pattern)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text"),
+    [
+        ("a.*|b.*|c.*|d.*|e.*", "e1"),
+        ("(a.*|b.*|c.*|d.*|e.*)", "e1"),
+        ("(?:node1|node2)-(.+)", "node2-x"),
+        ("train-[0-9]+(-retry)?", "train-7"),
+        ("(?i)GPU.*", "gpu0"),
+        (r"a\?b\?c\?d\?e\*\+\(\|\)", "a?b?c?d?e*+(|)"),
+        ("[*+?|()]{4}", "()|?"),
+        (".*?a.*?b.*?", "xaxb"),
+    ],
+)
+def test_patterns_with_few_repetitions_are_allowed(pattern: str, text: str) -> None:
+    assert compiled(pattern).fullmatch(text)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "+".join(["1"] * 5000),
+        "x[" + "9" * 30 + "y]",
+        "x[" + "9" * 5000 + "s]",
+        "x[1e400]",
+        "x offset 9999999999y",
+        "0x" + "f" * 400,
+        r'{a="\ud800"}',
+        r'{project="\x00"}',
+    ],
+)
+def test_queries_that_cannot_be_computed_are_refused(query: str) -> None:
+    with pytest.raises(QueryError):
+        parse(query)
+
+
+def test_long_sums_are_evaluated() -> None:
+    found: Any = Evaluator(_Series([]), np.array([0])).evaluate(parse("+".join(["1"] * 200)))
+    assert found.values.tolist() == [200.0]
+
+
+def test_labels_do_not_grow_without_bounds() -> None:
+    one = [VectorSeries((("a", _LONG),), np.zeros(1), np.ones(1, np.bool_))]
+    with pytest.raises(QueryError, match="characters"):
+        label_replace(one, "b", "$1" * 3000, "a", "(.*)")
+    with pytest.raises(QueryError, match="characters"):
+        label_join(one, "b", "", ("a",) * 48)
+
+
+class _Series:
+    """A source with the same series for every selector."""
+
+    def __init__(self, found: list[Range]) -> None:
+        self._found = found
+
+    def find(self, matchers: object, t0: int, t1: int) -> list[Range]:
+        return self._found
+
+    def read(self, selected: list[Range], t0: int, t1: int) -> list[Range]:
+        return selected
+
+
+def test_the_points_of_all_selectors_of_a_query_are_limited() -> None:
+    of_one = 3_000_000 // 11_000
+    lines = [Range((("n", str(n)),), np.array([1]), np.array([1.0])) for n in range(of_one)]
+    source: Any = _Series(lines)
+    selectors = MAX_QUERY_POINTS // (of_one * 11_000) + 1
+    evaluator = Evaluator(source, np.arange(11_000))
+    with pytest.raises(QueryError, match="points"):
+        evaluator.evaluate(parse(" + ".join(["sum(x)"] * selectors)))
