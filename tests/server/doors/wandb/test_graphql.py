@@ -55,6 +55,10 @@ def test_tools_can_read_the_whole_schema(door: Door) -> None:
             "too much",
         ),
         ("query { ...f } fragment f on Query { ...f }", "too deeply"),
+        (
+            "{ __schema { types { fields { type { fields { type { fields { name } } } } } } } }",
+            "introspection",
+        ),
     ],
 )
 def test_what_cannot_be_executed_is_answered_with_200_and_errors(door: Door, query: str, text: str) -> None:
