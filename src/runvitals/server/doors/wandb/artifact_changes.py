@@ -132,9 +132,10 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
 def _linked_number(context: GraphQLContext, input: Input) -> int:
     if input.get("artifact_id"):
         return number_of("Artifact", input["artifact_id"])
-    found = artifacts_of(context).versions.with_client_id(input.get("client_id") or "")
+    client_id = input.get("client_id") or ""
+    found = artifacts_of(context).versions.with_client_id(client_id)
     if found is None:
-        raise unknown(f"artifact {input.get('clientID')!r}")
+        raise unknown(f"artifact {client_id[:100]!r}")
     return found.id
 
 

@@ -215,7 +215,7 @@ def use_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     project = project_named(context, input["project_name"], input["entity_name"])
     run = find_run(context, project, input["run_name"])
     if run is None:
-        raise unknown(f"run {input['runName']!r}")
+        raise unknown(f"run {input['run_name'][:100]!r}")
     if project.resource is not None:
         context.access.require(
             context.requester, Action.RUN_CREATE, project.resource, f"project {project.name!r}"
