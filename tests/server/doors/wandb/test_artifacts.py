@@ -308,3 +308,34 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
     wanted = {"artifactID": id, "aliases": [alias]}
     assert "artifact:alias" in error_of(owners.graphql(add, "viewer", input=wanted))
     assert owners.graphql(add, "member", input=wanted)["data"]["addAliases"] == {"success": True}
+
+
+def test_what_a_run_that_does_not_exist_uses_is_answered_with_its_name(owners: Owners) -> None:
+    use = """mutation U($id: ID!) { useArtifact(input: {artifactID: $id, entityName: "ada",
+      projectName: "digits", runName: "nowhere"}) { artifact { id } } }"""
+    assert error_of(owners.graphql(use, id=made(owners, "used"))) == "there is no run 'nowhere'"
+
+
+def test_an_artifact_to_link_that_does_not_exist_is_named(owners: Owners) -> None:
+    link = """mutation L { linkArtifact(input: {clientID: "mine", entityName: "ada", projectName: "digits",
+      artifactPortfolioName: "best", aliases: []}) { versionIndex } }"""
+    assert error_of(owners.graphql(link)) == "there is no artifact 'mine'"
+
+
+_VERSIONS = """query V($filters: JSONString, $order: String) { project(entityName: "ada", name: "digits") {
+  artifactCollection(name: "filtered") { artifacts(filters: $filters, order: $order) { totalCount } } } }"""
+
+
+def test_what_versions_cannot_be_filtered_or_sorted_by_is_named(owners: Owners) -> None:
+    made(owners, "filtered")
+    collection = owners.graphql(_VERSIONS, filters='{"state": "COMMITTED"}', order="+createdAt")
+    assert collection["data"]["project"]["artifactCollection"]["artifacts"] == {"totalCount": 1}
+    assert '"tags"' in error_of(owners.graphql(_VERSIONS, filters='{"tags": "x"}'))
+    assert "'-size'" in error_of(owners.graphql(_VERSIONS, order="-size"))
+    assert "JSON" in error_of(owners.graphql(_VERSIONS, filters="{"))
+
+
+def test_the_lists_of_a_query_are_limited(owners: Owners) -> None:
+    lists = " ".join(f"a{number}: artifactTypes {{ edges {{ cursor }} }}" for number in range(800))
+    query = f"""{{ project(entityName: "ada", name: "digits") {{ {lists} }} }}"""
+    assert "asks for too much" in error_of(owners.graphql(query))

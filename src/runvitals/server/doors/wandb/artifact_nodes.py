@@ -224,6 +224,7 @@ def artifact_nodes(
     Args:
         place: the project through which the requester reads them; None: their own.
     """
+    context.count_rows(len(versions))
     memberships = artifacts_of(context).collections.memberships(version.id for version in versions)
     return [
         ArtifactNode(context, one, place or project_of(context, one.collection), memberships[one.id])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -46,6 +47,8 @@ if TYPE_CHECKING:
 ARTIFACT_READS: Final = Resolvers("artifacts")
 _MAX_USERS: Final = 1000
 _MAX_NAMES: Final = 500
+_ORDERS: Final = ("createdAt", "created_at", "versionIndex", "version")
+"""All the same: versions are numbered as they are made."""
 
 # By id
 
@@ -96,6 +99,7 @@ def artifact_types(
     page = page_of(after, first)
     types = _types(info.context, project)
     shown = types[page.skip : page.skip + page.limit]
+    info.context.count_rows(len(shown))
     return connection(shown, page, len(types))
 
 
@@ -175,6 +179,7 @@ def _collections(
     if not may_read(context, project):
         return connection([], page, 0)
     rows, total = artifacts_of(context).collections.of_project(project.number, type, page.skip, page.limit)
+    context.count_rows(len(rows))
     return connection([collection_node(context, row) for row in rows], page, total)
 
 
@@ -218,6 +223,7 @@ def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, An
     """The aliases of all versions of a collection."""
     page = page_of(how.get("after"), how.get("first"), 1000)
     names = artifacts_of(info.context).collections.aliases(collection.row.id)
+    info.context.count_rows(min(len(names), page.limit))
     shown = [
         {"id": f"ArtifactAlias:{collection.id}:{name}", "alias": name, "artifactCollection": collection}
         for name in names[page.skip : page.skip + page.limit]
@@ -228,13 +234,29 @@ def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, An
 def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
     """The versions of a collection, the newest first unless `order` says otherwise."""
     context: GraphQLContext = info.context
+    _check_filter_of_versions(how.get("filters"))
     page = page_of(how.get("after"), how.get("first"))
     order = how.get("order") or "-version"
+    if order.lstrip("+-") not in _ORDERS:
+        raise InvalidArgument(f"versions cannot be sorted by {order[:100]!r}: expected {_ORDERS[0]!r}")
     rows = artifacts_of(context).collections.members(
         collection.row.id, page.skip, page.limit, oldest_first=not order.startswith("-")
     )
     nodes = artifact_nodes(context, [row.version for row in rows], collection.project)
     return connection(nodes, page, collection.row.versions, version=[f"v{row.number}" for row in rows])
+
+
+def _check_filter_of_versions(text: str | None) -> None:
+    """
+    Raises:
+        InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
+    """
+    try:
+        wanted = json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        raise InvalidArgument("filters: expected a JSON object") from None
+    if wanted not in ({}, {"state": "COMMITTED"}, None):
+        raise InvalidArgument(f"versions cannot be filtered on this server yet: {str(text)[:200]}")
 
 
 def _membership(collection: CollectionNode, info: Info, alias_name: str) -> MembershipNode | None:
@@ -300,6 +322,7 @@ def _files(
     else:
         found, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
     shown = found[:limit]
+    context.count_rows(len(shown))
     edges = [{"node": FileNode(artifact, entry, context), "cursor": entry.path} for entry in shown]
     end = shown[-1].path if shown else None
     return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(found) > limit)}
@@ -313,6 +336,7 @@ def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
     """The collections that have a version, as far as the requester may see them."""
     context: GraphQLContext = info.context
     rows = [row for row in artifact.memberships if may_read(context, project_of(context, row.collection))]
+    context.count_rows(len(rows))
     return {"edges": [{"node": MembershipNode(context, row, artifact)} for row in rows]}
 
 

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     """What the functions of fields get as `info`."""
 
 MAX_READS: Final = 3000
+MAX_ROWS: Final = 20_000
+_LIST_ROWS: Final = 25
+"""To read a list costs as much as this many rows, even if it is empty."""
 WITHOUT_ACCOUNTS: Final = "main"
 """The entity that clients see on a server without accounts; they may send any other name."""
 
@@ -49,6 +52,7 @@ class GraphQLContext:
     def __init__(self, request: Request) -> None:
         self.request = request
         self._read = 0
+        self._rows = 0
 
     def count_reads(self, number: int) -> None:
         """Count runs, or values of a run, that are read separately: a small query can ask for many.
@@ -59,6 +63,19 @@ class GraphQLContext:
         self._read += number
         if self._read > MAX_READS:
             raise InvalidArgument(f"the query asks for too much: more than {MAX_READS:,} runs or histories")
+
+    def count_rows(self, number: int) -> None:
+        """Count a list of artifacts, or of what belongs to them: lists within lists multiply.
+
+        Args:
+            number: how many rows the list has.
+
+        Raises:
+            InvalidArgument: too many for one request.
+        """
+        self._rows += _LIST_ROWS + number
+        if self._rows > MAX_ROWS:
+            raise InvalidArgument("the query asks for too much: too many lists of artifacts")
 
     @property
     def state(self) -> State:
