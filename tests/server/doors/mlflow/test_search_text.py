@@ -142,6 +142,11 @@ def test_wrong_orders(text: str) -> None:
         parse_order([text], RUN_ATTRIBUTES)
 
 
+def test_too_long_an_order() -> None:
+    with pytest.raises(MlflowError, match="more than 100 entries"):
+        parse_order(["start_time"] * 101, RUN_ATTRIBUTES)
+
+
 def test_experiments_have_other_attributes() -> None:
     assert parse_filter("creation_time > 5", EXPERIMENT_ATTRIBUTES)[0].key == "creation_time"
     for text in ("metrics.a = 1", "status = 'RUNNING'"):

@@ -70,10 +70,11 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     wanted = parse_filter(sent.text("filter"), _ATTRIBUTES)
     if sent.objects("datasets") or any(one.get("dataset_name") for one in sent.objects("order_by")):
         raise invalid("Searching logged models by datasets is not supported: leave out 'datasets'")
+    sorting = sent.objects("order_by")
+    parts = parse_order([str(one.get("field_name", "")) for one in sorting], _ATTRIBUTES)
     order = [
         OrderBy(part.kind, part.key, one.get("ascending", True) is not False)
-        for one in sent.objects("order_by")
-        for part in parse_order([str(one.get("field_name", ""))], _ATTRIBUTES)
+        for one, part in zip(sorting, parts, strict=True)
     ]
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
     projects = [models.experiments.find(one).id for one in ids]

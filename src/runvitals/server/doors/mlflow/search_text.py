@@ -19,6 +19,7 @@ EntityKind = Literal["metric", "parameter", "tag", "attribute"]
 MAX_FILTER: Final = 100_000
 MAX_COMPARISONS: Final = 200
 MAX_PATTERN: Final = 1000
+MAX_ORDER: Final = 100
 MAX_LISTED: Final = 10_000
 _NUMBERS: Final = (">", ">=", "=", "!=", "<", "<=")
 _TEXTS: Final = ("=", "!=", "LIKE", "ILIKE")
@@ -303,6 +304,8 @@ def parse_order(parts: Sequence[str], attributes: Attributes) -> list[OrderBy]:
     Raises:
         MlflowError: 400.
     """
+    if len(parts) > MAX_ORDER:
+        raise invalid(f"Invalid order_by: more than {MAX_ORDER} entries")
     return [_order_part(part, attributes) for part in parts]
 
 
