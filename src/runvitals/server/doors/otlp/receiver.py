@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from typing import Final, NamedTuple
 
+import anyio.to_thread
 from starlette.types import Scope
 
 from runvitals.server.doors.otlp.conversion import INTERVAL_S, Conversion
@@ -21,6 +22,8 @@ _MAX_RUNS: Final = 2000
 _MAX_SERIES: Final = 500_000
 """Of all runs; each takes about 500 bytes."""
 _MAX_RESOURCES: Final = 1000
+_CONVERTED_AT_ONCE: Final = 8 * 1024
+"""Bytes of a body. A larger one is converted in a thread: 20,000 points take 0.1 s."""
 _MAX_NAMED: Final = 100
 _MAX_TEXT: Final = 1000
 
@@ -76,9 +79,7 @@ class OtlpReceiver:
             for run in {id(run): run for run in sorted(runs, key=id)}.values():
                 await stack.enter_async_context(run.lock)
             about: list[Envelope] = []
-            for one, run in zip(found, runs, strict=True):
-                conversion.add(one.resource, _series(one, run), run)
-            envelopes = list(conversion.envelopes())
+            envelopes = await _envelopes(conversion, found, runs, body_bytes)
             stored = {envelope.run for envelope in envelopes}
             for one, run in zip(found, runs, strict=True):
                 if not run.is_named and one.route.run in stored:
@@ -111,6 +112,19 @@ class OtlpReceiver:
         while len(self._runs) > _MAX_RUNS or (series > _MAX_SERIES and len(self._runs) > 1):
             _, run = self._runs.popitem(last=False)
             series -= run.series
+
+
+async def _envelopes(
+    conversion: Conversion, found: Sequence[_Routed], runs: Sequence[RememberedRun], body_bytes: int
+) -> list[Envelope]:
+    """What is stored of the metrics of some runs, whose locks are held."""
+
+    def convert() -> list[Envelope]:
+        for one, run in zip(found, runs, strict=True):
+            conversion.add(one.resource, _series(one, run), run)
+        return list(conversion.envelopes())
+
+    return convert() if body_bytes <= _CONVERTED_AT_ONCE else await anyio.to_thread.run_sync(convert)
 
 
 def _series(one: _Routed, run: RememberedRun) -> ResourceSeries:
