@@ -59,6 +59,7 @@ def test_own_experiments_and_those_of_others(organisation: tuple[Served, dict[st
     ):
         answer = ask(organisation, "bob", path, **sent)
         assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
+        assert path == "experiments/get-by-name" or "ada/secret" not in answer.text, path
         assert ask(organisation, "", path, **sent).status_code == 401, path
     assert ask(organisation, "bob", "runs/search", experiment_ids=[number]).json()["runs"] == []
     assert ask(organisation, "bob", "experiments/search").json()["experiments"] == []

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, Request
+from fastapi import Depends, HTTPException, Request
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import Operator, ServiceAccount, User
@@ -136,7 +136,13 @@ class Experiments:
             raise unknown_experiment(str(experiment.id))
         changes = action is not Action.PROJECT_READ
         what = f"experiment {self.name_of(experiment)!r}"
-        self._access.require(self._requester, action, project, what, changes=changes)
+        try:
+            self._access.require(self._requester, action, project, what, changes=changes)
+        except HTTPException as error:
+            if error.status_code != 404:
+                raise
+            # Its text has the name of the experiment.
+            raise unknown_experiment(self.id_of(experiment)) from None
 
     # Changes
 
