@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -113,10 +114,12 @@ def truncate(path: Path, kept: float = 0.5) -> None:
 
 
 def garble(path: Path) -> None:
-    """Overwrite every fifth page from the middle on."""
+    """Overwrite every fifth page behind the roots of all tables: without its root a table is lost."""
+    with closing(sqlite3.connect(path)) as connection:
+        (roots,) = connection.execute("SELECT max(rootpage) FROM sqlite_master").fetchone()
     size = os.path.getsize(path)
     with open(path, "r+b") as file:
-        for offset in range(size // 2 // 4096 * 4096, size, 5 * 4096):
+        for offset in range(roots * 4096, size, 5 * 4096):
             file.seek(offset)
             file.write(b"\xff" * 4096)
 

@@ -23,6 +23,7 @@ NOT_LISTS = frozenset(
         "/api/v1/organisation/audit/webhook",
         "/api/v1/organisation/mail",
         "/api/v1/account/profile",
+        "/api/v1/entities/{entity}/projects/{project}/routing-rules",
         "/api/v1/account/second-factor",
         "/api/v1/auth/methods",
         "/api/v1/auth/second-factor",

@@ -326,22 +326,19 @@ def test_abandoned_drafts_and_expired_versions_are_deleted(
     assert states == ["deleted", "deleted", "committed", "committed"]
 
 
-def test_a_manifest_of_100000_entries_is_stored_and_read_in_parts(
+def test_a_large_manifest_is_stored_and_read_in_parts(
     artifacts: ArtifactStore, project_id: int, kind: str
 ) -> None:
-    if kind == "postgresql":
-        pytest.skip("the same code, and half a minute of the suite")
     digest = md5(b"")
-    entries = {f"{number:06}.bin": digest for number in range(100_000)}
+    count = 100_000 if kind == "sqlite" else 5_000  # more take half a minute there
+    entries = {f"{number:06}.bin": digest for number in range(count)}
     version = artifacts.versions.begin(
         NewVersion(project_id, "dataset", "large", manifest_digest(entries)), T0
     )
     artifacts.entries.put(version.id, (Entry(path, digest, 1, "s3://b/" + path) for path in entries))
-    assert artifacts.versions.commit(version.id, T0).files == 100_000
-    assert [e.path for e in artifacts.entries.page(version.id, "099997.bin", 10)] == [
-        "099998.bin",
-        "099999.bin",
-    ]
+    assert artifacts.versions.commit(version.id, T0).files == count
+    last = list(entries)[-3:]
+    assert [e.path for e in artifacts.entries.page(version.id, last[0], 10)] == last[1:]
 
 
 def test_what_artifacts_take_counts_once_in_the_storage_of_a_team(
