@@ -307,6 +307,8 @@ def test_keys_alone(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     page.open("/runs/abc")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")
     titled = "document.activeElement.closest('figure')?.ariaLabel"
+    drawn = "[...document.querySelectorAll('figure')].every(e => e.querySelector('canvas'))"
+    page.wait(drawn)  # a chart that is drawn later takes its place in the order
     page.press("ArrowDown")
     first = page.wait(titled)
     page.press("ArrowDown")

@@ -76,8 +76,8 @@ def has(*keys: str) -> Callable[[Tick], bool]:
     return lambda moment: all(key in moment.gauges or key in moment.counters for key in keys)
 
 
-def later(mac: Mac, mono_s: float) -> Tick:
-    """The first tick with values, with an advancing clock; failures before it are ignored."""
+def later(mac: Mac, mono_s: float, good: Callable[[Tick], bool] = lambda moment: bool(moment.gauges)) -> Tick:
+    """The first good tick, with an advancing clock; failures before it are ignored."""
     clock = [mono_s]
 
     def attempt() -> Tick:
@@ -87,7 +87,7 @@ def later(mac: Mac, mono_s: float) -> Tick:
         except ToolFailed:
             return Tick(clock[0])
 
-    return soon(attempt, lambda moment: bool(moment.gauges))
+    return soon(attempt, good)
 
 
 def why(mac: Mac, mono_s: float) -> str:
@@ -185,12 +185,12 @@ def test_an_old_macmon_is_run_without_the_option_for_the_chip(bench: Bench, star
     mac = open_here(bench, started)
     soon(lambda: tick(mac, 100.0), lambda _: "macmon" in mac.absent)
     assert "exited with 2: error: unexpected argument '--soc-info'" in mac.absent["macmon"]
-    moment = until(mac, 101.0, has("gpu.0.powerPercent"))
+    moment = later(mac, 101.0, has("gpu.0.powerPercent"))
     assert moment.gauges["gpu.0.powerPercent"] == pytest.approx(30.0 * 100.0 / 16.5)
     reason = "relative to 16.5 W, as W&B does: the power limit of the Apple M7 Giga GPU is unknown"
     assert mac.absent == {"gpu.0.powerPercent": reason}
     # This version reports no share of time: the load of ioreg is used.
-    assert until(mac, 103.0, has("gpu.0.gpu")).gauges["gpu.0.gpu"] == 64.0
+    assert later(mac, 10_000.0, has("gpu.0.gpu")).gauges["gpu.0.gpu"] == 64.0
 
 
 def test_ioreg_is_called_less_often_if_macmon_reports_the_load(bench: Bench, started: list[Mac]) -> None:
