@@ -330,8 +330,21 @@ def test_a_small_query_cannot_read_everything_many_times(lab: Lab) -> None:
         inner = "project{" + f"a:{runs} b:{runs}" + "}"
     answer = lab.run_field(inner)
     assert "the query asks for too much" in answer
+
+
+def test_a_refused_query_is_worked_on_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    library = lab.server.app.api.state.library
+    opened = []
+    open_run = library.open
+
+    async def counted(*args: Any) -> Any:
+        opened.append(args)
+        return await open_run(*args)
+
+    monkeypatch.setattr(library, "open", counted)
     histories = " ".join(f"a{number}: historyKeys" for number in range(3001))
     assert "the query asks for too much" in lab.run_field(histories)
+    assert len(opened) < 10
 
 
 def test_of_a_long_run_the_last_value_of_each_interval_is_read(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
 
+import anyio
 from fastapi import HTTPException, Request
 from starlette.datastructures import State
 
@@ -20,12 +22,17 @@ if TYPE_CHECKING:
     from graphql import GraphQLResolveInfo
 
     from runvitals.accounts.resources import Entity
+    from runvitals.server.run_library import RunView
+    from runvitals.server.stored.run_library import StoredLibrary
+    from runvitals.store.metadata import RunRow
 
     Info = GraphQLResolveInfo["GraphQLContext"]
     """What the functions of fields get as `info`."""
 
+T = TypeVar("T")
 MAX_READS: Final = 3000
 MAX_ROWS: Final = 20_000
+_READS_AT_ONCE: Final = 3
 _LIST_ROWS: Final = 25
 """To read a list costs as much as this many rows, even if it is empty."""
 WITHOUT_ACCOUNTS: Final = "main"
@@ -53,6 +60,8 @@ class GraphQLContext:
         self.request = request
         self._read = 0
         self._rows = 0
+        self._refusal: InvalidArgument | None = None
+        self._reading = anyio.Semaphore(_READS_AT_ONCE)
 
     def count_reads(self, number: int) -> None:
         """Count runs, or values of a run, that are read separately: a small query can ask for many.
@@ -62,7 +71,7 @@ class GraphQLContext:
         """
         self._read += number
         if self._read > MAX_READS:
-            raise InvalidArgument(f"the query asks for too much: more than {MAX_READS:,} runs or histories")
+            self._refuse(f"the query asks for too much: more than {MAX_READS:,} runs or histories")
 
     def count_rows(self, number: int) -> None:
         """Count a list of artifacts, or of what belongs to them: lists within lists multiply.
@@ -75,7 +84,32 @@ class GraphQLContext:
         """
         self._rows += _LIST_ROWS + number
         if self._rows > MAX_ROWS:
-            raise InvalidArgument("the query asks for too much: too many lists of artifacts")
+            self._refuse("the query asks for too much: too many lists of artifacts")
+
+    def _refuse(self, reason: str) -> NoReturn:
+        self._refusal = InvalidArgument(reason)
+        raise self._refusal
+
+    def check(self) -> None:
+        """Raise InvalidArgument if the query was refused meanwhile: its other fields need no work then."""
+        if self._refusal is not None:
+            raise InvalidArgument(str(self._refusal))
+
+    async def read_run(self, row: RunRow, work: Callable[[RunView], T], quick: bool = False) -> T:
+        """The result of `work` with a view of a run, in a thread and with a deadline.
+
+        Few reads of a request are made at a time. The others wait here, and not where they would keep the
+        requests of other clients waiting.
+
+        Raises:
+            InvalidArgument: the query asks for too much.
+        """
+        self.count_reads(1)
+        async with self._reading:
+            self.check()
+            library: StoredLibrary = self.state.library
+            opened = await library.open(row.uid, row.id)
+            return await opened.use(work, quick=quick)
 
     @property
     def state(self) -> State:

@@ -113,10 +113,7 @@ async def download(request: Request, entity: str, project: str, name: str, file:
 
 
 async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
-    context.count_reads(1)
-    library: StoredLibrary = context.state.library
-    opened = await library.open(row.uid, row.id)
-    return await opened.use(lambda view: view.saved_files(), quick=True)
+    return await context.read_run(row, lambda view: view.saved_files(), quick=True)
 
 
 def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, Any]:

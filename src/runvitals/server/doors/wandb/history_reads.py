@@ -23,7 +23,6 @@ from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, iso_time
 from runvitals.server.run_library import ConsolePiece, RunView, SeriesSelection, TooMuch
 from runvitals.server.series import LoggedSelection
-from runvitals.server.stored.run_library import StoredLibrary
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -228,12 +227,7 @@ def _history(
 
 
 async def _read(info: Info, node: RunNode, work: Callable[[RunView], T]) -> T:
-    """The result of `work` with a view of the run, in a thread and with a deadline."""
-    context = info.context
-    context.count_reads(1)
-    library: StoredLibrary = context.state.library
-    opened = await library.open(node.row.uid, node.row.id)
     try:
-        return await opened.use(work)
+        return await info.context.read_run(node.row, work)
     except TooMuch as error:
         raise InvalidArgument(str(error)) from None

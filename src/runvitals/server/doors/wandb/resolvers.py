@@ -99,9 +99,10 @@ def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> 
     async def resolve(*args: Any, **kwargs: Any) -> Any:
         return await anyio.to_thread.run_sync(partial(timed, *args, **kwargs), limiter=limiter)
 
-    def timed(*args: Any, **kwargs: Any) -> Any:
+    def timed(source: Any, info: Any, **kwargs: Any) -> Any:
+        info.context.check()
         with deadline.within(DEADLINE_S):
-            return function(*args, **kwargs)
+            return function(source, info, **kwargs)
 
     return resolve
 
