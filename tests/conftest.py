@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -16,11 +17,28 @@ from tests.leftovers import left_running
 # feature.
 ACCEPTED_SKIP = ("this machine", "this kernel")
 
+_TELLING = re.compile(r"^E  |(Error|Warning|Failed)\b")
+
 
 def pytest_configure() -> None:
     _restore_signals()
     # Each httpx.Client loads the certificates that it trusts: 27 ms of CPU for those of all authorities.
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Repeat each failure in a line at the very end: services that run tests show the last lines only."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not os.environ.get("CI"):
+        return
+    for report in (*reporter.stats.get("failed", ()), *reporter.stats.get("error", ())):
+        reporter.write_line(f"{report.nodeid}: {reason_in_brief(report.longreprtext)}")
+
+
+def reason_in_brief(text: str) -> str:
+    """The first and last errors and warnings in the text of a failure, in at most 400 characters."""
+    lines = [line.lstrip(" |E").strip() for line in text.splitlines() if _TELLING.search(line)]
+    return " / ".join(line[:150] for line in dict.fromkeys(lines[:2] + lines[-2:]))[:400]
 
 
 def pytest_collection_finish() -> None:
