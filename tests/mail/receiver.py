@@ -9,6 +9,7 @@ import ssl
 import threading
 from dataclasses import dataclass, field
 from email.message import EmailMessage
+from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
@@ -51,6 +52,19 @@ def _check(server: SMTP, session: Session, envelope: Envelope, mechanism: str, l
     return AuthResult(success=right, handled=False)
 
 
+class _RecordedSmtp(SMTP):
+    """Adds its transport to a list, so that the receiver can close those that have no task yet."""
+
+    def __init__(self, transports: list[asyncio.Transport], *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._transports = transports
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self._transports.append(transport)
+        super().connection_made(transport)
+
+
 class Receiver:
     """Runs in a thread while `with` lasts.
 
@@ -69,6 +83,7 @@ class Receiver:
         self.handler = Handler()
         self.port = port
         self._starttls, self._tls, self._login = starttls, tls, login
+        self._transports: list[asyncio.Transport] = []
 
     @property
     def url(self) -> str:
@@ -101,15 +116,24 @@ class Receiver:
         return await self._loop.create_server(self._smtp, "127.0.0.1", self.port, ssl=self._tls)
 
     async def _stop(self) -> None:
+        # asyncio never closes a connection that it accepted just before its server was closed, nor one whose
+        # task is cancelled before it began: https://github.com/python/cpython/issues/109564
+        for listener in self._server.sockets:
+            self._loop.remove_reader(listener.fileno())
+        for _ in range(3):
+            await asyncio.sleep(0)
         self._server.close()
-        await asyncio.sleep(0)  # a connection whose task is cancelled before it began would never be closed
-        others = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
+        while others := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in others:
+                task.cancel()
+            await asyncio.gather(*others, return_exceptions=True)
+        for transport in self._transports:
+            transport.abort()
+        await asyncio.sleep(0)
 
     def _smtp(self) -> SMTP:
-        return SMTP(
+        return _RecordedSmtp(
+            self._transports,
             self.handler,
             hostname="receiver.example",
             loop=self._loop,
