@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final
 
 MAX_BYTES: Final = 16 * 1024
@@ -65,6 +65,35 @@ def check_payload(text: str, secrets: Collection[str] = ()) -> None:
                 raise ValueError(
                     f"the payload has an unknown ${{{name[:64]}}}; expected one of {', '.join(sorted(known))}"
                 )
+
+
+def filled(text: str, values: Mapping[str, Any]) -> str:
+    """The payload with values in their places; a value that there is none of is empty.
+
+    Values become part of texts of the JSON, never of its structure. A text that is one place and nothing else
+    becomes the value itself, so that numbers stay numbers.
+
+    Args:
+        text: a template that `check_payload` accepts.
+
+    Example:
+        >>> filled('{"text": "${run_id} ended", "loss": "${metric_value}"}', {"run_id": "a", "metric_value": 1})
+        '{"text": "a ended", "loss": 1}'
+    """
+    return json.dumps(_filled(json.loads(text), values))
+
+
+def _filled(part: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(part, dict):
+        return {name: _filled(value, values) for name, value in part.items()}
+    if isinstance(part, list):
+        return [_filled(value, values) for value in part]
+    if not isinstance(part, str):
+        return part
+    whole = _PLACE.fullmatch(part)
+    if whole is not None:
+        return values.get(whole[1], "")
+    return _PLACE.sub(lambda found: str(values.get(found[1], "")), part)
 
 
 def _no_constant(name: str) -> Any:

@@ -17,6 +17,7 @@ from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.server.account_trash import AccountTrash
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.alerts.outbox import KEPT_MS
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -126,6 +127,7 @@ class Housekeeping:
             self._empty_trash(now_ms)
             self._accounts.remove_expired(now_ms)
             self._account_trash.empty(now_ms)
+            self._metadata_store.alerts.outbox.purge(now_ms - KEPT_MS)
             if removed := self._collect_files():
                 log.info("removed files that no run has any more", extra={"fields": {"files": removed}})
             if self._policy.samples_ms is not None:

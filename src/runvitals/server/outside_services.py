@@ -95,6 +95,13 @@ class OutsideServices:
             raise ValueError("the setting url is missing: providers send browsers back to it")
         return server_url(url)
 
+    def known_server_url(self) -> str | None:
+        """The address of this server as users know it; None if it is not set."""
+        try:
+            return self.server_url()
+        except ValueError:
+            return None
+
     def close(self) -> None:
         """Remove the images, and stop sending the audit log."""
         self.audit_webhook.thread.close()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from itertools import accumulate
 
 from runvitals.server.housekeeping import HousekeepingTotals
+from runvitals.store.metadata.alerts.outbox import OutboxLength
 from runvitals.store.samples.interface import StoreStats
 
 ACK_BUCKETS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
@@ -102,3 +103,11 @@ class SelfMetrics:
 
 def _counter(name: str, value: int) -> list[str]:
     return [f"# TYPE {name} counter", f"{name} {value}"]
+
+
+def waiting_text(waiting: OutboxLength, now_ms: int) -> str:
+    """The part of `/metrics` about notifications that have not arrived yet."""
+    age_s = 0.0 if waiting.oldest_ms is None else max(0, now_ms - waiting.oldest_ms) / 1000
+    number, oldest = "runvitals_notifications_waiting", "runvitals_notifications_oldest_seconds"
+    lines = [f"# TYPE {number} gauge", f"{number} {waiting.waiting}"]
+    return "\n".join([*lines, f"# TYPE {oldest} gauge", f"{oldest} {age_s!r}"]) + "\n"

@@ -44,10 +44,12 @@ from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.notifications.channels import Channels
+from runvitals.server.notifications.delivery import Delivery
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
-from runvitals.server.self_metrics import SelfMetrics
+from runvitals.server.self_metrics import SelfMetrics, waiting_text
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
@@ -95,6 +97,7 @@ class SharedServer:
         api: the application behind the authentication.
         access: decides who may do what.
         mailer: sends mail about accounts; its thread runs.
+        delivery: delivers notifications; its thread runs.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
         threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
@@ -186,6 +189,10 @@ class SharedServer:
         self.api.state.outside_services = self._outside
         self._outside.audit_webhook.thread.start()
         self.threads.append(self._outside.audit_webhook.thread)
+        self.api.state.channels = Channels(metadata_store, self._outside, self.mailer, clock)
+        self.delivery = Delivery(metadata_store.alerts.outbox, self.api.state.channels.by_target, clock)
+        self.delivery.thread.start()
+        self.threads.append(self.delivery.thread)
         self.access.directory.accept_tokens(self._outside.service_tokens.account)
         self._rights = access.thread
         self._rights.start()
@@ -215,6 +222,7 @@ class SharedServer:
         """Finish the requests in flight. No request may follow."""
         self._metadata_check.close()
         self._rights.close()
+        self.delivery.close()
         self.mailer.thread.close()
         self._outside.close()
         self._recorder.close()
@@ -282,7 +290,9 @@ class SharedServer:
         """The metrics of the server itself, in Prometheus' text format."""
         stats = await run_in_threadpool(self._stats)
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
-        return self.tally.exposition(stats, self.housekeeping, threads)
+        waiting = await run_in_threadpool(self._metadata_store.alerts.outbox.length)
+        now_ms = self.access.clock()
+        return self.tally.exposition(stats, self.housekeeping, threads) + waiting_text(waiting, now_ms)
 
 
 async def _healthy(request: Request) -> Response:

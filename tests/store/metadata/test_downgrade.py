@@ -27,6 +27,12 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT, _RUN)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0034",
+        """INSERT INTO automation (team_id, name, enabled, event, definition, created_ms, changed_ms)
+        VALUES (1, 'ends', true, 'run.state', '{}', 1, 1)""",
+        "1 automations",
+    ),
+    (
         "0030",
         """INSERT INTO registered_model (entity_id, name, tags, aliases, last_version, created_ms, changed_ms)
         VALUES (1, 'digits', '{}', '{}', 0, 1, 1)""",

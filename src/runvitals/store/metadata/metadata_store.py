@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 from sqlalchemy import Connection
 
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
+from runvitals.store.metadata.alerts.alert_store import AlertStore
 from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
 from runvitals.store.metadata.console import ConsoleTable
 from runvitals.store.metadata.database import Database
@@ -86,6 +87,11 @@ class MetadataStore:
     def artifacts(self) -> ArtifactStore:
         """Versions of files that runs make and use."""
         return ArtifactStore(self._database)
+
+    @cached_property
+    def alerts(self) -> AlertStore:
+        """What users are told, and by which automations."""
+        return AlertStore(self._database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; returns its result."""

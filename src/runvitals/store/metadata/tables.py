@@ -33,11 +33,13 @@ from runvitals.store.metadata.accounts import (
     sign_on_tables,
 )
 from runvitals.store.metadata.accounts import tables as account_tables
+from runvitals.store.metadata.alerts import tables as alert_tables
 from runvitals.store.metadata.artifacts import tables as artifact_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
 __all__ = [
     "account_tables",
+    "alert_tables",
     "artifact_tables",
     "content_tables",
     "integration_tables",

@@ -7,8 +7,7 @@ import json
 import pytest
 
 from runvitals.accounts.payload_template import MAX_BYTES
-from runvitals.server.api.teams.secrets import secret_purpose
-from runvitals.server.api.teams.slack_destinations import destination_purpose
+from runvitals.accounts.sealed_purposes import slack_purpose, team_secret_purpose
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.server.accounts_server import T0, AccountsServer
 
@@ -43,7 +42,7 @@ def test_a_secret_is_set_replaced_and_never_shown(vision: AccountsServer) -> Non
     team, box = team_id(vision), vision.app.api.state.outside_services.box
     sealed = vision.accounts.team_secrets.sealed(team, "API_TOKEN")
     assert b"second" not in sealed
-    assert box.open(sealed, secret_purpose(team, "API_TOKEN")).decode() == "second-välue"
+    assert box.open(sealed, team_secret_purpose(team, "API_TOKEN")).decode() == "second-välue"
     vision.ask("ada", "DELETE", f"{SECRETS}/API_TOKEN", 204)
     vision.ask("ada", "DELETE", f"{SECRETS}/API_TOKEN", 404)
     assert vision.actions()[-3:] == ["secret.set", "secret.set", "secret.delete"]
@@ -178,7 +177,7 @@ def test_a_slack_destination(vision: AccountsServer) -> None:
     assert vision.ask("ada", "GET", SLACK)["slack_destinations"] == [changed]
     team, box = team_id(vision), vision.app.api.state.outside_services.box
     sealed = vision.accounts.slack_destinations.sealed(team, created["id"])
-    assert box.open(sealed, destination_purpose(team)).decode() == URL[:-4] + "WxYz"
+    assert box.open(sealed, slack_purpose(team)).decode() == URL[:-4] + "WxYz"
     vision.ask("ada", "DELETE", one, 204)
     for method in ("PATCH", "DELETE"):
         vision.ask("ada", method, one, 404, json={})

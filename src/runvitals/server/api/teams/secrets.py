@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.sealed_purposes import team_secret_purpose
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
@@ -53,7 +54,7 @@ def put_secret(
     if len(value) > MAX_BYTES:
         raise InvalidFields({"value": f"it is too long; expected at most {MAX_BYTES // 1024} KiB"})
     table = access.accounts.team_secrets
-    sealed = outside.box.seal(value, secret_purpose(team.id, secret))
+    sealed = outside.box.seal(value, team_secret_purpose(team.id, secret))
     with checking("name"):
         table.put(team.id, secret, sealed, requester.actor, access.clock())
     return next(secret_json(row) for row in table.of_team(team.id) if row.name == secret)
@@ -74,11 +75,6 @@ def delete_secret(
         access.accounts.team_secrets.delete(team.id, secret, requester.actor, access.clock(), force=force)
     except SecretInUse as error:
         raise DetailedError(409, str(error), {"webhooks": error.webhooks}) from None
-
-
-def secret_purpose(team_id: int, name: str) -> str:
-    """What the value is encrypted for: it opens as this secret of this team only."""
-    return f"team secret:{team_id}:{name}"
 
 
 def secret_json(row: TeamSecretRow) -> dict[str, Any]:

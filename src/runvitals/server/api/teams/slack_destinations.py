@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.sealed_purposes import slack_purpose
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
@@ -102,14 +103,15 @@ def delete_slack_destination(
     access.accounts.slack_destinations.delete(team.id, destination, requester.actor, access.clock())
 
 
-def destination_purpose(team_id: int) -> str:
-    """What the URL is encrypted for."""
-    return f"slack destination:{team_id}"
-
-
 def destination_json(row: SlackDestinationRow) -> dict[str, Any]:
     """A Slack destination in an answer. `shown`: what of the URL may be read."""
-    return {"id": row.id, "channel": row.channel, "shown": row.shown, "created_ms": row.created_ms}
+    return {
+        "id": row.id,
+        "channel": row.channel,
+        "shown": row.shown,
+        "created_ms": row.created_ms,
+        "disabled_ms": row.disabled_ms,
+    }
 
 
 def _sealed(url: str, team_id: int, box: SecretBox) -> SealedUrl:
@@ -119,7 +121,7 @@ def _sealed(url: str, team_id: int, box: SecretBox) -> SealedUrl:
         raise InvalidFields(
             {"webhook_url": "invalid URL; expected https://hooks.slack.com/services/… of an incoming webhook"}
         )
-    return SealedUrl(box.seal(url.encode(), destination_purpose(team_id)), f"{found[1]}/…/{url[-4:]}")
+    return SealedUrl(box.seal(url.encode(), slack_purpose(team_id)), f"{found[1]}/…/{url[-4:]}")
 
 
 def _stored(store: Callable[[], SlackDestinationRow]) -> dict[str, Any]:

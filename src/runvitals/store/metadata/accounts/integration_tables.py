@@ -66,7 +66,8 @@ team_webhook = Table(
     sqlite_autoincrement=True,
 )
 
-# `sealed`: the URL, encrypted: who has it can post. `shown`: its host and last characters.
+# `sealed`: the URL, encrypted: who has it can post. `shown`: its host and last characters. `disabled_ms`:
+# since when Slack no longer accepts it.
 slack_destination = Table(
     "slack_destination",
     metadata,
@@ -77,6 +78,7 @@ slack_destination = Table(
     Column("shown", Text, nullable=False),
     _to_author("created_by"),
     Column("created_ms", BigInteger, nullable=False),
+    Column("disabled_ms", BigInteger),
     UniqueConstraint("team_id", "channel"),
     sqlite_autoincrement=True,
 )

@@ -8,9 +8,10 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.store.errors import UnknownAccount
-from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.audit import SYSTEM, Actor, record
 from runvitals.store.metadata.accounts.integration_tables import slack_destination
 from runvitals.store.metadata.accounts.integrations import check_count, check_free, locked_team
+from runvitals.store.metadata.alerts.outbox import Notification, add
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.text import checked_name
 
@@ -28,12 +29,18 @@ class SealedUrl:
 
 @dataclass(frozen=True, slots=True)
 class SlackDestinationRow:
-    """A destination, without its URL. `channel`: what the team calls it."""
+    """A destination, without its URL.
+
+    Attributes:
+        channel: what the team calls it.
+        disabled_ms: since when Slack does not accept it; None: it does.
+    """
 
     id: int
     channel: str
     shown: str
     created_ms: int
+    disabled_ms: int | None
 
 
 _DESTINATIONS = select(*[slack_destination.c[name] for name in SlackDestinationRow.__dataclass_fields__])
@@ -52,17 +59,47 @@ class SlackDestinationTable:
             return [SlackDestinationRow(**row._asdict()) for row in connection.execute(mine)]
 
     def sealed(self, team_id: int, destination_id: int) -> bytes:
-        """The encrypted URL.
+        """The encrypted URL, also of a destination that is disabled.
 
         Raises:
             UnknownAccount: the team has no such destination.
         """
+        return self._stored(team_id, destination_id)[0]
+
+    def in_use(self, team_id: int, destination_id: int) -> bytes | None:
+        """The encrypted URL; None if the destination is disabled. Raises as `sealed`."""
+        found, disabled_ms = self._stored(team_id, destination_id)
+        return found if disabled_ms is None else None
+
+    def _stored(self, team_id: int, destination_id: int) -> tuple[bytes, int | None]:
         mine = (slack_destination.c.id == destination_id, slack_destination.c.team_id == team_id)
+        columns = select(slack_destination.c.sealed, slack_destination.c.disabled_ms)
         with self._database.read() as connection:
-            found: bytes | None = connection.execute(select(slack_destination.c.sealed).where(*mine)).scalar()
+            found = connection.execute(columns.where(*mine)).first()
         if found is None:
             raise UnknownAccount("the team has no such Slack destination")
-        return found
+        return found.sealed, found.disabled_ms
+
+    def disable(self, team_id: int, destination_id: int, sealed: bytes, now_ms: int) -> None:
+        """Stop using a destination that Slack does not accept, and tell whoever added it.
+
+        Args:
+            sealed: the URL that was tried: if it was replaced meanwhile, nothing changes.
+        """
+        same = (slack_destination.c.id == destination_id, slack_destination.c.sealed == sealed)
+        change = update(slack_destination).where(*same, slack_destination.c.disabled_ms.is_(None))
+
+        def work(connection: Connection) -> None:
+            if not connection.execute(change.values(disabled_ms=now_ms)).rowcount:
+                return
+            team = locked_team(connection, team_id)
+            author = select(slack_destination.c.created_by, slack_destination.c.channel).where(*same)
+            row = connection.execute(author).one()
+            record(connection, now_ms, SYSTEM, "slack.disable", entity=team, target=row.channel)
+            if row.created_by is not None:
+                add(connection, _disabled(row.created_by, row.channel, team[1], destination_id, now_ms))
+
+        self._database.write(work)
 
     def create(
         self, team_id: int, channel: str, url: SealedUrl, by: Actor, now_ms: int
@@ -105,7 +142,9 @@ class SlackDestinationTable:
         url: SealedUrl | None = None,
     ) -> SlackDestinationRow:
         """Change what is given. Raises as `create`, or if there is no such destination."""
-        values: dict[str, Any] = {} if url is None else {"sealed": url.sealed, "shown": url.shown}
+        values: dict[str, Any] = (
+            {} if url is None else {"sealed": url.sealed, "shown": url.shown, "disabled_ms": None}
+        )
         if channel is not None:
             values["channel"] = _checked_channel(channel)
 
@@ -150,3 +189,15 @@ def _destination(connection: Connection, team_id: int, destination_id: int) -> S
     if row is None:
         raise UnknownAccount("the team has no such Slack destination")
     return SlackDestinationRow(**row._asdict())
+
+
+def _disabled(user_id: int, channel: str, team: str, destination_id: int, now_ms: int) -> Notification:
+    text = (
+        f"Slack no longer accepts messages of team {team} to {channel}\n"
+        "The webhook was removed, or its channel is archived. The destination was disabled. To use it again, "
+        "replace its URL in the settings of the team."
+    )
+    path = {"path": f"/{team}/-/settings/integrations", "link": "Open the integrations of the team"}
+    key = f"slack.disabled:{destination_id}:{now_ms}"
+    target = f"user:{user_id}"
+    return Notification(key, "slack.disabled", target, f"slack:{destination_id}", text, path, now_ms)

@@ -1,0 +1,19 @@
+"""`AlertStore`: the tables of what users are told, as `MetadataStore.alerts`."""
+
+from __future__ import annotations
+
+from runvitals.store.metadata.alerts.outbox import OutboxTable
+from runvitals.store.metadata.alerts.user_slack import UserSlackTable
+from runvitals.store.metadata.database import Database
+
+
+class AlertStore:
+    """What users are told. All methods are thread-safe.
+
+    Attributes:
+        outbox, user_slack: the tables, by what they hold.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.outbox = OutboxTable(database)
+        self.user_slack = UserSlackTable(database)

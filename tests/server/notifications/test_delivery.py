@@ -1,0 +1,114 @@
+"""The thread that delivers: attempts, their times, and what channels cannot deliver."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from runvitals.server.notifications.channel import Channel, NotDelivered
+from runvitals.server.notifications.delivery import Delivery
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.alerts.outbox import Answer, Notification, StoredNotification, add
+from tests.mail.conftest import T0, SetClock
+from tests.patience import eventually
+
+ANY = Notification("a", "run.crashed", "user:1", "run:1", "it crashed", {}, T0)
+
+
+def put(store: MetadataStore, key: str, **how: Any) -> None:
+    store.write(lambda connection: add(connection, replace(ANY, dedupe_key=key, **how)))
+
+
+@contextmanager
+def delivering(
+    store: MetadataStore, clock: SetClock, channel: Channel, chance: float = 0.5
+) -> Iterator[Delivery]:
+    delivery = Delivery(store.alerts.outbox, {"user": channel}, clock, lambda: chance)
+    try:
+        yield delivery
+    finally:
+        delivery.close()
+
+
+def refusing(state: Any = "pending") -> Callable[[StoredNotification], Answer]:
+    def channel(due: StoredNotification) -> Answer:
+        raise NotDelivered("no answer", state, Answer(500, "broken"))
+
+    return channel
+
+
+def one(store: MetadataStore) -> tuple[Any, ...]:
+    with store.alerts.outbox._database.read() as connection:
+        row = connection.exec_driver_sql("SELECT state, tries, status, answer, error FROM notification").one()
+        return tuple(row)
+
+
+@pytest.mark.parametrize(("chance", "spread"), [(0.0, 0.8), (0.5, 1.0), (1.0, 1.2)])
+def test_attempts_become_rarer_and_end_after_a_day(
+    store: MetadataStore, clock: SetClock, chance: float, spread: float
+) -> None:
+    put(store, "a")
+    waits = []
+    with delivering(store, clock, refusing(), chance) as delivery:
+        while delivery.deliver_due():
+            [due] = store.alerts.outbox.due(T0 + 3 * DAY_MS) or [None]
+            if due is None:
+                break
+            waits.append(due.next_ms - clock.now_ms)
+            clock.now_ms = due.next_ms - 1
+            assert delivery.deliver_due() == 0
+            clock.now_ms += 1
+    hours = [2 * HOUR_MS, 6 * HOUR_MS, 6 * HOUR_MS, 6 * HOUR_MS]
+    expected = [MINUTE_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, *hours]
+    assert waits[: len(expected) - 1] == [int(wait_ms * spread) for wait_ms in expected[:-1]]
+    assert clock.now_ms <= T0 + DAY_MS
+    assert one(store) == ("failed", len(waits) + 1, 500, "broken", "no answer")
+
+
+@pytest.mark.parametrize("state", ["failed", "dropped"])
+def test_what_can_never_arrive_is_not_tried_again(store: MetadataStore, clock: SetClock, state: str) -> None:
+    put(store, "a")
+    with delivering(store, clock, refusing(state)) as delivery:
+        assert delivery.deliver_due() == 1
+    assert one(store)[:2] == (state, 1)
+
+
+def test_an_unknown_target_and_an_error_of_ours_stop_nothing_else(
+    store: MetadataStore, clock: SetClock
+) -> None:
+    put(store, "a", target="pigeon:1")
+    put(store, "b", target="user:1")
+    put(store, "c", target="user:2")
+    arrived = []
+
+    def channel(due: StoredNotification) -> Answer:
+        if due.target == "user:1":
+            raise ZeroDivisionError
+        arrived.append(due.dedupe_key)
+        return Answer()
+
+    with delivering(store, clock, channel) as delivery:
+        assert delivery.deliver_due() == 3
+    assert arrived == ["c"]
+    [waiting] = store.alerts.outbox.due(T0 + DAY_MS)
+    assert (waiting.dedupe_key, waiting.error) == ("b", "an error of the server: ZeroDivisionError")
+
+
+def test_the_thread_delivers_and_finishes_at_the_end(store: MetadataStore, clock: SetClock) -> None:
+    arrived: list[str] = []
+
+    def channel(due: StoredNotification) -> Answer:
+        arrived.append(due.dedupe_key)
+        return Answer(200, "ok")
+
+    put(store, "a")
+    put(store, "b")
+    with delivering(store, clock, channel) as delivery:
+        delivery.thread.start()
+        eventually(lambda: store.alerts.outbox.length().waiting == 0)
+    assert arrived == ["a", "b"]
