@@ -77,8 +77,9 @@ def filled(text: str, values: Mapping[str, Any]) -> str:
         text: a template that `check_payload` accepts.
 
     Example:
-        >>> filled('{"text": "${run_id} ended", "loss": "${metric_value}"}', {"run_id": "a", "metric_value": 1})
-        '{"text": "a ended", "loss": 1}'
+        >>> values = {"run_id": "a", "metric_value": 1.5}
+        >>> filled('{"text": "${run_id} ended", "loss": "${metric_value}"}', {**values})
+        '{"text": "a ended", "loss": 1.5}'
     """
     return json.dumps(_filled(json.loads(text), values))
 

@@ -20,6 +20,7 @@ from sqlalchemy import ColumnElement, Connection, case, select
 from runvitals.model.ending import Ending
 from runvitals.model.host import Host, hosts_of
 from runvitals.model.state import LOST, RUNNING, deciding_writer, deciding_writers, silence_ms, worst
+from runvitals.store.metadata.alerts.automation_events import RunReached, raise_states
 from runvitals.store.metadata.database import among, update_rows
 from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.tables import writer as writer_table
@@ -84,13 +85,20 @@ def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
 
 
 def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
-    """Update the state columns of runs from their writers. The runs must be locked (`lock_runs`)."""
+    """Update the state columns of runs from their writers, and raise the events of those that ended. The runs
+    must be locked (`lock_runs`)."""
     rows: list[dict[str, Any]] = []
+    ended: list[RunReached] = []
     for run_id, writers in read_writers(connection, run_ids).items():
         if not writers:
             continue
-        deciding = [deciding_writer(same_host) for same_host in deciding_writers(writers).values()]
+        by_host = deciding_writers(writers)
+        deciding = [deciding_writer(same_host) for same_host in by_host.values()]
         settled = worst(writer.ending or Ending(LOST) for writer in deciding)
+        if all(writer.ending is not None for writer in deciding):
+            life = max(writer.id for same_host in by_host.values() for writer in same_host)
+            last_ms = max(writer.last_ms for writer in writers)
+            ended.append(RunReached(run_id, settled.state, f"{life}", last_ms))
         rows.append(
             {
                 "which": run_id,
@@ -106,6 +114,7 @@ def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
             }
         )
     update_rows(connection, run, rows)
+    raise_states(connection, ended)
 
 
 def state_at(now_ms: int) -> ColumnElement[str]:

@@ -14,6 +14,7 @@ from runvitals.model import fields
 from runvitals.model.fields import Scalar
 from runvitals.model.names import shortened
 from runvitals.model.search_text import MAX_NOTES, search_text, tags_of
+from runvitals.store.metadata.alerts.automation_events import raise_tags
 from runvitals.store.metadata.database import add_rows, among, ensure_ids, put_rows, update_rows
 from runvitals.store.metadata.projects import ProjectOwner, ensure_projects, project_name
 from runvitals.store.metadata.section_documents import SectionDocument, SectionKey
@@ -142,6 +143,7 @@ def write_abouts(
         if about.get("notes"):
             notes.append({"run_id": run_id, "text": shortened(str(about["notes"]), MAX_NOTES)})
     update_rows(connection, run, rows)
+    raise_tags(connection, {row["which"] for row in rows}, tags)
     connection.execute(delete(run_tag).where(among(connection, run_tag.c.run_id, run_ids)))
     add_rows(connection, run_tag, tags)
     connection.execute(delete(run_note).where(among(connection, run_note.c.run_id, run_ids)))

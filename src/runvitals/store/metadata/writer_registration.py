@@ -14,7 +14,8 @@ from sqlalchemy import Connection, case, func, select, update
 
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
 from runvitals.model.search_text import search_text
-from runvitals.model.state import LOST, MONITOR
+from runvitals.model.state import LOST, MONITOR, RUNNING
+from runvitals.store.metadata.alerts.automation_events import RunReached, raise_states
 from runvitals.store.metadata.database import add_rows, among, rows_named
 from runvitals.store.metadata.projects import (
     DEFAULT_PROJECT,
@@ -206,7 +207,17 @@ def _join(connection: Connection, joining: Sequence[WriterRegistration], now_ms:
         affected = {runs[entry.run_key] for entry in new.values()}
         _assign_lanes(connection, affected)
         _leave_default_project(connection, new.values(), runs, projects)
+        started = _not_running(connection, affected)
         update_run_states(connection, affected)
+        raise_states(
+            connection, [RunReached(run_id, RUNNING, f"{now_ms}", now_ms) for run_id in sorted(started)]
+        )
+
+
+def _not_running(connection: Connection, run_ids: Iterable[int]) -> set[int]:
+    """Those of some runs that are new, or have ended."""
+    statement = select(run.c.id).where(among(connection, run.c.id, run_ids), run.c.alive_until_ms.is_(None))
+    return set(connection.execute(statement).scalars())
 
 
 def _without_project(

@@ -168,7 +168,7 @@ class OutboxTable:
         minute = (notification.c.ended_ms > now_ms - MINUTE_MS, _row.automation_id.is_not(None))
         counted = select(_row.team_id, func.count()).where(*minute).group_by(_row.team_id)
         with self._database.read() as connection:
-            counts = dict(connection.execute(counted).all())
+            counts: dict[int | None, int] = dict(connection.execute(counted).all())
             full = [team for team, count in counts.items() if count >= TEAM_A_MINUTE]
             if full:
                 first = first.where(or_(_row.automation_id.is_(None), _row.team_id.not_in(full)))

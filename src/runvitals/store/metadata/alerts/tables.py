@@ -46,6 +46,23 @@ automation = Table(
     sqlite_autoincrement=True,
 )
 
+# What happened that automations of a team react to, until they have. `key`: the same for the same event.
+# `automation_id`: the only one that it is for; null: all of this kind. `data`: JSON.
+raised_event = Table(
+    "raised_event",
+    metadata,
+    id_column(),
+    _to_team(),
+    Column("kind", Text, nullable=False),
+    Column("key", ordered_text(), nullable=False, unique=True),
+    Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), index=True),
+    Column("automation_id", Integer, ForeignKey("automation.id", ondelete="CASCADE"), index=True),
+    Column("time_ms", BigInteger, nullable=False),
+    Column("data", Text, nullable=False),
+    Index(None, "team_id"),
+    sqlite_autoincrement=True,
+)
+
 # When an automation last acted on something, for its cool-down.
 automation_firing = Table(
     "automation_firing",

@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.store.errors import NameTaken
+from runvitals.store.metadata.alerts.automation_events import raise_aliases, raise_version
 from runvitals.store.metadata.artifacts.names import (
     checked_aliases,
     checked_description,
@@ -260,6 +261,7 @@ class CollectionTable:
             membership_id = _known_membership(connection, collection_id, version_id)
             if membership_id is None:
                 membership_id, _ = add_member(connection, collection_id, version_id, now_ms)
+                raise_version(connection, "registry.link", membership_id, now_ms)
             set_aliases(connection, collection_id, membership_id, wanted)
             same = select(artifact_membership).where(artifact_membership.c.id == membership_id)
             return read_memberships(connection, same)[0]
@@ -334,6 +336,7 @@ def add_member(connection: Connection, collection_id: int, version_id: int, now_
 
 def set_aliases(connection: Connection, collection_id: int, membership_id: int, aliases: Some[str]) -> None:
     """Give a version of a collection aliases, which others lose."""
+    raise_aliases(connection, collection_id, membership_id, aliases)
     rows = [
         {"collection_id": collection_id, "alias": alias, "membership_id": membership_id}
         for alias in sorted(set(aliases))

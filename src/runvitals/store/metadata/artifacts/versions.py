@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Integer, delete, func, insert, literal, select, update
 
+from runvitals.store.metadata.alerts.automation_events import raise_version
 from runvitals.store.metadata.artifacts.collections import add_member, ensure_collection, set_aliases
 from runvitals.store.metadata.artifacts.names import (
     LATEST,
@@ -327,6 +328,7 @@ def _commit(connection: Connection, row: Any, now_ms: int) -> str | None:
     values |= {"files": files, "bytes": int(size), "updated_ms": now_ms}
     same = artifact_version.c.id == row.id
     connection.execute(update(artifact_version).where(same).values(values))
+    raise_version(connection, "artifact.version", membership_id, now_ms)
     return None
 
 

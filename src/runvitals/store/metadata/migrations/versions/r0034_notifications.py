@@ -49,6 +49,25 @@ def _add_automations(ordered: sa.types.TypeEngine[str]) -> None:
     )
     op.create_index("ix_automation_event_team_id", "automation", ["event", "team_id"])
     op.create_table(
+        "raised_event",
+        sa.Column("id", sa.Integer(), sa.Identity(), nullable=False),
+        sa.Column("team_id", sa.Integer(), nullable=False),
+        sa.Column("kind", sa.Text(), nullable=False),
+        sa.Column("key", ordered, nullable=False),
+        sa.Column("run_id", sa.Integer()),
+        sa.Column("automation_id", sa.Integer()),
+        sa.Column("time_ms", sa.BigInteger(), nullable=False),
+        sa.Column("data", sa.Text(), nullable=False),
+        sa.PrimaryKeyConstraint("id", name="pk_raised_event"),
+        _foreign_key("raised_event", "team_id", "team.entity_id"),
+        _foreign_key("raised_event", "run_id", "run.id"),
+        _foreign_key("raised_event", "automation_id", "automation.id"),
+        sa.UniqueConstraint("key", name="uq_raised_event_key"),
+        sqlite_autoincrement=True,
+    )
+    for column in ("team_id", "run_id", "automation_id"):
+        op.create_index(f"ix_raised_event_{column}", "raised_event", [column])
+    op.create_table(
         "automation_firing",
         sa.Column("automation_id", sa.Integer(), autoincrement=False, nullable=False),
         sa.Column("subject", ordered, nullable=False),
@@ -134,5 +153,7 @@ def downgrade() -> None:
     """
     check_nothing_is_lost(op.get_bind(), revision, _LOSSES)
     op.execute("ALTER TABLE slack_destination DROP COLUMN disabled_ms")
-    for table in ("apprise_destination", "user_slack", "notification", "automation_firing", "automation"):
+    for table in ("apprise_destination", "user_slack", "notification"):
+        op.drop_table(table)
+    for table in ("automation_firing", "raised_event", "automation"):
         op.drop_table(table)
