@@ -48,6 +48,21 @@ def time_zone(name: str) -> str:
     return name
 
 
+def _currency(code: str) -> str:
+    if len(code) != 3 or not (code.isascii() and code.isalpha()):
+        raise ValueError("expected three letters such as EUR")
+    return code.upper()
+
+
+def _from_to(low: float, high: float) -> Callable[[Any], float]:
+    def check(value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+            raise ValueError(f"expected a number from {low:g} to {high:g}")
+        return value
+
+    return check
+
+
 def _sender(address: str) -> str:
     address_key(address)
     return address
@@ -119,6 +134,13 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "invitation_days": SettingRule(7, limits=(1, 30)),
     "trash_days": SettingRule(30, limits=(1, 365)),
     "storage_limit_gb": SettingRule(100, limits=(1, 1_000_000), optional=True),
+    "currency": SettingRule("EUR", longest=3, check=_currency),
+    "idle_percent": SettingRule(5, limits=(1, 100)),
+    "idle_minutes": SettingRule(15, limits=(1, 240)),
+    "charge_unknown_use": _switch(False),
+    "pue": SettingRule(1.0, check=_from_to(1, 10)),
+    "co2_g_per_kwh": SettingRule(None, check=_from_to(0, 5000), optional=True),
+    "usage_names": _switch(False),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
     "audit_anonymise": _switch(False),
     "outside_images": SettingRule("proxy", ("proxy", "off")),

@@ -197,12 +197,12 @@ def run(arguments: argparse.Namespace) -> int:
         with _without_garbage_collection():
             from runvitals.accounts.secret_box import open_secret_box
             from runvitals.server.audit_file import AuditFile
+            from runvitals.server.background import start_background
             from runvitals.server.clock import Clock
-            from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
+            from runvitals.server.housekeeping import RetentionPolicy
             from runvitals.server.http import serve
             from runvitals.server.http.logs import configure
             from runvitals.server.shared_server import SharedServer
-            from runvitals.server.stored.statistics_updater import StatisticsUpdater
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
@@ -237,15 +237,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
-        housekeeping = Housekeeping(
-            store, metadata_store, retention, app.forget, clock.earliest, app.mailer, files.collect
-        )
-        app.housekeeping = housekeeping.totals
-        app.threads.append(housekeeping.thread)
-        stack.enter_context(housekeeping)
-        statistics = StatisticsUpdater(store, metadata_store, clock)
-        app.threads.append(statistics.thread)
-        stack.enter_context(statistics)
+        start_background(stack, app, store, metadata_store, retention, clock, files)
         if arguments.audit_file is not None:
             audit_file = stack.enter_context(
                 AuditFile(arguments.audit_file, metadata_store.accounts.audit, clock.earliest)

@@ -16,6 +16,7 @@ from runvitals.mail.mailer import Mailer
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.server.account_trash import AccountTrash
+from runvitals.server.usage.rollup import LATEST_MS
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.alerts.outbox import KEPT_MS
 from runvitals.store.samples.interface import SampleStore
@@ -69,6 +70,8 @@ class Housekeeping:
         clock: the time now, ms UTC.
         mailer: sends mail about accounts.
         collect_files: removes files that no run has any more, and returns how many.
+        keep_usage: called before samples are dropped, with the time before which all may go: their usage is
+            computed then.
 
     Attributes:
         totals: what was done so far.
@@ -83,7 +86,9 @@ class Housekeeping:
         clock: Callable[[], int],
         mailer: Mailer,
         collect_files: Callable[[], int] = lambda: 0,
+        keep_usage: Callable[[int], None] = lambda before_ms: None,
     ) -> None:
+        self._keep_usage = keep_usage
         self._collect_files = collect_files
         self._store = store
         self._metadata_store = metadata_store
@@ -132,10 +137,12 @@ class Housekeeping:
                 log.info("removed files that no run has any more", extra={"fields": {"files": removed}})
             if self._policy.samples_ms is not None:
                 oldest_ms = now_ms - self._policy.samples_ms
+                self._keep_usage(oldest_ms)
                 self._drop("samples beyond the maximum age", lambda: self._store.drop_before(oldest_ms))
             self._age_check_due_ms = now_ms + _AGE_CHECK_MS
         max_bytes = self._policy.size_bytes
         if max_bytes is not None and self._store.stats().size_bytes > max_bytes:
+            self._keep_usage(now_ms - LATEST_MS)
             self._drop("the oldest samples beyond the maximum size", lambda: self._store.shrink_to(max_bytes))
         if now_ms >= self._statistics_due_ms:
             self._metadata_store.refresh_statistics()

@@ -33,6 +33,32 @@ _LOSSES = (
         "1 automations",
     ),
     (
+        "0036",
+        """INSERT INTO statement (number, period, scope_kind, scope_id, scope_name, state, created_ms,
+            currency, total_micro, settlement, reason)
+        VALUES ('RV-2026-000001', '2026-10', 'entity', 1, 'vision', 'issued', 1, 'EUR', 1, '{}', '')""",
+        "1 statements were issued",
+    ),
+    (
+        "0036",
+        """INSERT INTO rate (category, device_glob, price_micro, valid_from, note, created_by)
+        VALUES ('energy', '*', 1, '2026-01-01', '', 'ada')""",
+        "1 prices were set",
+    ),
+    (
+        "0036",
+        """INSERT INTO cost_centre (code, name, address, contact, purchase_order)
+        VALUES ('4711', '', '', '', '')""",
+        "1 cost centres",
+    ),
+    ("0036", "INSERT INTO plan (name, description) VALUES ('large', '')", "1 plans exist"),
+    (
+        "0036",
+        """INSERT INTO usage_run_day (run_id, day, project_id, job_type, state, tracked_ms, host_ms, final)
+        VALUES (4, '2026-10-01', 3, '', 'lost', 1, 1, true)""",
+        "1 days of usage",
+    ),
+    (
         "0030",
         """INSERT INTO registered_model (entity_id, name, tags, aliases, last_version, created_ms, changed_ms)
         VALUES (1, 'digits', '{}', '{}', 0, 1, 1)""",

@@ -22,13 +22,14 @@ class EnvelopeColumns:
     """The rows of an envelope: `t` in ms UTC, `values` of shape (rows, columns).
 
     The last column is the step if `has_step`. `body`: the same rows as the sample store packs them, if the
-    client sent them so. `last_ms`: the newest time.
+    client sent them so. `first_ms`, `last_ms`: the oldest and newest time.
     """
 
     t: Integers
     values: Floats
     body: bytes | None
     has_step: bool
+    first_ms: int
     last_ms: int
 
     @property
@@ -62,8 +63,9 @@ def decode_columns(
     oldest, newest = extent(t)
     _check_times(oldest, newest, now_ms, limits)
     if envelope.step is None:
-        return EnvelopeColumns(t, values, envelope.body, False, newest)
-    return EnvelopeColumns(t, np.column_stack((values, _steps(envelope.step, len(t)))), None, True, newest)
+        return EnvelopeColumns(t, values, envelope.body, False, oldest, newest)
+    with_steps = np.column_stack((values, _steps(envelope.step, len(t))))
+    return EnvelopeColumns(t, with_steps, None, True, oldest, newest)
 
 
 def _unpack_body(envelope: Envelope, packed: bytes, count: int, max_bytes: int) -> tuple[Integers, Floats]:

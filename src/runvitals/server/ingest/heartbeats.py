@@ -14,8 +14,10 @@ import time
 from collections.abc import Callable, Iterable
 
 from runvitals.server.clock import Clock
+from runvitals.server.ingest.usage_marks import UsageCollector
 from runvitals.store.metadata import MetadataStore, WriterHeartbeat
 from runvitals.store.supervised_thread import SupervisedThread
+from runvitals.usage.days import Calendar
 
 EVERY_S = 1.0
 _LONGEST_PAUSE_S = 5.0
@@ -30,15 +32,19 @@ class Heartbeats:
 
     Args:
         clock: the time now, ms UTC. If a `Clock` was set, the recorded heartbeats are shifted with it.
+        usage: what ingest notes about usage, which is written with the heartbeats.
 
     Attributes:
         stop_requested: ids of the active runs that a user wants to stop.
         deleted: ids of the active runs that are in the trash.
     """
 
-    def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, metadata_store: MetadataStore, clock: Callable[[], int], usage: UsageCollector | None = None
+    ) -> None:
         self._metadata_store = metadata_store
         self._clock = clock
+        self._usage = usage or UsageCollector(lambda: Calendar("UTC"))
         self.stop_requested: frozenset[int] = frozenset()
         self.deleted: frozenset[int] = frozenset()
         self._pending: dict[int, tuple[int, int]] = {}
@@ -81,17 +87,20 @@ class Heartbeats:
             pending, self._pending = self._pending, {}
             self._active = {run_id: at_s for run_id, at_s in self._active.items() if at_s >= since_s}
             active = list(self._active)
+        now_ms = self._clock()
+        usage = self._usage.take(now_ms, at_once=self.thread.closing.is_set())
         try:
-            now_ms = self._clock()
             self._metadata_store.writers.record_heartbeats(
                 [
                     WriterHeartbeat(writer_id, min(heard_ms, now_ms), last_ms)
                     for writer_id, (heard_ms, last_ms) in pending.items()
-                ]
+                ],
+                usage,
             )
         except BaseException:
             with self._lock:
                 self._pending = {**pending, **self._pending}
+            self._usage.put_back(usage)
             raise
         self.stop_requested = frozenset(self._metadata_store.runs.stops_requested(active))
         self.deleted = frozenset(self._metadata_store.runs.deleted(active))

@@ -23,11 +23,13 @@ from runvitals.server.ingest.logged_rows import logged_rows
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.sample_commits import SampleCommits
+from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry
 from runvitals.server.run_library import RunVersion
+from runvitals.server.usage.settings import organisation_calendar
 from runvitals.store.errors import QueryFailed
-from runvitals.store.metadata import KeyList, MetadataStore, StoredEvent
+from runvitals.store.metadata import KeyList, MetadataStore, RegisteredWriter, StoredEvent
 from runvitals.store.metadata.log_summaries import add_logged_rows
 from runvitals.store.metadata.projects import project_name
 from runvitals.store.samples.interface import SampleBatch, SampleStore, StoreError
@@ -44,14 +46,15 @@ log = logging.getLogger("runvitals.server")
 class _PendingRequest:
     """A request whose envelopes are being written.
 
-    `batches`: its samples, each with its ack in `batch_acks`. `runs`: ids of the runs that it changes, and
-    whether it changes their facts.
+    `batches`: its samples, each with its ack in `batch_acks`, and with its writer and envelope in
+    `received`. `runs`: ids of the runs that it changes, and whether it changes their facts.
     """
 
     acks: list[Ack] = field(default_factory=list)
     metadata: list[EnvelopeMetadata] = field(default_factory=list)
     batches: list[SampleBatch] = field(default_factory=list)
     batch_acks: list[Ack] = field(default_factory=list)
+    received: list[tuple[RegisteredWriter, ValidEnvelope]] = field(default_factory=list)
     runs: dict[int, bool] = field(default_factory=dict)
 
 
@@ -72,7 +75,8 @@ class Recorder:
         self._metadata_store = metadata_store
         self._clock = clock
         self.writers = WriterRegistry(metadata_store)
-        self.heartbeats = Heartbeats(metadata_store, clock)
+        self.usage = UsageCollector(lambda: organisation_calendar(metadata_store))
+        self.heartbeats = Heartbeats(metadata_store, clock, self.usage)
         self.sample_commits = SampleCommits(sample_store)
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
         self._versions: dict[int, RunVersion] = {}
@@ -155,7 +159,7 @@ class Recorder:
         """
         acks: list[Ack] = []
         batches: list[SampleBatch] = []
-        senders: list[tuple[int, int, int]] = []
+        senders: list[tuple[RegisteredWriter, ValidEnvelope]] = []
         for valid in envelopes:
             envelope, keys, columns = valid.envelope, valid.keys, valid.columns
             writer = self.writers.find(envelope, access.known(envelope))
@@ -174,23 +178,31 @@ class Recorder:
             stop = run_id in self.heartbeats.stop_requested
             acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False))
             batches.append(_batch(valid, writer, stored_keys))
-            senders.append((run_id, writer.registered.writer_id, columns.last_ms))
+            senders.append((writer.registered, valid))
         now_ms = self._clock()
-        for run_id, writer_id, last_ms in senders:
-            self.heartbeats.record(run_id, writer_id, now_ms, last_ms)
+        for sender, valid in senders:
+            self.heartbeats.record(sender.run_id, sender.writer_id, now_ms, _last_ms(valid))
 
         def settle(result: tuple[bool, ...] | BaseException) -> None:
             if not isinstance(result, tuple):
                 on_done(None)
                 return
-            for ack, is_new in zip(acks, result, strict=True):
+            for ack, is_new, (sender, valid) in zip(acks, result, senders, strict=True):
                 ack.stored = is_new
-            for run_id, _, _ in senders:
-                self._increment_version(run_id, False)
+                if is_new:
+                    self._note_usage(sender, valid)
+                self._increment_version(sender.run_id, False)
             on_done(acks)
 
         self.sample_commits.submit(batches, settle)
         return True
+
+    def _note_usage(self, sender: RegisteredWriter, valid: ValidEnvelope) -> None:
+        run_id, lane_id, columns = sender.run_id, sender.lane_id, valid.columns
+        first_ms = _last_ms(valid) if columns is None else columns.first_ms
+        if first_ms:
+            self.usage.mark(run_id, lane_id, first_ms, _last_ms(valid))
+        self.usage.receive(run_id, envelope_bytes(valid), 0 if columns is None else columns.values.size)
 
     async def record(self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess) -> list[Ack]:
         """Store envelopes, all or none. Returns their acks once everything is durable.
@@ -229,8 +241,10 @@ class Recorder:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:
             stored = await self.sample_commits.commit(request.batches)
-            for ack, is_new in zip(request.batch_acks, stored, strict=True):
+            for ack, is_new, sent in zip(request.batch_acks, stored, request.received, strict=True):
                 ack.stored = is_new
+                if is_new:
+                    self._note_usage(*sent)
         for run_id, has_facts in request.runs.items():
             self._increment_version(run_id, has_facts)
         return request.acks
@@ -279,6 +293,7 @@ class Recorder:
         if envelope.seq is not None:
             request.batches.append(_batch(valid, writer, stored_keys))
             request.batch_acks.append(ack)
+            request.received.append((registered, valid))
 
     async def _key_lists(
         self, valid: ValidEnvelope, writer: KnownWriter

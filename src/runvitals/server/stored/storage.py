@@ -7,7 +7,9 @@ from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 
-def storage_of(store: SampleStore, metadata_store: MetadataStore, entity_id: int) -> list[ProjectStorage]:
+def storage_of(
+    store: SampleStore, metadata_store: MetadataStore, entity_id: int | None
+) -> list[ProjectStorage]:
     """The projects of a team or user, the largest first."""
     places = metadata_store.accounts.storage_places(entity_id)
     lanes = {

@@ -32,6 +32,7 @@ from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
 from runvitals.store.metadata.stored_files import StoredFileTable
 from runvitals.store.metadata.tokens import TokenTable
+from runvitals.store.metadata.usage.usage_store import UsageStore
 from runvitals.store.metadata.wandb_clients import WandbClientTable
 from runvitals.store.metadata.writers import WriterTable
 
@@ -48,6 +49,7 @@ class MetadataStore:
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
             devices, routing_rules, tokens, wandb_clients: the tables.
+        usage: what runs used and what it costs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
@@ -75,6 +77,7 @@ class MetadataStore:
         self.tokens = TokenTable(database)
         self.wandb_clients = WandbClientTable(database)
         self.issued_ids = IssuedIds(database)
+        self.usage = UsageStore(database)
 
     @cached_property
     def accounts(self) -> AccountStore:

@@ -36,6 +36,7 @@ from runvitals.store.metadata.accounts import tables as account_tables
 from runvitals.store.metadata.alerts import tables as alert_tables
 from runvitals.store.metadata.artifacts import tables as artifact_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
+from runvitals.store.metadata.usage import tables as usage_tables
 
 __all__ = [
     "account_tables",
@@ -48,6 +49,7 @@ __all__ = [
     "project_tables",
     "registry_tables",
     "sign_on_tables",
+    "usage_tables",
 ]  # foreign keys name tables of accounts; those of artifacts name tables here
 
 

@@ -15,6 +15,7 @@ from runvitals.store.metadata.run_locks import lock_known_runs, lock_runs
 from runvitals.store.metadata.run_states import StoredWriter, read_writers, update_run_states
 from runvitals.store.metadata.tables import process, run, writer
 from runvitals.store.metadata.text import check_integers, checked_name
+from runvitals.store.metadata.usage.marks import UsageMarks, add_marks
 from runvitals.store.metadata.writer_registration import RegisteredWriter, WriterRegistration, join, joined
 
 
@@ -81,13 +82,23 @@ class WriterTable:
             return [registered for registered in known if registered]
         return self._database.write(lambda connection: join(connection, joining, now_ms))
 
-    def record_heartbeats(self, heartbeats: Sequence[WriterHeartbeat]) -> None:
-        """Record heartbeats. A power failure may undo the newest ones; the next ones follow soon.
+    def record_heartbeats(
+        self, heartbeats: Sequence[WriterHeartbeat], usage: UsageMarks | None = None
+    ) -> None:
+        """Record heartbeats, and what was noted about usage. A power failure may undo the newest ones; the
+        next ones follow soon.
 
         Writers of purged runs are ignored.
         """
-        if heartbeats:
-            self._database.write(lambda connection: _record_heartbeats(connection, heartbeats), durable=False)
+
+        def work(connection: Connection) -> None:
+            if heartbeats:
+                _record_heartbeats(connection, heartbeats)
+            if usage is not None:
+                add_marks(connection, usage)
+
+        if heartbeats or (usage is not None and (usage.dirty or usage.received)):
+            self._database.write(work, durable=False)
 
     def shift_heartbeats(self, now_ms: int, by_ms: int) -> None:
         """Shift the times at which writers were heard, because the clock was set by `by_ms` at `now_ms`.

@@ -131,11 +131,11 @@ class AccountStore:
         """The newest runs of a user, wherever they are."""
         return runs_of_user(self._database, user_id, limit)
 
-    def storage_places(self, entity_id: int) -> list[StoragePlace]:
+    def storage_places(self, entity_id: int | None) -> list[StoragePlace]:
         """All runs of a team or user, by project."""
         return storage_places(self._database, entity_id)
 
-    def file_storage(self, entity_id: int) -> dict[int, FileStorage]:
+    def file_storage(self, entity_id: int | None) -> dict[int, FileStorage]:
         """What the media and files of a team or user take, by project id."""
         return file_storage(self._database, entity_id)
 

@@ -35,7 +35,7 @@ def _in_trash() -> ColumnElement[bool]:
     return or_(project.c.deleted_ms.is_not(None), run.c.deleted_ms.is_not(None))
 
 
-def file_storage(database: Database, entity_id: int) -> dict[int, FileStorage]:
+def file_storage(database: Database, entity_id: int | None) -> dict[int, FileStorage]:
     """What the media, files and artifacts of a team or user take, by project id.
 
     Each content counts once, however many runs have it: in the project of the first of them. One that only
@@ -73,7 +73,7 @@ def file_storage(database: Database, entity_id: int) -> dict[int, FileStorage]:
     return found
 
 
-def _artifact_storage(entity_id: int, of_runs: ColumnElement[int]) -> Select[Any]:
+def _artifact_storage(entity_id: int | None, of_runs: ColumnElement[int]) -> Select[Any]:
     """Bytes of what only artifacts have, and of what is in the trash of it, by project id."""
     first = (
         select(
@@ -97,7 +97,7 @@ def _artifact_storage(entity_id: int, of_runs: ColumnElement[int]) -> Select[Any
     )
 
 
-def storage_places(database: Database, entity_id: int) -> list[StoragePlace]:
+def storage_places(database: Database, entity_id: int | None) -> list[StoragePlace]:
     """All runs of a team or user, by project."""
     statement = (
         select(

@@ -1,0 +1,41 @@
+"""The work that a server does beside answering requests: housekeeping, statistics of runs, usage."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from runvitals.server.clock import Clock
+from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
+from runvitals.server.received_files import ReceivedFiles
+from runvitals.server.shared_server import SharedServer
+from runvitals.server.stored.statistics_updater import StatisticsUpdater
+from runvitals.server.usage.rollup import UsageRollup
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.interface import SampleStore
+
+
+def start_background(
+    stack: ExitStack,
+    app: SharedServer,
+    store: SampleStore,
+    metadata_store: MetadataStore,
+    retention: RetentionPolicy,
+    clock: Clock,
+    files: ReceivedFiles,
+) -> None:
+    """Start the threads of a server. They end with the stack, and `/readyz` reports their failures."""
+    usage = UsageRollup(store, metadata_store, clock)
+    housekeeping = Housekeeping(
+        store,
+        metadata_store,
+        retention,
+        app.forget,
+        clock.earliest,
+        app.mailer,
+        files.collect,
+        usage.keep_before,
+    )
+    app.housekeeping = housekeeping.totals
+    for work in (housekeeping, StatisticsUpdater(store, metadata_store, clock), usage):
+        app.threads.append(work.thread)
+        stack.enter_context(work)

@@ -1,0 +1,95 @@
+"""Collects what ingest notes about usage: which days must be computed, and how much was received.
+
+It is written with the heartbeats, at most once a minute for each lane and day: a transaction of its own would
+cost more than the rest. A server that is killed loses what it collected in the last minute; the roll-up then
+computes the days of the writers that were heard last (`server/usage/rollup.py`).
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from runvitals.model.durations import MINUTE_MS
+from runvitals.server.ingest.validation import ValidEnvelope
+from runvitals.store.metadata.usage.marks import DirtyDay, Received, UsageMarks
+from runvitals.usage.days import Calendar
+
+_EVERY_MS: Final = MINUTE_MS
+
+
+class UsageCollector:
+    """Notes usage in memory until it is written. Thread-safe.
+
+    Args:
+        calendar: the days of the organisation's time zone.
+    """
+
+    def __init__(self, calendar: Callable[[], Calendar]) -> None:
+        self._calendar = calendar
+        self._lanes: dict[int, tuple[int, int, int]] = {}
+        self._received: dict[int, tuple[int, int]] = {}
+        self._due_ms = 0
+        self._lock = threading.Lock()
+
+    def mark(self, run_id: int, lane_id: int, first_ms: int, last_ms: int) -> None:
+        """Note that a lane got samples or records of these times."""
+        with self._lock:
+            before = self._lanes.get(lane_id)
+            if before is not None:
+                first_ms, last_ms = min(first_ms, before[1]), max(last_ms, before[2])
+            self._lanes[lane_id] = run_id, first_ms, last_ms
+
+    def receive(self, run_id: int, size: int, points: int) -> None:
+        """Note an envelope that was stored now, not before."""
+        with self._lock:
+            before = self._received.get(run_id, (0, 0))
+            self._received[run_id] = before[0] + size, before[1] + points
+
+    def take(self, now_ms: int, at_once: bool = False) -> UsageMarks:
+        """What is to be written now; nothing until a minute has passed.
+
+        Args:
+            at_once: all of it now.
+        """
+        with self._lock:
+            if not at_once and now_ms < self._due_ms:
+                return UsageMarks()
+            lanes, self._lanes = self._lanes, {}
+            received, self._received = self._received, {}
+            self._due_ms = now_ms + _EVERY_MS
+        calendar = self._calendar()
+        dirty = [
+            DirtyDay(lane_id, day.name, run_id, max(first_ms, day.start_ms), now_ms)
+            for lane_id, (run_id, first_ms, last_ms) in lanes.items()
+            for day in calendar.days(first_ms, last_ms)
+        ]
+        return UsageMarks(
+            dirty,
+            {run_id: Received(*amounts) for run_id, amounts in received.items()},
+            calendar.date_at(now_ms).isoformat(),
+        )
+
+    def put_back(self, marks: UsageMarks) -> None:
+        """Note again what could not be written."""
+        for mark in marks.dirty:
+            self.mark(mark.run_id, mark.lane_id, mark.from_ms, mark.from_ms)
+        for run_id, received in marks.received.items():
+            self.receive(run_id, received.bytes, received.points)
+        self._due_ms = 0
+
+
+def envelope_bytes(valid: ValidEnvelope) -> int:
+    """How large an envelope is: 8 bytes a time and value, its list of keys, and its records as MessagePack.
+
+    The same however it was encoded, compressed or repeated.
+    """
+    size = len(valid.raw_keys)
+    if valid.columns is not None:
+        size += valid.columns.nbytes
+    if valid.envelope.records:
+        size += len(msgspec.msgpack.encode(valid.envelope.records))
+    return size

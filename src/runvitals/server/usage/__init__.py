@@ -1,0 +1,1 @@
+"""Computes what runs used, from the stores: the roll-up, its settings, and what exports and pages show."""

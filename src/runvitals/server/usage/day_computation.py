@@ -1,0 +1,317 @@
+"""Computes the figures of runs for one day from their samples, and goes on where it was the last time.
+
+First the covered time of all, then their devices: what others covered decides how a device's time is shared.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from runvitals.server.usage.host_lanes import UsageLane, UsageRun
+from runvitals.server.usage.series_plan import HOST, sample_times
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.figures import DeviceRunDay, HostRunDay, RunDay, UsedDevice
+from runvitals.store.samples.interface import SampleStore, SeriesSamples
+from runvitals.usage.covered_time import CoveredTime
+from runvitals.usage.days import Day
+from runvitals.usage.device_time import DeviceFigures, DeviceTime, TimeShare
+from runvitals.usage.intervals import Interval, Share, length, overlap, union
+from runvitals.usage.windows import Rules, window_ends
+
+_LANES_AT_ONCE: Final = 20
+_MAX_KEPT: Final = 20_000
+_MJ_PER_J: Final = 1000
+_Covered = dict[tuple[int, str], list[Interval]]
+"""The covered time by run and host."""
+
+
+@dataclass(slots=True)
+class _Devices:
+    """`signature`: what others covered of the time that was added."""
+
+    time: DeviceTime
+    signature: tuple[object, ...] = ()
+
+
+class DayComputation:
+    """Computes days; keeps what it has added up, as long as the day goes on.
+
+    Args:
+        idle_percent, idle_ms: as of `Rules`.
+    """
+
+    def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
+        self._store = store
+        self._figures = metadata_store.usage.figures
+        self._covered: dict[tuple[int, str], CoveredTime] = {}
+        self._devices: dict[tuple[int, str], _Devices] = {}
+        self.rules = Rules(0)
+
+    def forget(self, lane_id: int, day: str, from_ms: int) -> None:
+        """Drop what was added of a lane, if samples came for it that are older than what was added."""
+        key = lane_id, day
+        covered, devices = self._covered.get(key), self._devices.get(key)
+        if covered is not None and from_ms < covered.done_ms:
+            del self._covered[key]
+        if devices is not None and from_ms < devices.time.done_ms:
+            del self._devices[key]
+
+    def forget_all(self) -> None:
+        """Drop everything: a setting has changed."""
+        self._covered.clear()
+        self._devices.clear()
+
+    def cover(self, day: Day, runs: Iterable[tuple[UsageRun, Iterable[str]]], now_ms: int) -> _Covered:
+        """The covered time of runs on some of their hosts. It is stored, too."""
+        lanes = [(run, lane) for run, hosts in runs for host in hosts for lane in run.lanes.get(host, ())]
+        parts: dict[tuple[int, str], list[Interval]] = defaultdict(list)
+        for first in range(0, len(lanes), _LANES_AT_ONCE):
+            batch = lanes[first : first + _LANES_AT_ONCE]
+            kept = {lane.id: self._covered_time(lane, day) for _, lane in batch}
+            starts = {lane.id: kept[lane.id].done_ms for _, lane in batch}
+            wanted = [(lane, lane.plan.times, starts[lane.id]) for _, lane in batch]
+            samples = self._read(wanted, day, now_ms)
+            for run, lane in batch:
+                found = self._add_times(kept[lane.id], lane, day, now_ms, samples.get(lane.id, {}))
+                parts[run.owner.run_id, lane.host] += found
+        covered = {key: union(intervals) for key, intervals in parts.items()}
+        self._figures.put_covered(
+            [
+                HostRunDay(run_id, day.name, host, tuple(found))
+                for (run_id, host), found in covered.items()
+                if found
+            ]
+        )
+        return covered
+
+    def _covered_time(self, lane: UsageLane, day: Day) -> CoveredTime:
+        key = lane.id, day.name
+        if key not in self._covered:
+            self._shrink()
+            self._covered[key] = CoveredTime(day, self._rules(lane))
+        return self._covered[key]
+
+    def _shrink(self) -> None:
+        for kept in (self._covered, self._devices):
+            while len(kept) >= _MAX_KEPT:
+                del kept[next(iter(kept))]
+
+    def _read(
+        self, wanted: Sequence[tuple[UsageLane, tuple[int, ...], int]], day: Day, now_ms: int
+    ) -> dict[int, dict[int, SeriesSamples]]:
+        """Samples by lane and metric. Lanes of which the same is wanted are read together."""
+        alike: dict[tuple[tuple[int, ...], int, int], list[int]] = defaultdict(list)
+        for lane, metrics, from_ms in wanted:
+            alike[metrics, from_ms, _until(day, self._rules(lane), now_ms)].append(lane.id)
+        found: dict[int, dict[int, SeriesSamples]] = defaultdict(dict)
+        for (metrics, from_ms, until_ms), lane_ids in alike.items():
+            if metrics and from_ms < until_ms:
+                for one in self._store.read(lane_ids, metrics, from_ms, until_ms - 1).series:
+                    found[one.run][one.metric] = one
+        return found
+
+    def _rules(self, lane: UsageLane) -> Rules:
+        return replace(self.rules, silence_ms=lane.silence_ms)
+
+    def _add_times(
+        self,
+        kept: CoveredTime,
+        lane: UsageLane,
+        day: Day,
+        now_ms: int,
+        samples: Mapping[int, SeriesSamples],
+    ) -> list[Interval]:
+        rules = self._rules(lane)
+        until_ms = _until(day, rules, now_ms)
+        times = sample_times(list(samples.values()), lane.marks, kept.done_ms, until_ms)
+        newest = int(times[-1]) if len(times) else 0
+        for end_ms in window_ends(day, rules, kept.done_ms, newest + 1):
+            first, last = times.searchsorted([kept.done_ms, end_ms])
+            if end_ms > newest:  # more samples may come
+                kept = kept.copy()
+            kept.add(end_ms, times[first:last])
+        return kept.intervals
+
+    def figures(
+        self, day: Day, runs: Sequence[tuple[UsageRun, Sequence[str]]], covered: _Covered, now_ms: int
+    ) -> tuple[list[HostRunDay], list[DeviceRunDay]]:
+        """The figures of runs on some of their hosts.
+
+        Args:
+            covered: of these and of all runs that share a host or device with them.
+        """
+        users = self._figures.users(
+            day.name,
+            {host for _, hosts in runs for host in hosts},
+            {device.device_id for run, _ in runs for device in run.devices},
+        )
+        found: tuple[list[HostRunDay], list[DeviceRunDay]] = ([], [])
+        lanes = [
+            (run, host) for run, hosts in runs for host in hosts if covered.get((run.owner.run_id, host))
+        ]
+        for first in range(0, len(lanes), _LANES_AT_ONCE):
+            batch = []
+            for run, host in lanes[first : first + _LANES_AT_ONCE]:
+                others = {
+                    HOST: [covered.get((other, host), []) for other in users.hosts[host]],
+                    **{
+                        str(device.position): [
+                            covered.get(user, []) for user in users.devices[device.device_id]
+                        ]
+                        for device in run.devices
+                        if device.host == host
+                    },
+                }
+                own = covered[run.owner.run_id, host]
+                shares = {
+                    name: [one for one in of_name if one is not own and one != [] and overlap(own, one)]
+                    for name, of_name in others.items()
+                }
+                batch.append(_Wanted(run, host, own, shares))
+            self._add_batch(day, batch, now_ms, found)
+        return found
+
+    def _add_batch(
+        self,
+        day: Day,
+        batch: Sequence[_Wanted],
+        now_ms: int,
+        found: tuple[list[HostRunDay], list[DeviceRunDay]],
+    ) -> None:
+        kept = {one.lane.id: self._device_time(one, day) for one in batch if one.lane is not None}
+        wanted = [
+            (one.lane, one.lane.plan.metrics(), kept[one.lane.id].time.done_ms)
+            for one in batch
+            if one.lane is not None
+        ]
+        samples = self._read(wanted, day, now_ms)
+        for one in batch:
+            names = [str(device.position) for device in one.devices]
+            if one.lane is None:
+                figures = DeviceTime(day, self.rules, one.time_shares()).figures(one.own, names)
+            else:
+                time = self._add_devices(kept[one.lane.id], one, day, samples.get(one.lane.id, {}))
+                figures = time.figures(one.own, names)
+            host = figures.get(HOST, DeviceFigures())
+            unknown_ms = length(one.own) - round(host.measured_ms)
+            found[0].append(
+                HostRunDay(
+                    one.run.owner.run_id,
+                    day.name,
+                    one.host,
+                    tuple(one.own),
+                    round(host.measured * _MJ_PER_J),
+                    max(0, unknown_ms),
+                )
+            )
+            found[1].extend(
+                _device_row(one, day, device, figures[name])
+                for name, device in zip(names, one.devices, strict=True)
+            )
+
+    def _device_time(self, one: _Wanted, day: Day) -> _Devices:
+        assert one.lane is not None
+        key = one.lane.id, day.name
+        kept = self._devices.get(key)
+        if kept is None or one.signature(kept.time.done_ms) != kept.signature:
+            self._shrink()
+            kept = self._devices[key] = _Devices(DeviceTime(day, self._rules(one.lane)))
+        kept.time = kept.time.copy(one.time_shares())
+        return kept
+
+    def _add_devices(
+        self,
+        kept: _Devices,
+        one: _Wanted,
+        day: Day,
+        samples: Mapping[int, SeriesSamples],
+    ) -> DeviceTime:
+        assert one.lane is not None
+        time = kept.time
+        newest = max((int(series.t[-1]) for series in samples.values() if len(series.t)), default=0)
+        for end_ms in window_ends(day, self._rules(one.lane), time.done_ms, newest + 1):
+            window = {number: _between(series, time.done_ms, end_ms) for number, series in samples.items()}
+            if end_ms > newest:
+                time = time.copy()
+            time.add(end_ms, one.lane.plan.device_series(window))
+        kept.signature = one.signature(kept.time.done_ms)
+        return time
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """A run on a host. `others`: by device, the covered time of the other runs that share it."""
+
+    run: UsageRun
+    host: str
+    own: list[Interval]
+    others: Mapping[str, list[list[Interval]]]
+
+    @property
+    def lane(self) -> UsageLane | None:
+        """The lane with the devices' series: the first one of the host that has some."""
+        lanes = self.run.lanes.get(self.host, ())
+        return next((lane for lane in lanes if lane.plan.devices or lane.plan.host_energy), None)
+
+    @property
+    def devices(self) -> list[UsedDevice]:
+        return [device for device in self.run.devices if device.host == self.host]
+
+    def time_shares(self) -> dict[str, TimeShare]:
+        return {name: Share([self.own, *others]) for name, others in self.others.items() if others}
+
+    def signature(self, until_ms: int) -> tuple[object, ...]:
+        """What decides the shares before a time."""
+        return tuple(
+            (name, tuple(sorted(_before(one, until_ms) for one in others)))
+            for name, others in sorted(self.others.items())
+            if others
+        )
+
+
+def _before(intervals: Sequence[Interval], until_ms: int) -> tuple[Interval, ...]:
+    return tuple((start, min(end, until_ms)) for start, end in intervals if start < until_ms)
+
+
+def _between(series: SeriesSamples, from_ms: int, until_ms: int) -> SeriesSamples:
+    first, last = series.t.searchsorted([from_ms, until_ms])
+    return replace(series, t=series.t[first:last], values=series.values[first:last])
+
+
+def _until(day: Day, rules: Rules, now_ms: int) -> int:
+    """Until when samples are read: an hour more than now, since clocks of hosts may be ahead."""
+    return min(day.end_ms + rules.margin_ms, max(now_ms, day.start_ms) + 3_600_000)
+
+
+def _device_row(one: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigures) -> DeviceRunDay:
+    return DeviceRunDay(
+        one.run.owner.run_id,
+        day.name,
+        one.host,
+        device.device_id,
+        device.model,
+        device.used,
+        round(figures.share),
+        round(figures.busy),
+        round(figures.idle),
+        round(figures.measured * _MJ_PER_J),
+        round(figures.estimated * _MJ_PER_J),
+        round(figures.unknown_ms),
+    )
+
+
+def run_days(
+    day: Day, runs: Iterable[UsageRun], covered: Mapping[int, Mapping[str, Sequence[Interval]]]
+) -> list[RunDay]:
+    """How long runs took on a day, from the covered time of all their hosts."""
+    found = []
+    for run in runs:
+        hosts = covered.get(run.owner.run_id, {})
+        tracked = length(union(interval for intervals in hosts.values() for interval in intervals))
+        if hosts:
+            host_ms = sum(length(intervals) for intervals in hosts.values())
+            found.append(RunDay(run.owner, day.name, tracked, host_ms))
+    return found

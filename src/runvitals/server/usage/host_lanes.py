@@ -1,0 +1,88 @@
+"""The lanes of runs whose samples count as their covered time, with what is to be read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+from runvitals.model.state import deciding_writers, silence_ms
+from runvitals.server.usage.series_plan import SeriesPlan
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.figures import RunOwner, UsedDevice
+
+
+@dataclass(frozen=True, slots=True)
+class UsageLane:
+    """A lane of a run on a host.
+
+    Args:
+        marks: when its writers started and ended, as far as they recorded it.
+    """
+
+    id: int
+    host: str
+    silence_ms: int
+    marks: tuple[int, ...]
+    plan: SeriesPlan
+
+
+@dataclass(frozen=True, slots=True)
+class UsageRun:
+    """A run with its lanes by host, and the devices that it may have used."""
+
+    owner: RunOwner
+    lanes: Mapping[str, list[UsageLane]]
+    devices: list[UsedDevice]
+
+
+class RunReader:
+    """Reads what the roll-up must know about runs; remembers which series belong to which lists of keys."""
+
+    def __init__(self, metadata_store: MetadataStore) -> None:
+        self._metadata_store = metadata_store
+        self._plans: dict[tuple[int, ...], SeriesPlan] = {}
+
+    def runs(self, run_ids: Collection[int], now_ms: int) -> dict[int, UsageRun]:
+        """Runs by id. Those that were simulated or imported, or do not exist any more, are left out."""
+        figures = self._metadata_store.usage.figures
+        owners = figures.owners(run_ids, now_ms)
+        writers = self._metadata_store.writers.of_runs(owners)
+        lists = figures.key_lists(owners)
+        devices = figures.devices(owners)
+        found = {}
+        for run_id, owner in owners.items():
+            lanes: dict[str, list[UsageLane]] = {}
+            for host, deciding in deciding_writers(writers[run_id]).items():
+                by_lane: dict[int, list[int]] = {}
+                for number, one in enumerate(deciding):
+                    by_lane.setdefault(one.lane_id, []).append(number)
+                lanes[host] = [
+                    UsageLane(
+                        lane_id,
+                        host,
+                        max(silence_ms(deciding[number].interval_s) for number in numbers),
+                        tuple(
+                            time
+                            for number in numbers
+                            for time in (
+                                deciding[number].started_ms,
+                                *([deciding[number].last_ms] if deciding[number].ending else ()),
+                            )
+                        ),
+                        self._plan(lists.get(lane_id, ())),
+                    )
+                    for lane_id, numbers in by_lane.items()
+                ]
+            found[run_id] = UsageRun(owner, lanes, devices.get(run_id, []))
+        return found
+
+    def _plan(self, lists: tuple[int, ...]) -> SeriesPlan:
+        plan = self._plans.get(lists)
+        if plan is None:
+            metrics = self._metadata_store.metrics
+            numbers = {number for one in lists for number in metrics.schema_of(one).metric_ids}
+            keys = {key: number for number, key in metrics.keys(numbers).items()}
+            plan = self._plans[lists] = SeriesPlan.of(keys)
+            if len(self._plans) > 10_000:
+                self._plans = {lists: plan}
+        return plan

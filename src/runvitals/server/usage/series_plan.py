@@ -1,0 +1,151 @@
+"""Which series of a host tell its covered time, and what its devices did."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from runvitals.buckets import Integers
+from runvitals.store.samples.interface import SeriesSamples
+from runvitals.usage.device_time import NO_SERIES, DeviceSeries, Series
+
+HOST: Final = "host"
+"""The name under which the host's own energy is added up, beside its devices."""
+_ALWAYS: Final = ("cpu.mean", "memory_percent", "cpu", "system.load1")
+"""Keys that nearly every sample of a monitor has."""
+_FEW: Final = 8
+_DEVICE_KEY = re.compile(
+    r"(gpu|gpu\.process|tpu)\.(\d+)\.(gpu|dutyCycle|energyJoules|totalEnergyConsumption|powerWatts)"
+)
+_HOST_ENERGY = re.compile(r"energy\.(?:package|dram)[^.]*")
+_MJ_PER_J: Final = 1000.0
+
+
+@dataclass(slots=True)
+class _DeviceKeys:
+    """The numbers of a device's metrics. `own_use`: only while a process of the run uses it."""
+
+    use: int | None = None
+    own_use: int | None = None
+    joules: int | None = None
+    millijoules: int | None = None
+    power: int | None = None
+
+
+@dataclass(slots=True)
+class SeriesPlan:
+    """The series to read of a host.
+
+    Attributes:
+        times: the metrics whose samples tell when it was sampled.
+        devices: by index.
+    """
+
+    times: tuple[int, ...]
+    devices: dict[str, _DeviceKeys] = field(default_factory=dict)
+    host_energy: tuple[int, ...] = ()
+
+    @classmethod
+    def of(cls, keys: Mapping[str, int]) -> SeriesPlan:
+        """The plan of a host with these metrics."""
+        always = [keys[key] for key in _ALWAYS if key in keys][:2]
+        plan = cls(tuple(always or sorted(keys.values())[:_FEW]))
+        plan.host_energy = tuple(
+            sorted(number for key, number in keys.items() if _HOST_ENERGY.fullmatch(key))
+        )
+        for key, number in keys.items():
+            match = _DEVICE_KEY.fullmatch(key)
+            if match is not None:
+                _assign(plan.devices.setdefault(match[2], _DeviceKeys()), match[1], match[3], number)
+        return plan
+
+    def metrics(self) -> tuple[int, ...]:
+        """The metrics of what the devices did."""
+        found = set(self.host_energy)
+        for keys in self.devices.values():
+            energy = keys.joules or keys.millijoules
+            found |= {
+                number for number in (keys.use, keys.own_use, energy or keys.power) if number is not None
+            }
+        return tuple(sorted(found))
+
+    def device_series(self, series: Mapping[int, SeriesSamples]) -> dict[str, DeviceSeries]:
+        """What the devices did, by index; and the host."""
+        found = {}
+        for index, keys in self.devices.items():
+            joules = _series(series, keys.joules)
+            if keys.joules is None and keys.millijoules is not None:
+                counter = _series(series, keys.millijoules)
+                joules = Series(counter.t, counter.values / _MJ_PER_J)
+            found[index] = DeviceSeries(_use(series, keys), joules, _series(series, keys.power))
+        if self.host_energy:
+            found[HOST] = DeviceSeries(energy=_sum([_series(series, number) for number in self.host_energy]))
+        return found
+
+
+def _assign(keys: _DeviceKeys, scope: str, name: str, number: int) -> None:
+    if name in ("gpu", "dutyCycle"):
+        if scope == "gpu.process":
+            keys.own_use = number
+        else:
+            keys.use = number
+    elif scope == "gpu":
+        which = {"energyJoules": "joules", "totalEnergyConsumption": "millijoules", "powerWatts": "power"}[
+            name
+        ]
+        setattr(keys, which, number)
+
+
+def _series(series: Mapping[int, SeriesSamples], number: int | None) -> Series:
+    found = None if number is None else series.get(number)
+    return NO_SERIES if found is None else Series(found.t, found.values)
+
+
+def _use(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> Series:
+    """The utilisation by the run: none while none of its processes uses the device."""
+    every, own = _series(series, keys.use), _series(series, keys.own_use)
+    if keys.own_use is None or not len(every.t):
+        return every if keys.own_use is None else own
+    values = np.where(np.isfinite(every.values), 0.0, np.nan)
+    own = own.present()
+    at = np.searchsorted(every.t, own.t)
+    inside = at < len(every.t)
+    at, same = at[inside], own.values[inside]
+    matching = every.t[at] == own.t[inside]
+    values[at[matching]] = same[matching]
+    return Series(every.t, values)
+
+
+def _sum(parts: Sequence[Series]) -> Series:
+    """The sum of counters, at the times at which all have a value."""
+    if len(parts) == 1:
+        return parts[0]
+    total: dict[int, list[float]] = defaultdict(list)
+    for part in parts:
+        present = part.present()
+        for t, value in zip(present.t.tolist(), present.values.tolist(), strict=True):
+            total[t].append(value)
+    complete = sorted(t for t, values in total.items() if len(values) == len(parts))
+    return Series(np.array(complete, np.int64), np.array([sum(total[t]) for t in complete]))
+
+
+def sample_times(
+    series: Sequence[SeriesSamples], others: Sequence[int], from_ms: int, until_ms: int
+) -> Integers:
+    """All times of some series, and other times in the range, ascending and unique."""
+    arrays = [one.t for one in series]
+    extra = [time for time in others if from_ms <= time < until_ms]
+    if extra:
+        arrays.append(np.array(extra, np.int64))
+    if not arrays:
+        return np.empty(0, np.int64)
+    first = arrays[0]
+    if all(len(one) == len(first) and np.array_equal(one, first) for one in arrays[1:]):
+        return first
+    times: Integers = np.unique(np.concatenate(arrays))
+    return times

@@ -1,0 +1,1 @@
+"""What runs used, by day; prices, plans and statements. `UsageStore` has all of it."""

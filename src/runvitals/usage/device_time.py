@@ -1,0 +1,234 @@
+"""How much a run used the devices of a host on a day: time, utilisation, idle time, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, Protocol
+
+import numpy as np
+
+from runvitals.buckets import Floats, Integers
+from runvitals.usage.days import Day
+from runvitals.usage.intervals import Interval
+from runvitals.usage.windows import Rules
+
+_HUNDRED: Final = 100.0
+_MS_PER_S: Final = 1000.0
+_NOTHING: Final = np.empty(0, np.int64)
+
+
+class TimeShare(Protocol):
+    """How much of some intervals belongs to the run."""
+
+    def between(self, starts: Integers, ends: Integers) -> Floats: ...
+
+
+class WholeTime:
+    """All of the time: nobody shares the device."""
+
+    def between(self, starts: Integers, ends: Integers) -> Floats:
+        return (ends - starts).astype(np.float64)
+
+
+WHOLE_TIME: Final = WholeTime()
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """Values by time, ascending; NaN is a missing value."""
+
+    t: Integers
+    values: Floats
+
+    def present(self) -> Series:
+        there = np.isfinite(self.values)
+        return self if there.all() else Series(self.t[there], self.values[there])
+
+
+NO_SERIES: Final = Series(_NOTHING, np.empty(0))
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceSeries:
+    """What is known of a device in a window.
+
+    Args:
+        utilisation: percent.
+        energy: a counter of joules.
+        power: watts.
+    """
+
+    utilisation: Series = NO_SERIES
+    energy: Series = NO_SERIES
+    power: Series = NO_SERIES
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceFigures:
+    """The figures of a device. Times in ms, energies in joules.
+
+    Attributes:
+        busy: utilisation × time.
+        measured_ms, estimated_ms: for how long the energy is known, from a counter or from power.
+    """
+
+    share: float = 0.0
+    busy: float = 0.0
+    idle: float = 0.0
+    measured: float = 0.0
+    estimated: float = 0.0
+    measured_ms: float = 0.0
+    estimated_ms: float = 0.0
+
+    @property
+    def unknown_ms(self) -> float:
+        """For how long nothing is known of the energy."""
+        return max(0.0, self.share - self.measured_ms - self.estimated_ms)
+
+
+@dataclass(slots=True)
+class _Device:
+    busy: float = 0.0
+    idle: float = 0.0
+    measured: float = 0.0
+    estimated: float = 0.0
+    measured_ms: float = 0.0
+    estimated_ms: float = 0.0
+    stretch: Interval | None = None
+    last: dict[str, tuple[int, float]] = field(default_factory=dict)
+
+    def figures(self, share: float, rules: Rules, day: Day, time_share: TimeShare) -> DeviceFigures:
+        idle = self.idle + _idle_of(self.stretch, rules, day, time_share)
+        return DeviceFigures(
+            share, self.busy, idle, self.measured, self.estimated, self.measured_ms, self.estimated_ms
+        )
+
+
+class DeviceTime:
+    """Adds up the figures of devices, window by window.
+
+    Args:
+        shares: how much of each device's time is the run's; default: all of it.
+
+    Attributes:
+        done_ms: until when samples were added.
+    """
+
+    def __init__(self, day: Day, rules: Rules, shares: Mapping[str, TimeShare] | None = None) -> None:
+        self._day = day
+        self._rules = rules
+        self._shares = shares or {}
+        self._devices: dict[str, _Device] = {}
+        self.done_ms = day.start_ms - rules.margin_ms
+
+    def copy(self, shares: Mapping[str, TimeShare] | None = None) -> DeviceTime:
+        """A copy, to which a window can be added that is not complete yet.
+
+        Args:
+            shares: other ones, which are the same for what was added.
+        """
+        other = DeviceTime(self._day, self._rules, self._shares if shares is None else shares)
+        other.done_ms = self.done_ms
+        other._devices = {name: replace(one, last=dict(one.last)) for name, one in self._devices.items()}
+        return other
+
+    def add(self, until_ms: int, devices: Mapping[str, DeviceSeries]) -> None:
+        """Add the samples before `until_ms`, by the name of the device."""
+        self.done_ms = until_ms
+        for name, series in devices.items():
+            self._add_device(name, series)
+
+    def figures(self, covered: Sequence[Interval], names: Iterable[str] = ()) -> dict[str, DeviceFigures]:
+        """The figures of each device so far, and of others by name that have no samples.
+
+        Args:
+            covered: the covered time of the host.
+        """
+        times = np.array(covered, np.int64).reshape(-1, 2)
+        found = {}
+        for name in dict.fromkeys((*self._devices, *names)):
+            time_share = self._shares.get(name, WHOLE_TIME)
+            share = float(time_share.between(times[:, 0], times[:, 1]).sum())
+            device = self._devices.get(name, _Device())
+            found[name] = device.figures(share, self._rules, self._day, time_share)
+        return found
+
+    def _add_device(self, name: str, series: DeviceSeries) -> None:
+        device = self._devices.setdefault(name, _Device())
+        share = self._shares.get(name, WHOLE_TIME)
+        steps = self._steps(device, "utilisation", series.utilisation, share)
+        if steps is not None:
+            device.busy += float((steps.weight * steps.mean).sum()) / _HUNDRED
+            self._add_idle(device, steps, share)
+        energy = self._steps(device, "energy", series.energy, share)
+        if energy is not None:
+            growth = energy.after - energy.before
+            counted = growth >= 0  # a counter that fell was reset: how much it grew is not known
+            device.measured += float((growth * energy.part)[counted].sum())
+            device.measured_ms += float(energy.weight[counted].sum())
+        elif not np.isfinite(series.energy.values).any():
+            power = self._steps(device, "power", series.power, share)
+            if power is not None:
+                device.estimated += float((power.mean * power.weight).sum()) / _MS_PER_S
+                device.estimated_ms += float(power.weight.sum())
+
+    def _steps(self, device: _Device, what: str, series: Series, share: TimeShare) -> _Steps | None:
+        """The steps between consecutive values that are close enough; None if there are none."""
+        series = series.present()
+        if not len(series.t):
+            return None
+        before = device.last.get(what)
+        t, v = series.t, series.values
+        if before is not None:
+            t, v = np.concatenate(([before[0]], t)), np.concatenate(([before[1]], v))
+        device.last[what] = int(t[-1]), float(v[-1])
+        close = np.diff(t) <= self._rules.silence_ms
+        if not close.any():
+            return None
+        starts, ends = t[:-1][close], t[1:][close]
+        inside_starts = np.clip(starts, self._day.start_ms, self._day.end_ms)
+        inside_ends = np.clip(ends, self._day.start_ms, self._day.end_ms)
+        weight = share.between(inside_starts, inside_ends)
+        return _Steps(starts, ends, v[:-1][close], v[1:][close], weight)
+
+    def _add_idle(self, device: _Device, steps: _Steps, share: TimeShare) -> None:
+        below = self._rules.idle_percent
+        idle = (steps.before < below) & (steps.after < below)
+        joined = idle[1:] & idle[:-1] & (steps.starts[1:] == steps.ends[:-1])
+        firsts = np.flatnonzero(idle & ~np.concatenate(([False], joined)))
+        lasts = np.flatnonzero(idle & ~np.concatenate((joined, [False])))
+        for start, end in zip(steps.starts[firsts].tolist(), steps.ends[lasts].tolist(), strict=True):
+            if device.stretch is not None and device.stretch[1] == start:
+                device.stretch = device.stretch[0], end
+            else:
+                device.idle += _idle_of(device.stretch, self._rules, self._day, share)
+                device.stretch = start, end
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """From value to value. `weight`: the share of the time in the day, ms."""
+
+    starts: Integers
+    ends: Integers
+    before: Floats
+    after: Floats
+    weight: Floats
+
+    @property
+    def mean(self) -> Floats:
+        return (self.before + self.after) / 2
+
+    @property
+    def part(self) -> Floats:
+        """Which part of the step belongs to the run and the day."""
+        return self.weight / (self.ends - self.starts)
+
+
+def _idle_of(stretch: Interval | None, rules: Rules, day: Day, share: TimeShare) -> float:
+    """How much of a stretch without work is idle time: all that is in the day, or nothing if it was short."""
+    if stretch is None or stretch[1] - stretch[0] < rules.idle_ms:
+        return 0.0
+    inside = np.clip(stretch, day.start_ms, day.end_ms)
+    return float(share.between(inside[:1], inside[1:])[0])

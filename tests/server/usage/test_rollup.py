@@ -1,0 +1,83 @@
+"""Days of runs in the stores, computed while they go on, against sums that are computed in another way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Table, select
+
+from runvitals.store.metadata.tables import device, run
+from runvitals.store.metadata.usage.tables import (
+    usage_device_run_day,
+    usage_dirty,
+    usage_host_run_day,
+    usage_run_day,
+)
+from runvitals.usage.days import Month
+from tests.server.usage.stored_cluster import UsageStores, replay
+from tests.usage.cluster import MINUTE_MS, SimulatedCluster, SlowMonth, simulate
+
+HOUR_MS = 3_600_000
+
+
+@pytest.fixture
+def stores(tmp_path: Path) -> Iterator[UsageStores]:
+    stores = UsageStores(tmp_path)
+    yield stores
+    stores.close()
+
+
+def rows(stores: UsageStores, table: Table) -> list[Any]:
+    return stores.metadata_store.write(lambda connection: connection.execute(select(table)).all())
+
+
+def everything(stores: UsageStores) -> list[Any]:
+    return [rows(stores, table) for table in (usage_run_day, usage_host_run_day, usage_device_run_day)]
+
+
+def test_days_that_go_on_have_the_figures_of_every_minute(stores: UsageStores) -> None:
+    cluster = simulate(2, "Europe/Berlin", "2026-10-22", 7)  # the clocks go back on the 25th
+    for number, _ in enumerate(replay(stores, cluster, 5 * HOUR_MS)):
+        stores.rollup.update()
+        if number == 12:
+            stores.rollup = stores.new_rollup()  # the server was restarted
+    assert not rows(stores, usage_dirty)
+    assert_equal(stores, cluster)
+    before = everything(stores)
+    stores.new_rollup().rebuild(Month.named("2026-10"))
+    assert everything(stores) == before
+
+
+def assert_equal(stores: UsageStores, cluster: SimulatedCluster) -> None:
+    slow = SlowMonth(cluster)
+    days = {day.name for day in cluster.days}
+    ids = {number: int(name.removeprefix("run-")) for number, name in _uids(stores).items()}
+    tracked = {(ids[row.run_id], row.day): row.tracked_ms for row in rows(stores, usage_run_day)}
+    assert {key: value for key, value in tracked.items() if value and key[1] in days} == {
+        key: minutes * MINUTE_MS for key, minutes in slow.tracked.items()
+    }
+    found = [row for row in rows(stores, usage_device_run_day) if row.day in days and row.share_ms]
+    assert len(found) == len(slow.devices)
+    device_names = _devices(stores)
+    for row in found:
+        wanted = slow.devices[ids[row.run_id], device_names[row.device_id], row.day]
+        assert row.share_ms == pytest.approx(float(wanted.share) * MINUTE_MS, abs=1)
+        assert row.busy_ms == pytest.approx(wanted.busy * MINUTE_MS, abs=1)
+        assert row.idle_ms == pytest.approx(float(wanted.idle) * MINUTE_MS, abs=1)
+        assert row.measured_mj == pytest.approx(wanted.measured * 1000, abs=1)
+        assert row.estimated_mj == pytest.approx(wanted.estimated * 1000, abs=1)
+        assert row.unknown_ms == pytest.approx(float(wanted.share - wanted.known) * MINUTE_MS, abs=2)
+
+
+def _uids(stores: UsageStores) -> dict[int, str]:
+    read = select(run.c.id, run.c.uid)
+    return dict(stores.metadata_store.write(lambda connection: connection.execute(read).all()))
+
+
+def _devices(stores: UsageStores) -> dict[int, str]:
+    read = select(device.c.id, device.c.uuid)
+    found = stores.metadata_store.write(lambda connection: connection.execute(read).all())
+    return {number: uuid.removeprefix("GPU-") for number, uuid in found}
