@@ -16,6 +16,8 @@ from tests.relay.real_servers import Prometheus
 from tests.server.doors.remote_write.messages import STALE, Series, post, version_1
 from tests.server.serving import serving
 
+CLIENT = httpx.Client(timeout=PATIENCE_S)
+"""A client of its own for each request would take longer than all queries."""
 STEP_MS = 15_000
 START_MS = (time.time_ns() // 1_000_000 - 3_600_000) // STEP_MS * STEP_MS
 # Not at the times of samples: whether the left end of a window belongs to it depends on the version.
@@ -45,7 +47,58 @@ QUERIES = [
     'absent(nothing{job="a"})', "absent(m)", "absent_over_time(nothing[1m])",
     "histogram_quantile(0.9, sum by (le) (rate(h_bucket[2m])))",
     "histogram_quantile(0.5, rate(h_bucket[1m]))", "sort_desc(m)",
+    # Modifiers: a time, the ends of the query, and both with an offset.
+    "m @ {middle}", "m @ start()", "m @ end()", "m offset 1m @ end()", "m @ end() offset 1m",
+    "sum(rate(counter[1m] @ end()))", "m - m @ start()",
+    "m / ignoring(shard) group_left m{shard='0'} @ end()",
+    "m and topk(2, sum_over_time(m[2m] @ end()))", "timestamp(m @ {middle})", "timestamp(m offset 2m)",
+    "predict_linear(m[2m] @ end(), 60)", "predict_linear(m[2m] offset 1m, 60)",
+    "deriv(m[2m] offset 1m)", "rate(counter[59s] offset -1m)", "rate(counter[59s] offset 90s)",
+    # Subqueries, nested ones too. Their steps are the same for all series, so their ranges are not multiples.
+    "max_over_time(rate(counter[59s])[5m:20s])", "min_over_time(sum(m)[3m:])",
+    "avg_over_time(sum by (job) (m)[3m:25s])", "rate(counter[5m:20s])", "increase(counter[3m:10s])",
+    "max_over_time(m[3m:20s] offset 1m)", "max_over_time(m[3m:20s] @ end())",
+    "last_over_time(m[3m:20s] @ start() offset 1m)", "max_over_time((m > 25)[5m:15s])",
+    "max_over_time(deriv(rate(counter[59s])[2m:10s])[5m:30s])", "sum_over_time(vector(1)[5m:1m])",
+    "count_over_time((m @ end())[3m:20s])", "quantile_over_time(0.5, (m * 2)[3m:20s])",
+    "absent_over_time(nothing[5m:1m])", "absent_over_time((m > 10000)[5m:1m])",
+    "stddev_over_time(vector(time())[5m:30s])", "sum_over_time((time() - timestamp(m))[3m:20s])",
+    # Counting values.
+    'count_values("value", m)', 'count_values by (job) ("value", floor(m))',
+    'count_values without (shard, host) ("job", m > bool 25)',
+    # Numbers and texts.
+    "m atan2 2", "pi() * 2", "-pi()", "clamp(m, 90, 10)", "clamp(m, NaN, 1)", "round(m, 0.3)", "round(-m)",
+    "sort(m / 0)", "m % 0", "-m % 7", "m ^ -1", "m ^ 0.5 ^ 2", "- m ^ 2", "0x1f + m", "1e3 * m", "Inf - m",
+    "NaN == m", "NaN != bool m", "m <= 25", "m >= bool 25", "m != 25", "5 == bool 5",
+    'label_replace(m, "job", "", "job", ".*")', 'label_replace(m, "a", "$2$1", "job", "(.)(x?)")',
+    'label_replace(m, "a", "b", "none", "")', 'label_join(m, "job", "-", "none", "job")',
+    'absent(m{job="x", job="y", shard="1"})', 'absent(m{job=~"x"})', "absent(sum(nothing))",
+    "scalar(nothing)", "vector(time())", "time() - 3600", "vector(scalar(m))",
+    # Many to one, sets, and aggregations with an expression as their parameter.
+    "m > on(job, shard) counter", "m > bool on(job, shard) counter", "m == ignoring(shard) group_left() info",
+    "m * on(job) group_left() info", "m and ignoring(color) info", "sum(m) or vector(0)",
+    "sum(nothing) or vector(0)", "(m or info) unless on(job) m{job='c'}", "topk(1 + 1, m)",
+    "topk by (job) (1, m)", "bottomk(scalar(count(info)) - 1, m)", "quantile(scalar(vector(0.9)), m)",
+    "stddev by (job) (m)", "avg without (shard) (m)", "count by (none) (m)", "sum by () (m)", "topk(0, m)",
+    "group by (job, shard) (counter)", "quantile(-1, m)", "topk(NaN, m)",
+    # As dashboards write them.
+    "100 * (1 - avg by (host) (rate(counter[2m])) / 100)", "sum(rate(h_bucket[2m])) by (le)",
+    "histogram_quantile(0.99, sum by (le, job) (rate(h_bucket[2m])))", "histogram_quantile(-1, h_bucket)",
+    "histogram_quantile(0.9, h_bucket) > 0", "histogram_quantile(2, h_bucket)",
+    "sum(increase(counter[5m])) by (job) > 0 or sum(counter) by (job) * 0",
+    *(f"{name}_over_time({of}[2m:20s])" for name in ("avg", "min", "sum", "count", "stdvar", "present")
+      for of in ("m", "rate(counter[59s])")),
+    *(f"{name}(counter[{over}])"
+      for name in ("rate", "irate", "delta", "idelta", "resets", "changes", "deriv")
+      for over in ("20s", "5m", "3m:20s")),
+    *(f"{name}({of})" for name in ("year", "month", "hour", "minute", "day_of_week", "day_of_month",
+                                   "day_of_year", "days_in_month")
+      for of in ("", "vector(1709164799.9)", "m * 1e7")),
+    *(f"{name}({of})" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
+                                   "asinh", "acosh", "atanh", "deg", "rad") for of in ("m / 100",)),
 ]  # fmt: skip
+NOTHING = {"absent(m)", "1 > bool 2", "m unless counter", "clamp(m, 90, 10)", "NaN == m", "topk(0, m)",
+           "topk(NaN, m)"}  # fmt: skip
 
 
 class Both(NamedTuple):
@@ -98,8 +151,8 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         yield Both(f"{served.url}/prometheus/api/v1", f"{prometheus.url}/api/v1")
 
 
-def asked(url: str, path: str, parameters: Any, **how: Any) -> Any:
-    answer = httpx.get(f"{url}/{path}", params=parameters, timeout=PATIENCE_S, **how)
+def asked(url: str, path: str, parameters: Any) -> Any:
+    answer = CLIENT.get(f"{url}/{path}", params=parameters)
     assert answer.status_code == 200, answer.text
     return answer.json()["data"]
 
@@ -145,17 +198,19 @@ def difference(ours: Any, theirs: Any) -> Any:
 
 @pytest.mark.parametrize("query", QUERIES)
 def test_the_same_answer(both: Both, query: str) -> None:
+    query = query.replace("{middle}", f"{FIRST_S + 450}")
     over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
     ours, theirs = (comparable(asked(url, "query_range", over)) for url in both)
     assert same(ours, theirs), difference(ours, theirs)
     once = {"query": query, "time": FIRST_S + 400}
     ours, theirs = (comparable(asked(url, "query", once)) for url in both)
     assert same(ours, theirs), difference(ours, theirs)
-    assert ours or query in ("absent(m)", "1 > bool 2", "m unless counter")
+    assert ours or query in NOTHING
 
 
 def test_range_vectors_and_texts(both: Both) -> None:
-    for query in ("m[1m]", 'm{job="b"}[5m] offset 1m'):
+    subqueries = ("m[3m:20s]", "m[3m:20s] @ end()", "sum(m)[5m:] offset 1m", "(m > 25)[5m:30s]")
+    for query in ("m[1m]", 'm{job="b"}[5m] offset 1m', f"m[2m] @ {FIRST_S + 500}", *subqueries):
         ours, theirs = (comparable(asked(url, "query", {"query": query, "time": LAST_S})) for url in both)
         assert same(ours, theirs)
         assert ours
@@ -178,15 +233,34 @@ def test_series_and_labels(both: Both) -> None:
     [
         "m{", "nothing(m)", "rate(m)", "m[1m]", "m + 'a'", "sum(1)", "m * on(job) m", "1 > 2", "1 and m",
         "m{job=~'('}", "clamp(m)", "scalar(1)", "vector(m)", "label_replace(m, '1', '', '', '')",
-        "label_replace(m, 'shard', 'x', '', '')", "info * on(host) group_left() m",
+        "label_replace(m, 'shard', 'x', '', '')", "info * on(host) group_left() m", "m[5m:1m]", "m[5m:0s]",
+        "m[0s]", "sum(m)[5m]", "rate(sum(m)[5m])", "time()[5m:1m]", "m[5m:1m][5m:1m]", "sum(m) offset 1m",
+        "sum(m) @ 5", "m @ x", "m @ 1 @ 2", "m offset 1m offset 2m", "m[1m] offset", "m offset 1m [5m]",
+        "count_values(1, m)", "count_values('a b', m)", "count_values('a')", "hour(1)", "hour(m, m)", "pi(1)",
+        "topk('a', m)", "sum(m, m)", "absent_over_time(m)", "timestamp(1)", "label_join(m, 'a b', '')",
     ],
 )  # fmt: skip
 def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, query: str) -> None:
     over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
-    answers = [httpx.get(f"{url}/query_range", params=over, timeout=PATIENCE_S) for url in both]
+    answers = [CLIENT.get(f"{url}/query_range", params=over) for url in both]
     assert [answer.json()["status"] for answer in answers] == ["error", "error"]
     ours, theirs = answers
     assert (ours.status_code, ours.json()["errorType"]) == (theirs.status_code, theirs.json()["errorType"])
+
+
+def test_what_grafana_asks_for_besides_queries(both: Both) -> None:
+    for path in ("rules", "alerts"):
+        assert asked(both.ours, path, {}) == asked(both.theirs, path, {})
+    given = {"query": "m", "start": FIRST_S, "end": LAST_S}
+    for method in ("GET", "POST"):
+        how = {"params": given} if method == "GET" else {"data": given}
+        for path in ("query_exemplars", "labels"):
+            answer = CLIENT.request(method, f"{both.ours}/{path}", **how)
+            assert answer.json() == CLIENT.request(method, f"{both.theirs}/{path}", **how).json()
+    wrong = [CLIENT.get(f"{url}/label/not-a-label/values") for url in both]
+    assert [(answer.status_code, answer.json()["errorType"]) for answer in wrong] == [(400, "bad_data")] * 2
+    span = {"match[]": "m", "start": FIRST_S, "end": LAST_S, "limit": 2}
+    assert [len(asked(both.ours, path, span)) for path in ("series", "labels", "label/job/values")] == [2] * 3
 
 
 def test_forms_and_limits(both: Both) -> None:

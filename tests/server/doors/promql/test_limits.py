@@ -96,11 +96,36 @@ class _Series:
         return selected
 
 
+def _source(found: list[Range]) -> Any:
+    return _Series(found)
+
+
 def test_the_points_of_all_selectors_of_a_query_are_limited() -> None:
     of_one = 3_000_000 // 11_000
     lines = [Range((("n", str(n)),), np.array([1]), np.array([1.0])) for n in range(of_one)]
-    source: Any = _Series(lines)
+    source = _source(lines)
     selectors = MAX_QUERY_POINTS // (of_one * 11_000) + 1
     evaluator = Evaluator(source, np.arange(11_000))
     with pytest.raises(QueryError, match="points"):
         evaluator.evaluate(parse(" + ".join(["sum(x)"] * selectors)))
+
+
+def test_a_subquery_of_too_many_steps_is_refused() -> None:
+    evaluator = Evaluator(_source([]), np.array([10**12]))
+    with pytest.raises(QueryError, match="steps"):
+        evaluator.evaluate(parse("sum_over_time(vector(1)[300y:1ms])"))
+
+
+def test_the_points_of_subqueries_count_for_the_whole_query() -> None:
+    lines = [Range((("n", str(n)),), np.array([1]), np.array([1.0])) for n in range(50)]
+    evaluator = Evaluator(_source(lines), np.array([10**12]))
+    of_one = "max_over_time(x[40000s:1s])"
+    with pytest.raises(QueryError, match="the selectors of the query have more"):
+        evaluator.evaluate(parse(" + ".join([f"sum({of_one})"] * 6)))
+
+
+def test_too_many_different_values_are_not_counted() -> None:
+    lines = [Range((("n", str(n)),), np.array([10**12]), np.array([float(n)])) for n in range(1001)]
+    evaluator = Evaluator(_source(lines), np.array([10**12]))
+    with pytest.raises(QueryError, match="different values"):
+        evaluator.evaluate(parse("count_values('value', x)"))

@@ -17,6 +17,7 @@ from runvitals.server.doors.promql.syntax import (
     QueryError,
     Selector,
     StringLiteral,
+    Subquery,
 )
 
 UP = Selector((Matcher("__name__", "=", "up"),))
@@ -29,6 +30,14 @@ def test_selectors() -> None:
     )
     assert parse("up[1h30m] offset -5s") == Selector(UP.matchers, 5_400_000, -5000)
     assert parse('{__name__="up"} # a comment') == UP
+
+
+def test_subqueries_and_times() -> None:
+    assert parse("up[5m:1m] offset 10s @ 1.5") == Subquery(UP, 300_000, 60_000, 10_000, 1500)
+    assert parse("up[5m:]") == parse("up[5m :]") == Subquery(UP, 300_000)
+    assert parse("up @ end() offset -1m") == Selector(UP.matchers, 0, -60_000, "end")
+    rate = Call("rate", (Selector(UP.matchers, 60_000, at="start"),))
+    assert parse("rate(up[1m] @ start())[1h:30s]") == Subquery(rate, 3_600_000, 30_000)
 
 
 def test_precedence() -> None:
@@ -63,10 +72,13 @@ def test_matching() -> None:
         ("sum(", "unexpected end of input"),
         ("up;", "unexpected character: ';'"),
         ("{job=~'.*'}", "at least one non-empty matcher"),
-        ("up[5m:1m]", "subqueries are not supported"),
-        ("rate(up[5m])[5m]", "subqueries are not supported"),
-        ("up @ 5", "modifier @ is not supported"),
-        ("count_values('a', up)", "'count_values' is not supported"),
+        ("rate(up[5m])[5m]", "a subquery is [5m:1m]"),
+        ("up[5m][5m:1m]", "got a range vector"),
+        ("up[5m:0s]", "must be greater than 0"),
+        ("sum(up) offset 5m", "offset must be preceded by a selector or subquery"),
+        ("up @ 5 @ 6", "@ may not be set multiple times"),
+        ("up @ now()", "expected a time in seconds, start() or end()"),
+        ("limitk(1, up)", "'limitk' is not supported"),
         ("topk(up)", "expected 2, got 1"),
         ("1 + bool 2", "bool modifier"),
         ("(" * 100 + "1", "nested more than"),

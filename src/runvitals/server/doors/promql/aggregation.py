@@ -8,10 +8,23 @@ from typing import Final
 import numpy as np
 
 from runvitals.buckets import Floats
+from runvitals.server.doors.promql.functions import LABEL_NAME
 from runvitals.server.doors.promql.range_functions import quantile
-from runvitals.server.doors.promql.syntax import Aggregation
-from runvitals.server.doors.promql.vectors import NAME, Flags, Labels, Vector, VectorSeries, only, without
+from runvitals.server.doors.promql.responses import number
+from runvitals.server.doors.promql.syntax import Aggregation, QueryError
+from runvitals.server.doors.promql.vectors import (
+    NAME,
+    Flags,
+    Labels,
+    Vector,
+    VectorSeries,
+    only,
+    sorted_labels,
+    without,
+)
 
+MAX_VALUES: Final = 1000
+"""Different values that are counted in a group."""
 Reduce = Callable[[Floats, Flags], Floats]
 """(values, present): series × steps → value at each step."""
 
@@ -43,14 +56,8 @@ _REDUCE: Final[dict[str, Reduce]] = {
 
 def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
     """The result of an aggregation; `parameters`: of topk, bottomk and quantile, at each step."""
-    groups: dict[Labels, Vector] = {}
-    for line in vector:
-        kept = only(line.labels, node.labels)
-        if node.without:
-            kept = without(line.labels, (*node.labels, NAME))
-        groups.setdefault(kept, []).append(line)
     found: Vector = []
-    for labels, lines in groups.items():
+    for labels, lines in _grouped(node, vector).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
         if node.operator in ("topk", "bottomk"):
@@ -72,6 +79,42 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
             else:
                 reduced = _REDUCE[node.operator](values, present)
         found.append(VectorSeries(labels, reduced, np.asarray(present.any(axis=0), np.bool_)))
+    return found
+
+
+def _grouped(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
+    groups: dict[Labels, Vector] = {}
+    for line in vector:
+        kept = only(line.labels, node.labels)
+        if node.without:
+            kept = without(line.labels, (*node.labels, NAME))
+        groups.setdefault(kept, []).append(line)
+    return groups
+
+
+def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
+    """How many series of each group have each value; it is in a label.
+
+    Raises:
+        QueryError: an invalid label, or too many values.
+    """
+    if LABEL_NAME.fullmatch(label) is None:
+        raise QueryError(f"invalid label name {label[:100]!r}", "execution")
+    found: Vector = []
+    unlabelled = [VectorSeries(without(line.labels, (label,)), line.values, line.present) for line in vector]
+    for labels, lines in _grouped(node, unlabelled).items():
+        values = np.array([line.values for line in lines])
+        present = np.array([line.present for line in lines])
+        there, steps = np.nonzero(present)
+        different, place = np.unique(values[there, steps], return_inverse=True)
+        if len(different) > MAX_VALUES:
+            text = f"count_values: {len(different)} different values; at most {MAX_VALUES} are allowed"
+            raise QueryError(text, "execution")
+        counts = np.zeros((len(different), values.shape[1]))
+        np.add.at(counts, (place.reshape(-1), steps), 1.0)
+        for value, counted in zip(different.tolist(), counts, strict=True):
+            named = sorted_labels({**dict(labels), label: number(value)})
+            found.append(VectorSeries(named, counted, counted > 0))
     return found
 
 

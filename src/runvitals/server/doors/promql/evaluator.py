@@ -10,7 +10,7 @@ import numpy as np
 from runvitals import deadline
 from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.promql import functions, range_functions
-from runvitals.server.doors.promql.aggregation import aggregate
+from runvitals.server.doors.promql.aggregation import aggregate, count_values
 from runvitals.server.doors.promql.operators import combine
 from runvitals.server.doors.promql.range_functions import OVER_TIME, Windows, over_windows
 from runvitals.server.doors.promql.series_source import SeriesSource
@@ -24,6 +24,7 @@ from runvitals.server.doors.promql.syntax import (
     QueryError,
     Selector,
     StringLiteral,
+    Subquery,
 )
 from runvitals.server.doors.promql.vectors import (
     NAME,
@@ -39,6 +40,9 @@ MAX_POINTS: Final = 3_000_000
 """Series × steps of a selector."""
 MAX_QUERY_POINTS: Final = 10_000_000
 """The same of all selectors of a query: `a or b or c` keeps them all in memory."""
+MAX_SUBQUERY_STEPS: Final = 50_000
+DEFAULT_STEP_MS: Final = 60_000
+"""Of subqueries that name none: how often Prometheus evaluates rules by default."""
 LOOK_BACK_MS: Final = 300_000
 """How long the last sample of a series counts, if it is not followed by a gap."""
 _WINDOWS: Final = {
@@ -51,18 +55,52 @@ RANGE_FUNCTIONS: Final = frozenset((*_WINDOWS, *OVER_TIME, "irate", "idelta", "d
                                     "absent_over_time"))  # fmt: skip
 
 
+class _Query:
+    """What the evaluators of a query and of its subqueries share.
+
+    Attributes:
+        start, end: of the query, ms UTC.
+        points: series × steps of all selectors that were evaluated.
+    """
+
+    def __init__(self, source: SeriesSource, steps: Integers) -> None:
+        self.source = source
+        self.start, self.end = int(steps[0]), int(steps[-1])
+        self.points = 0
+
+    def count(self, series: int, steps: int) -> None:
+        """Count the points of a selector, before it is read.
+
+        Raises:
+            QueryError: too many.
+        """
+        if series * steps > MAX_POINTS:
+            raise QueryError(
+                f"{series} series at {steps} steps are more than {MAX_POINTS} points: use a longer step, or "
+                "narrow the selector",
+                "execution",
+            )
+        self.points += series * steps
+        if self.points > MAX_QUERY_POINTS:
+            raise QueryError(
+                f"the selectors of the query have more than {MAX_QUERY_POINTS} points: use a longer step, or "
+                "fewer selectors",
+                "execution",
+            )
+
+
 class Evaluator:
     """Evaluates expressions.
 
     Args:
         source: finds and reads the series.
         steps: the times, ms UTC, ascending.
+        query: that it is a part of; None: it is the whole.
     """
 
-    def __init__(self, source: SeriesSource, steps: Integers) -> None:
-        self._source = source
+    def __init__(self, source: SeriesSource, steps: Integers, query: _Query | None = None) -> None:
+        self._query = _Query(source, steps) if query is None else query
         self._steps = steps
-        self._points = 0
 
     def evaluate(self, node: Expression) -> ScalarValues | Vector:
         """
@@ -85,42 +123,56 @@ class Evaluator:
         if isinstance(node, Binary):
             return combine(node, self.evaluate(node.left), self.evaluate(node.right))
         if isinstance(node, Aggregation):
-            zeros = np.zeros(len(self._steps))
-            parameters = zeros if node.parameter is None else self._scalar(node.operator, node.parameter)
-            return aggregate(node, self._vector(node.operator, node.expression), parameters)
+            return self._aggregated(node)
         if isinstance(node, Call):
             return self._call(node)
+        if isinstance(node, Subquery):
+            raise QueryError("parse error: expected an instant vector, got a range vector")
         raise QueryError("parse error: a text is not allowed here")
 
-    def range(self, node: Selector) -> list[Range]:
-        """The samples of a range selector at the only step."""
-        return self._samples(node, node.range_ms)
+    def _aggregated(self, node: Aggregation) -> Vector:
+        vector = self._vector(node.operator, node.expression)
+        if node.operator == "count_values":
+            assert node.parameter is not None
+            return count_values(node, vector, self._text(node.operator, node.parameter))
+        zeros = np.zeros(len(self._steps))
+        parameters = zeros if node.parameter is None else self._scalar(node.operator, node.parameter)
+        return aggregate(node, vector, parameters)
+
+    def range(self, node: Selector | Subquery) -> list[Range]:
+        """The samples of a range vector at the only step."""
+        if isinstance(node, Selector):
+            return self._samples(node, node.range_ms)
+        ends = self._ends(node)
+        windows = Windows(ends, node.range_ms)
+        found = []
+        for samples in self._subquery(node):
+            first, after = windows.bounds(samples)
+            part = slice(int(first[0]), int(after[0]))
+            if part.start < part.stop:
+                found.append(Range(samples.labels, samples.t[part], samples.values[part]))
+        return found
 
     # -- selectors
 
+    def _ends(self, node: Selector | Subquery) -> Integers:
+        """The times at which a selector or subquery is evaluated."""
+        if node.at is None:
+            return self._steps - node.offset_ms
+        at = {"start": self._query.start, "end": self._query.end}.get(str(node.at), node.at)
+        return np.full(len(self._steps), int(at) - node.offset_ms, np.int64)
+
     def _samples(self, node: Selector, back_ms: int) -> list[Range]:
-        t0 = int(self._steps[0]) - node.offset_ms - back_ms + 1
-        t1 = int(self._steps[-1]) - node.offset_ms
-        found = self._source.find(node.matchers, max(t0, 0), t1)
-        if len(found) * len(self._steps) > MAX_POINTS:
-            raise QueryError(
-                f"{len(found)} series at {len(self._steps)} steps are more than {MAX_POINTS} points: use a "
-                "longer step, or narrow the selector",
-                "execution",
-            )
-        self._points += len(found) * len(self._steps)
-        if self._points > MAX_QUERY_POINTS:
-            raise QueryError(
-                f"the selectors of the query have more than {MAX_QUERY_POINTS} points: use a longer step, or "
-                "fewer selectors",
-                "execution",
-            )
-        return self._source.read(found, max(t0, 0), t1)
+        ends = self._ends(node)
+        t0, t1 = max(int(ends[0]) - back_ms + 1, 0), int(ends[-1])
+        found = self._query.source.find(node.matchers, t0, t1)
+        self._query.count(len(found), len(self._steps))
+        return self._query.source.read(found, t0, t1)
 
     def _instant(self, node: Selector) -> Vector:
         if node.range_ms:
             raise QueryError("parse error: expected an instant vector, got a range vector")
-        ends = self._steps - node.offset_ms
+        ends = self._ends(node)
         found = []
         for samples in self._samples(node, LOOK_BACK_MS):
             place = np.searchsorted(samples.t, ends, side="right") - 1
@@ -132,9 +184,31 @@ class Evaluator:
         return found
 
     def _windows(self, node: Expression, function: str) -> tuple[list[Range], Windows]:
+        if isinstance(node, Subquery):
+            return self._subquery(node), Windows(self._ends(node), node.range_ms)
         if not isinstance(node, Selector) or not node.range_ms:
             raise QueryError(f"parse error: expected type range vector in call to function {function!r}")
-        return self._samples(node, node.range_ms), Windows(self._steps, node.offset_ms, node.range_ms)
+        return self._samples(node, node.range_ms), Windows(self._ends(node), node.range_ms)
+
+    def _subquery(self, node: Subquery) -> list[Range]:
+        """The values of a subquery for all steps: they are the same for all, at multiples of its step."""
+        ends, step_ms = self._ends(node), node.step_ms or DEFAULT_STEP_MS
+        first = -((node.range_ms - int(ends[0])) // step_ms) * step_ms  # rounded up
+        if (int(ends[-1]) - first) // step_ms >= MAX_SUBQUERY_STEPS:
+            raise QueryError(
+                f"a subquery would be evaluated at more than {MAX_SUBQUERY_STEPS} steps: use a longer step"
+            )
+        steps = np.arange(first, int(ends[-1]) + 1, step_ms, dtype=np.int64)
+        if not len(steps):
+            return []
+        found = Evaluator(self._query.source, steps, self._query).evaluate(node.expression)
+        if isinstance(found, ScalarValues):
+            raise QueryError("parse error: subquery is only allowed on instant vector, got scalar")
+        return [
+            Range(line.labels, steps[line.present], line.values[line.present])
+            for line in functions.unique(found)
+            if line.present.any()
+        ]
 
     # -- functions
 
@@ -164,7 +238,10 @@ class Evaluator:
         if name == "deriv":
             return [range_functions.deriv(samples, windows) for samples in found]
         if name == "predict_linear":
-            return self._predicted(found, windows, self._scalar(name, arguments[1]))
+            # What is ahead counts from the time of the query, also with an offset.
+            is_fixed = isinstance(selector, (Selector, Subquery)) and selector.at is not None
+            origins = np.full(len(self._steps), self._steps[0]) if is_fixed else self._steps
+            return _predicted(found, windows, origins, self._scalar(name, arguments[1]))
         if name == "absent_over_time":
             counted = [self._over_time("count_over_time", samples, windows) for samples in found]
             return functions.absent(counted, _equal_labels(selector), len(self._steps))
@@ -180,18 +257,6 @@ class Evaluator:
         line = over_windows(samples, windows, OVER_TIME[name], given)
         kept = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
         return VectorSeries(kept, line.values, line.present)
-
-    def _predicted(self, found: list[Range], windows: Windows, ahead_s: Floats) -> Vector:
-        lines = []
-        for samples in found:
-            ends, first, after = windows.bounds(samples)
-            values = np.full(len(ends), np.nan)
-            for step in np.flatnonzero(after - first >= 2).tolist():
-                part = slice(first[step], after[step])
-                grown, start = range_functions.slope(samples.t[part], samples.values[part], float(ends[step]))
-                values[step] = start + grown * ahead_s[step]
-            lines.append(VectorSeries(without(samples.labels, (NAME,)), values, after - first >= 2))
-        return lines
 
     # -- arguments
 
@@ -234,8 +299,13 @@ class Evaluator:
         last = self._scalar(node.function, node.arguments[-1])
         low = None if node.function == "clamp_max" else first
         high = None if node.function == "clamp_min" else last
-        vector = self._vector(node.function, node.arguments[0])
-        return functions.mapped(vector, lambda values: np.clip(values, low, high))
+        vector = functions.mapped(
+            self._vector(node.function, node.arguments[0]), lambda values: np.clip(values, low, high)
+        )
+        if node.function != "clamp":
+            return vector
+        possible = ~(first > last)
+        return [VectorSeries(line.labels, line.values, line.present & possible) for line in vector]
 
     def _label_replace(self, node: Call) -> Vector:
         self._expect(node, 5)
@@ -254,14 +324,15 @@ class Evaluator:
         vector = self._vector(node.function, node.arguments[0])
         if len(self._steps) > 1:
             return vector
-        return sorted(vector, key=lambda line: line.values[0], reverse=node.function == "sort_desc")
+        sign = -1.0 if node.function == "sort_desc" else 1.0
+        return sorted(vector, key=lambda line: (bool(np.isnan(line.values[0])), sign * line.values[0]))
 
     def _timestamp(self, node: Call) -> Vector:
         self._expect(node, 1)
         selector = node.arguments[0]
         if not isinstance(selector, Selector):
-            raise QueryError("timestamp() of anything but a selector is not supported")
-        ends = self._steps - selector.offset_ms
+            return functions.mapped(self._vector("timestamp", selector), lambda _: self._steps / 1000.0)
+        ends = self._ends(selector)
         shown = {line.labels: line.present for line in self._instant(selector)}
         return [
             VectorSeries(
@@ -271,6 +342,19 @@ class Evaluator:
             )
             for samples in self._samples(selector, LOOK_BACK_MS)
         ]
+
+    def _calendar(self, node: Call) -> Vector:
+        self._expect(node, 0, 1)
+        if not node.arguments:
+            values = functions.CALENDAR[node.function](self._steps / 1000.0)
+            return [VectorSeries((), values, np.ones(len(values), np.bool_))]
+        return functions.mapped(
+            self._vector(node.function, node.arguments[0]), functions.CALENDAR[node.function]
+        )
+
+    def _pi(self, node: Call) -> ScalarValues:
+        self._expect(node, 0)
+        return ScalarValues(np.full(len(self._steps), np.pi))
 
     def _absent(self, node: Call) -> Vector:
         self._expect(node, 1)
@@ -296,10 +380,30 @@ class Evaluator:
         return functions.histogram_quantile(fractions, self._vector(node.function, node.arguments[1]))
 
 
+def _predicted(found: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
+    """`predict_linear`: the line through the samples of each window, at a time after its origin."""
+    lines = []
+    for samples in found:
+        first, after = windows.bounds(samples)
+        values = np.full(len(origins), np.nan)
+        for step in np.flatnonzero(after - first >= 2).tolist():
+            part = slice(first[step], after[step])
+            grown, start = range_functions.slope(samples.t[part], samples.values[part], float(origins[step]))
+            values[step] = start + grown * ahead_s[step]
+        deadline.check()
+        lines.append(VectorSeries(without(samples.labels, (NAME,)), values, after - first >= 2))
+    return lines
+
+
 def _equal_labels(node: Expression) -> tuple[tuple[str, str], ...]:
+    """The labels that an absent series would have."""
     if not isinstance(node, Selector):
         return ()
-    equal = {m.label: m.value for m in node.matchers if m.operator == "=" and m.label != NAME}
+    equal: dict[str, str] = {}
+    for matcher in node.matchers:
+        if matcher.label != NAME:
+            is_known = matcher.operator == "=" and matcher.label not in equal
+            equal[matcher.label] = matcher.value if is_known else ""
     return sorted_labels(equal)
 
 
@@ -312,6 +416,8 @@ _FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], ScalarValues | Vector]]]
     "timestamp": Evaluator._timestamp,
     "absent": Evaluator._absent,
     "time": Evaluator._time,
+    "pi": Evaluator._pi,
+    **dict.fromkeys(functions.CALENDAR, Evaluator._calendar),
     "scalar": Evaluator._to_scalar,
     "vector": Evaluator._to_vector,
     "histogram_quantile": Evaluator._histogram_quantile,

@@ -8,8 +8,9 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from runvitals.buckets import Floats
+from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import (
@@ -21,6 +22,9 @@ from runvitals.server.doors.promql.vectors import (
     without_name,
 )
 
+_MAX_SECONDS: Final = 1e11
+_THURSDAY: Final = 4
+"""1970-01-01; Sunday is 0."""
 MATH: Final[dict[str, Callable[[Floats], Floats]]] = {
     "abs": np.abs,
     "ceil": np.ceil,
@@ -31,10 +35,50 @@ MATH: Final[dict[str, Callable[[Floats], Floats]]] = {
     "log10": np.log10,
     "sqrt": np.sqrt,
     "sgn": np.sign,
+    "deg": np.degrees,
+    "rad": np.radians,
+    **{name: getattr(np, name) for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+    **{f"a{name}": getattr(np, f"arc{name}") for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh")},
+}
+_Days = NDArray[np.datetime64]
+
+
+def _calendar(compute: Callable[[Integers, _Days], Integers]) -> Callable[[Floats], Floats]:
+    """A function of a time in seconds, UTC; `compute` gets it also as a date."""
+
+    def computed(values: Floats) -> Floats:
+        valid = np.abs(values) < _MAX_SECONDS
+        seconds = np.where(valid, values, 0.0).astype(np.int64)
+        return np.where(
+            valid, compute(seconds, seconds.astype("datetime64[s]").astype("datetime64[D]")), np.nan
+        )
+
+    return computed
+
+
+def _days(since: _Days, until: _Days) -> Integers:
+    days: Integers = (until - since).astype(np.int64)
+    return days
+
+
+def _start_of(unit: str, days: _Days, later: int = 0) -> _Days:
+    """The first day of the month or year of each day, or of a later one."""
+    return (days.astype(f"datetime64[{unit}]") + later).astype("datetime64[D]")
+
+
+CALENDAR: Final[dict[str, Callable[[Floats], Floats]]] = {
+    "minute": _calendar(lambda seconds, days: seconds // 60 % 60),
+    "hour": _calendar(lambda seconds, days: seconds // 3600 % 24),
+    "day_of_week": _calendar(lambda seconds, days: (days.astype(np.int64) + _THURSDAY) % 7),
+    "day_of_month": _calendar(lambda seconds, days: _days(_start_of("M", days), days) + 1),
+    "day_of_year": _calendar(lambda seconds, days: _days(_start_of("Y", days), days) + 1),
+    "days_in_month": _calendar(lambda seconds, days: _days(_start_of("M", days), _start_of("M", days, 1))),
+    "month": _calendar(lambda seconds, days: days.astype("datetime64[M]").astype(np.int64) % 12 + 1),
+    "year": _calendar(lambda seconds, days: days.astype("datetime64[Y]").astype(np.int64) + 1970),
 }
 _MAX_LABEL: Final = 1024
 """Characters. Patterns take long with longer texts, and nested calls would multiply them."""
-_LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
+LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
 
 
@@ -74,7 +118,7 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
     Raises:
         QueryError: invalid label or pattern, a label that is too long, or two series become the same.
     """
-    if _LABEL_NAME.fullmatch(target) is None:
+    if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
     expression = compiled(pattern)
     found = []
@@ -113,7 +157,7 @@ def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, 
     Raises:
         QueryError: an invalid label, one that is too long, or two series become the same.
     """
-    if _LABEL_NAME.fullmatch(target) is None:
+    if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")
     found = []
     for line in vector:

@@ -18,6 +18,7 @@ from runvitals.server.doors.promql.lexer import (
 )
 from runvitals.server.doors.promql.syntax import (
     Aggregation,
+    At,
     Binary,
     Call,
     Expression,
@@ -28,13 +29,17 @@ from runvitals.server.doors.promql.syntax import (
     QueryError,
     Selector,
     StringLiteral,
+    Subquery,
 )
 
 AGGREGATIONS: Final = frozenset(
-    ("sum", "avg", "min", "max", "count", "group", "stddev", "stdvar", "topk", "bottomk", "quantile")
+    (
+        *("sum", "avg", "min", "max", "count", "group", "stddev", "stdvar"),
+        *("topk", "bottomk", "quantile", "count_values"),
+    )
 )
-WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "quantile"))
-_NOT_SUPPORTED: Final = frozenset(("count_values", "limitk", "limit_ratio"))
+WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "quantile", "count_values"))
+_NOT_SUPPORTED: Final = frozenset(("limitk", "limit_ratio"))
 COMPARISONS: Final = frozenset(("==", "!=", "<", ">", "<=", ">="))
 SETS: Final = frozenset(("and", "or", "unless"))
 _PRECEDENCE: Final = {
@@ -80,7 +85,7 @@ def parse_selector(text: str) -> Selector:
         QueryError: not an instant selector.
     """
     found = parse(text)
-    if not isinstance(found, Selector) or found.range_ms or found.offset_ms:
+    if not isinstance(found, Selector) or found.range_ms or found.offset_ms or found.at is not None:
         raise QueryError(f"invalid match[] {text[:200]!r}; expected a selector such as up{{job='a'}}")
     return found
 
@@ -206,23 +211,62 @@ class _Parser:
         return Matcher(label, operator, unquoted(self._take()))
 
     def _modified(self, found: Expression) -> Expression:
-        """The range and offset of a selector."""
-        if self._accept("["):
-            if not isinstance(found, Selector) or found.range_ms:
-                raise QueryError("subqueries are not supported: only selectors may have a range")
-            range_ms = self._duration()
-            if self._next.text.startswith(":"):
-                raise QueryError("subqueries are not supported")
-            self._expect("]")
-            found = replace(found, range_ms=range_ms)
-        if self._accept("offset"):
-            if not isinstance(found, Selector):
-                raise QueryError("parse error: offset modifier must be preceded by a selector")
-            sign = -1 if self._accept("-") else 1
-            found = replace(found, offset_ms=sign * self._duration())
-        if self._next.text == "@":
-            raise QueryError("the modifier @ is not supported")
+        """An expression with what follows it: ranges, offsets, and the modifier `@`."""
+        has_offset = False
+        while self._next.text in ("[", "offset", "@"):
+            if self._accept("["):
+                found, has_offset = self._ranged(found), False
+                continue
+            modifier = self._take().text
+            if not isinstance(found, (Selector, Subquery)):
+                raise QueryError(f"parse error: {modifier} must be preceded by a selector or subquery")
+            if has_offset if modifier == "offset" else found.at is not None:
+                raise QueryError(f"parse error: {modifier} may not be set multiple times")
+            if modifier == "offset":
+                has_offset = True
+                sign = -1 if self._accept("-") else 1
+                found = replace(found, offset_ms=sign * self._duration())
+            else:
+                found = replace(found, at=self._time())
         return found
+
+    def _ranged(self, found: Expression) -> Expression:
+        """A selector with its range, or a subquery; the bracket has been read."""
+        range_ms = self._longer_than_zero(self._duration())
+        is_range = isinstance(found, Subquery) or (isinstance(found, Selector) and found.range_ms > 0)
+        if not self._next.text.startswith(":"):
+            self._expect("]")
+            if not isinstance(found, Selector) or is_range:
+                raise QueryError("parse error: ranges only allowed for selectors; a subquery is [5m:1m]")
+            if found.offset_ms or found.at is not None:
+                raise QueryError("parse error: no offset or @ modifiers allowed before range")
+            return replace(found, range_ms=range_ms)
+        if is_range:
+            raise QueryError("parse error: subquery is only allowed on instant vector, got a range vector")
+        colon, step_ms = self._take().text, 0  # names begin with colons, so the step may be part of it
+        if len(colon) > 1:
+            step_ms = self._longer_than_zero(duration_ms(colon[1:]))
+        elif self._next.text != "]":
+            step_ms = self._longer_than_zero(self._duration())
+        self._expect("]")
+        return Subquery(found, range_ms, step_ms)
+
+    def _longer_than_zero(self, ms: int) -> int:
+        if ms <= 0:
+            raise QueryError("parse error: duration must be greater than 0")
+        return ms
+
+    def _time(self) -> At:
+        """What follows `@`: seconds since 1970, `start()` or `end()`."""
+        for name in ("start", "end"):
+            if self._accept(name):
+                self._expect("(")
+                self._expect(")")
+                return "start" if name == "start" else "end"
+        sign = -1 if self._accept("-") else 1
+        if self._next.kind != "number":
+            raise self._error("expected a time in seconds, start() or end()")
+        return sign * checked_duration(number(self._take().text) * 1000)
 
     def _duration(self) -> int:
         token = self._take()

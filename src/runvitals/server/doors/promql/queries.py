@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from runvitals.metrics.metric import Metric
 from runvitals.metrics.prometheus import LOG, LOG_STEP, OTHER
 from runvitals.server.doors.promql import responses
 from runvitals.server.doors.promql.evaluator import Evaluator
-from runvitals.server.doors.promql.functions import unique
+from runvitals.server.doors.promql.functions import LABEL_NAME, unique
 from runvitals.server.doors.promql.parser import parse, parse_selector
 from runvitals.server.doors.promql.series_source import SelectedSeries, SeriesSource
 from runvitals.server.doors.promql.syntax import (
@@ -23,6 +23,7 @@ from runvitals.server.doors.promql.syntax import (
     QueryError,
     Selector,
     StringLiteral,
+    Subquery,
 )
 from runvitals.server.doors.promql.vectors import NAME
 
@@ -38,13 +39,17 @@ def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
     """
     node = parse(text)
     evaluator = Evaluator(source, np.array([t], np.int64))
-    if isinstance(node, Selector) and node.range_ms:
+    if _is_range(node):
         return responses.samples(evaluator.range(node))
     if isinstance(node, StringLiteral):
         return {"resultType": "string", "result": [responses.seconds(t), node.value]}
     found = evaluator.evaluate(node)
     checked = found if not isinstance(found, list) else unique(found)
     return responses.instant(checked, t, _keeps_order(node))
+
+
+def _is_range(node: Expression) -> TypeGuard[Selector | Subquery]:
+    return isinstance(node, Subquery) or (isinstance(node, Selector) and node.range_ms > 0)
 
 
 def _keeps_order(node: Expression) -> bool:
@@ -64,7 +69,7 @@ def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: 
     if (end - start) // step_ms >= MAX_STEPS:
         raise QueryError("exceeded maximum resolution of 11,000 points per timeseries: use a longer step")
     node = parse(text)
-    if isinstance(node, StringLiteral) or (isinstance(node, Selector) and node.range_ms):
+    if isinstance(node, StringLiteral) or _is_range(node):
         raise QueryError("invalid expression type for range query, must be Scalar or instant Vector")
     steps = np.arange(start, end + 1, step_ms, dtype=np.int64)
     found = Evaluator(source, steps).evaluate(node)
@@ -99,9 +104,25 @@ def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -
 
 
 def label_values(source: SeriesSource, label: str, matches: Sequence[str], start: int, end: int) -> list[str]:
-    """`/label/<name>/values`."""
+    """`/label/<name>/values`.
+
+    Raises:
+        QueryError: an invalid name, an invalid selector, or too many series.
+    """
+    if LABEL_NAME.fullmatch(label) is None:
+        raise QueryError(f"invalid label name: {label[:100]!r}")
     found = selected(source, matches, start, end)
     return sorted({value for one in found for name, value in one.labels if name == label})
+
+
+def exemplars(text: str) -> list[Any]:
+    """`/query_exemplars`: there are none.
+
+    Raises:
+        QueryError: the query is wrong.
+    """
+    parse(text)
+    return []
 
 
 def metadata(name: str | None, limit: int | None) -> dict[str, list[dict[str, str]]]:

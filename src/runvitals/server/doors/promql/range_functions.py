@@ -15,36 +15,37 @@ from runvitals.server.doors.promql.vectors import NAME, Range, VectorSeries, wit
 
 @dataclass(frozen=True)
 class Windows:
-    """The windows of a range selector.
+    """The windows of a range vector.
 
     Args:
-        steps: the times of the query, ms UTC.
-        offset_ms, range_ms: a window is left-open, and ends at its step minus the offset.
+        ends: of the windows, ms UTC, ascending. The ends belong to the windows, their starts do not.
+        range_ms: their length.
     """
 
-    steps: Integers
-    offset_ms: int
+    ends: Integers
     range_ms: int
 
-    def bounds(self, samples: Range) -> tuple[Integers, Integers, Integers]:
-        """The ends of the windows, and the places of their first sample and of that after the last."""
-        ends = self.steps - self.offset_ms
-        first = np.searchsorted(samples.t, ends - self.range_ms, side="right")
-        return ends, first, np.searchsorted(samples.t, ends, side="right")
+    def bounds(self, samples: Range) -> tuple[Integers, Integers]:
+        """The places of the first sample of each window, and of that after its last one."""
+        first = np.searchsorted(samples.t, self.ends - self.range_ms, side="right")
+        return first, np.searchsorted(samples.t, self.ends, side="right")
 
 
+_CHECKED: Final = 1000
+"""Windows between two checks of the deadline."""
 Window = Callable[[Integers, Floats, float], float]
 """(times, values, parameter) → value of one window that is not empty."""
 
 
 def over_windows(samples: Range, windows: Windows, compute: Window, parameters: Floats) -> VectorSeries:
     """A function that looks at all samples of each window."""
-    _, first, after = windows.bounds(samples)
-    values = np.full(len(windows.steps), np.nan)
+    first, after = windows.bounds(samples)
+    values = np.full(len(windows.ends), np.nan)
     for step, (begin, end) in enumerate(zip(first.tolist(), after.tolist(), strict=True)):
+        if step % _CHECKED == 0:
+            deadline.check()
         if begin < end:
             values[step] = compute(samples.t[begin:end], samples.values[begin:end], float(parameters[step]))
-    deadline.check()
     return VectorSeries(samples.labels, values, after > first)
 
 
@@ -60,7 +61,8 @@ def _adjusted(values: Floats) -> Floats:
 def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
     """`rate`, `increase` and `delta`: the growth between the first and last sample of each window,
     extrapolated to the ends of the window as Prometheus does."""
-    ends, first, after = windows.bounds(samples)
+    ends = windows.ends
+    first, after = windows.bounds(samples)
     present = after - first >= 2
     begin, last = np.where(present, first, 0), np.where(present, after - 1, 0)
     values = _adjusted(samples.values) if is_counter else samples.values
@@ -85,7 +87,7 @@ def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second:
 
 def instant(samples: Range, windows: Windows, is_rate: bool) -> VectorSeries:
     """`irate` and `idelta`: of the last two samples of each window."""
-    _, first, after = windows.bounds(samples)
+    first, after = windows.bounds(samples)
     present = after - first >= 2
     last = np.where(present, after - 1, 1 if len(samples.t) > 1 else 0)
     before = np.maximum(last - 1, 0)
@@ -114,8 +116,8 @@ def deriv(samples: Range, windows: Windows) -> VectorSeries:
     def compute(t: Integers, values: Floats, _: float) -> float:
         return slope(t, values, float(t[0]))[0] if len(t) > 1 else float("nan")
 
-    line = over_windows(samples, windows, compute, np.zeros(len(windows.steps)))
-    _, first, after = windows.bounds(samples)
+    line = over_windows(samples, windows, compute, np.zeros(len(windows.ends)))
+    first, after = windows.bounds(samples)
     return VectorSeries(without(samples.labels, (NAME,)), line.values, after - first >= 2)
 
 

@@ -63,6 +63,10 @@ async def _answered(request: Request, work: Callable[[SeriesSource, Parameters],
         return _failed("timeout", "query timed out: narrow the selector or the time")
     except Busy as error:
         return _failed("timeout", str(error))
+    return _succeeded(data)
+
+
+def _succeeded(data: Any) -> Response:
     return Response(_encode({"status": "success", "data": data}), media_type="application/json")
 
 
@@ -152,25 +156,27 @@ async def query_range(request: Request) -> Response:
 @router.post("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def series(request: Request) -> Response:
     """The labels of series."""
-    now_ms = request.app.state.promql.clock()
-    return await _answered(request, lambda source, given: queries.series(source, *_span(given, now_ms)))
+    return await _listed(request, queries.series)
 
 
 @router.get("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def labels(request: Request) -> Response:
     """The names of labels."""
-    now_ms = request.app.state.promql.clock()
-    return await _answered(request, lambda source, given: queries.labels(source, *_span(given, now_ms)))
+    return await _listed(request, queries.labels)
 
 
 @router.get("/label/{label}/values", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def label_values(request: Request, label: str) -> Response:
     """The values of a label."""
-    now_ms = request.app.state.promql.clock()
-    return await _answered(
-        request, lambda source, given: queries.label_values(source, label, *_span(given, now_ms))
-    )
+    return await _listed(request, lambda source, *span: queries.label_values(source, label, *span))
+
+
+@router.get("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def exemplars(request: Request) -> Response:
+    """No exemplars are stored."""
+    return await _answered(request, lambda source, given: queries.exemplars(_one(given, "query")))
 
 
 @router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
@@ -178,15 +184,45 @@ async def metadata(request: Request) -> Response:
     """Kinds and descriptions of metrics."""
 
     def found(source: SeriesSource, given: Parameters) -> Any:
-        limit = given.get("limit", [""])[0]
         name = given["metric"][0] if "metric" in given else None
-        return queries.metadata(name, int(limit[:9]) if limit.isascii() and limit.isdigit() else None)
+        return queries.metadata(name, _limit(given))
 
     return await _answered(request, found)
+
+
+@router.get("/rules", include_in_schema=False, dependencies=[needs("authenticated")])
+async def rules() -> Response:
+    """Grafana lists the rules of its data sources. Ours are not written in PromQL."""
+    return _succeeded({"groups": []})
+
+
+@router.get("/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
+async def alerts() -> Response:
+    """The alerts of such rules."""
+    return _succeeded({"alerts": []})
 
 
 @router.get("/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
 async def build_info(request: Request) -> Response:
     """What this is: Grafana asks for it to know what it can ask for."""
-    data = {"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__}
-    return Response(_encode({"status": "success", "data": data}), media_type="application/json")
+    return _succeeded({"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__})
+
+
+Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
+
+
+async def _listed(request: Request, find: Listing) -> Response:
+    """A list of what the series between two times have, as many as are asked for."""
+    now_ms = request.app.state.promql.clock()
+
+    def found(source: SeriesSource, given: Parameters) -> Any:
+        return find(source, *_span(given, now_ms))[: _limit(given)]
+
+    return await _answered(request, found)
+
+
+def _limit(given: Parameters) -> int | None:
+    """How many are asked for; None: all."""
+    text = given.get("limit", [""])[0]
+    limit = int(text[:9]) if text.isascii() and text.isdigit() else 0
+    return limit or None

@@ -14,6 +14,9 @@ class QueryError(Exception):
         self.kind = kind
 
 
+At = int | Literal["start", "end"]
+
+
 @dataclass(frozen=True)
 class Matcher:
     """A condition on a label: =, !=, =~ or !~."""
@@ -35,11 +38,35 @@ class StringLiteral:
 
 @dataclass(frozen=True)
 class Selector:
-    """Series by their labels; `range_ms` is 0 for an instant vector."""
+    """Series by their labels.
+
+    Args:
+        range_ms: 0 for an instant vector.
+        offset_ms: how long before the time of the query.
+        at: the modifier `@`: at this time in ms UTC, or at the start or end of the query, rather than at each
+            step.
+    """
 
     matchers: tuple[Matcher, ...]
     range_ms: int = 0
     offset_ms: int = 0
+    at: At | None = None
+
+
+@dataclass(frozen=True)
+class Subquery:
+    """`expression[range:step]`: the values of an expression as a range vector.
+
+    Args:
+        step_ms: 0: the default.
+        offset_ms, at: as of a selector.
+    """
+
+    expression: Expression
+    range_ms: int
+    step_ms: int = 0
+    offset_ms: int = 0
+    at: At | None = None
 
 
 @dataclass(frozen=True)
@@ -89,4 +116,4 @@ class Negation:
     expression: Expression
 
 
-Expression = Number | StringLiteral | Selector | Call | Aggregation | Binary | Negation
+Expression = Number | StringLiteral | Selector | Subquery | Call | Aggregation | Binary | Negation
