@@ -47,7 +47,7 @@ class Heartbeats:
         self._usage = usage or UsageCollector(lambda: Calendar("UTC"))
         self.stop_requested: frozenset[int] = frozenset()
         self.deleted: frozenset[int] = frozenset()
-        self._pending: dict[int, tuple[int, int]] = {}
+        self._pending: dict[int, tuple[int, int, float | None]] = {}
         self._active: dict[int, float] = {}
         self._lock = threading.Lock()
         self.thread = SupervisedThread(
@@ -57,13 +57,20 @@ class Heartbeats:
         metadata_store.writers.cap_heartbeats(clock())
         self.thread.start()
 
-    def record(self, run_id: int, writer_id: int, heard_ms: int, last_ms: int) -> None:
-        """Note that a writer sent an envelope whose newest record has time `last_ms`."""
+    def record(
+        self, run_id: int, writer_id: int, heard_ms: int, last_ms: int, interval_s: float | None = None
+    ) -> None:
+        """Note that a writer sent an envelope whose newest record has time `last_ms`.
+
+        Args:
+            interval_s: the longest normal time until its next one; None: as before.
+        """
         with self._lock:
             before = self._pending.get(writer_id)
-            if before is not None and before[1] > last_ms:
-                last_ms = before[1]
-            self._pending[writer_id] = heard_ms, last_ms
+            if before is not None:
+                last_ms = max(last_ms, before[1])
+                interval_s = before[2] if interval_s is None else interval_s
+            self._pending[writer_id] = heard_ms, last_ms, interval_s
             self._active[run_id] = time.monotonic()
 
     def add_deleted(self, run_id: int) -> None:
@@ -92,8 +99,8 @@ class Heartbeats:
         try:
             self._metadata_store.writers.record_heartbeats(
                 [
-                    WriterHeartbeat(writer_id, min(heard_ms, now_ms), last_ms)
-                    for writer_id, (heard_ms, last_ms) in pending.items()
+                    WriterHeartbeat(writer_id, min(heard_ms, now_ms), last_ms, interval_s)
+                    for writer_id, (heard_ms, last_ms, interval_s) in pending.items()
                 ],
                 usage,
             )

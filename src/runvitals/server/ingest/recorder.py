@@ -7,6 +7,7 @@ a whole or is sent again.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +26,13 @@ from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
-from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry
+from runvitals.server.ingest.writer_registry import (
+    KnownWriter,
+    WriterKey,
+    WriterRegistry,
+    sent_interval_s,
+    writer_key,
+)
 from runvitals.server.run_library import RunVersion
 from runvitals.server.usage.settings import organisation_calendar
 from runvitals.store.errors import QueryFailed
@@ -56,6 +63,27 @@ class _PendingRequest:
     batch_acks: list[Ack] = field(default_factory=list)
     received: list[tuple[RegisteredWriter, ValidEnvelope]] = field(default_factory=list)
     runs: dict[int, bool] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class _RegisteredEnvelope:
+    """An envelope whose writer is registered.
+
+    Args:
+        deleted: its run is in the trash, or was deleted for good.
+        sent_keys: the list of its keys.
+        stored_keys: the list its samples are stored under.
+    """
+
+    valid: ValidEnvelope
+    writer: KnownWriter
+    deleted: bool
+    sent_keys: KeyList | None = None
+    stored_keys: KeyList | None = None
+
+    @property
+    def has_step(self) -> bool:
+        return self.valid.columns is not None and self.valid.columns.has_step
 
 
 class Recorder:
@@ -181,7 +209,9 @@ class Recorder:
             senders.append((writer.registered, valid))
         now_ms = self._clock()
         for sender, valid in senders:
-            self.heartbeats.record(sender.run_id, sender.writer_id, now_ms, _last_ms(valid))
+            self.heartbeats.record(
+                sender.run_id, sender.writer_id, now_ms, _last_ms(valid), sent_interval_s(valid.envelope)
+            )
 
         def settle(result: tuple[bool, ...] | BaseException) -> None:
             if not isinstance(result, tuple):
@@ -235,8 +265,8 @@ class Recorder:
         now_ms = self._clock()
         request = _PendingRequest()
         admitted = await access.admit([_sent(valid) for valid in envelopes])
-        for valid, rights in zip(envelopes, admitted, strict=True):
-            await self._add(request, valid, rights, now_ms)
+        for registered in await self._registered(request, envelopes, admitted, now_ms):
+            self._add(request, registered, now_ms)
         if request.metadata:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:
@@ -249,24 +279,88 @@ class Recorder:
             self._increment_version(run_id, has_facts)
         return request.acks
 
-    async def _add(
-        self, request: _PendingRequest, valid: ValidEnvelope, admitted: AdmittedEnvelope, now_ms: int
-    ) -> None:
-        """Register an envelope's writer and keys, and add what is to be written of it to the request."""
-        envelope = valid.envelope
-        writer = self.writers.find(envelope, admitted)
-        is_new = writer is None
-        if writer is None:
-            oldest_ms = _oldest_ms(valid, now_ms)
-            writer = await self.writers.register(envelope, admitted, oldest_ms, now_ms)
+    async def _registered(
+        self,
+        request: _PendingRequest,
+        envelopes: Sequence[ValidEnvelope],
+        admitted: Sequence[AdmittedEnvelope],
+        now_ms: int,
+    ) -> list[_RegisteredEnvelope]:
+        """Register the writers and keys of envelopes: those of all envelopes together, because each commit
+        waits for the disk.
+        """
+        found = [
+            self.writers.find(valid.envelope, rights)
+            for valid, rights in zip(envelopes, admitted, strict=True)
+        ]
+        if None in found:
+            found = await self._register_writers(request, envelopes, admitted, now_ms)
+        registered = [
+            _RegisteredEnvelope(valid, writer, self._is_deleted(writer))
+            for valid, writer in zip(envelopes, found, strict=True)
+            if writer is not None
+        ]
+        new = [one for one in registered if not self._find_keys(one)]
+        if new:
+            lists = await asyncio.gather(
+                *(self.writers.register_keys(one.writer, one.valid.keys or (), one.has_step) for one in new)
+            )
+            for one, (one.sent_keys, one.stored_keys) in zip(new, lists, strict=True):
+                if one.valid.raw_keys:
+                    self._validator.cache_keys(one.valid.raw_keys, one.sent_keys)
+        return registered
+
+    async def _register_writers(
+        self,
+        request: _PendingRequest,
+        envelopes: Sequence[ValidEnvelope],
+        admitted: Sequence[AdmittedEnvelope],
+        now_ms: int,
+    ) -> list[KnownWriter | None]:
+        """The writers of envelopes, registered if they are new: each by its first envelope."""
+        first: dict[WriterKey, tuple[ValidEnvelope, AdmittedEnvelope]] = {}
+        known: dict[WriterKey, KnownWriter] = {}
+        keys = [writer_key(valid.envelope, rights) for valid, rights in zip(envelopes, admitted, strict=True)]
+        for key, valid, rights in zip(keys, envelopes, admitted, strict=True):
+            writer = self.writers.find(valid.envelope, rights)
+            if writer is None:
+                first.setdefault(key, (valid, rights))
+            else:
+                known[key] = writer
+        registered = await asyncio.gather(
+            *(
+                self.writers.register(valid.envelope, rights, _oldest_ms(valid, now_ms), now_ms)
+                for valid, rights in first.values()
+            )
+        )
+        for (key, (_, rights)), writer in zip(first.items(), registered, strict=True):
+            known[key] = writer
+            run_id = writer.registered.run_id
             if writer.registered.deleted:
-                self.heartbeats.add_deleted(writer.registered.run_id)
-            elif admitted.ignored_attribution is not None:
-                request.metadata.append(_ignored_attribution(writer.registered.run_id, admitted, now_ms))
-        registered = writer.registered
-        run_id = registered.run_id
-        deleted = registered.purged or run_id in self.heartbeats.deleted
-        sent_keys, stored_keys = (None, None) if deleted else await self._key_lists(valid, writer)
+                self.heartbeats.add_deleted(run_id)
+                continue
+            request.runs[run_id] = True
+            if rights.ignored_attribution is not None:
+                request.metadata.append(_ignored_attribution(run_id, rights, now_ms))
+        return [known[key] for key in keys]
+
+    def _is_deleted(self, writer: KnownWriter) -> bool:
+        return writer.registered.purged or writer.registered.run_id in self.heartbeats.deleted
+
+    def _find_keys(self, one: _RegisteredEnvelope) -> bool:
+        """Set the lists of an envelope's keys; False if one must be registered."""
+        keys = one.valid.keys
+        if keys is None or one.deleted:
+            return True
+        if not isinstance(keys, KeyList):
+            return False
+        one.sent_keys, one.stored_keys = keys, one.writer.stored_as.get((keys.id, one.has_step))
+        return one.stored_keys is not None
+
+    def _add(self, request: _PendingRequest, one: _RegisteredEnvelope, now_ms: int) -> None:
+        """Add what is to be written of an envelope to its request."""
+        valid, envelope, registered = one.valid, one.valid.envelope, one.writer.registered
+        run_id, sent_keys = registered.run_id, one.sent_keys
         ack = Ack(
             envelope.run,
             envelope.writer,
@@ -274,16 +368,17 @@ class Recorder:
             stored=False,
             schema=sent_keys.id if sent_keys else None,
             stop=run_id in self.heartbeats.stop_requested,
-            deleted=deleted,
+            deleted=one.deleted,
         )
         request.acks.append(ack)
         if registered.purged:
             return
-        self.heartbeats.record(run_id, registered.writer_id, now_ms, _last_ms(valid))
-        if deleted:
+        self.heartbeats.record(
+            run_id, registered.writer_id, now_ms, _last_ms(valid), sent_interval_s(envelope)
+        )
+        if one.deleted:
             return
-        has_facts = is_new or valid.metadata is not None
-        request.runs[run_id] = request.runs.get(run_id, False) or has_facts
+        request.runs[run_id] = request.runs.get(run_id, False) or valid.metadata is not None
         if valid.metadata is not None:
             request.metadata.append(valid.metadata.assigned_to(registered))
         if sent_keys:
@@ -291,26 +386,9 @@ class Recorder:
             if rows is not None:
                 request.metadata.append(EnvelopeMetadata(rows=rows))
         if envelope.seq is not None:
-            request.batches.append(_batch(valid, writer, stored_keys))
+            request.batches.append(_batch(valid, one.writer, one.stored_keys))
             request.batch_acks.append(ack)
             request.received.append((registered, valid))
-
-    async def _key_lists(
-        self, valid: ValidEnvelope, writer: KnownWriter
-    ) -> tuple[KeyList | None, KeyList | None]:
-        """The list of an envelope's keys, and the list its samples are stored under."""
-        keys = valid.keys
-        if keys is None:
-            return None, None
-        has_step = valid.columns is not None and valid.columns.has_step
-        if isinstance(keys, KeyList):
-            stored = writer.stored_as.get((keys.id, has_step))
-            if stored is not None:
-                return keys, stored
-        sent, stored = await self.writers.register_keys(writer, keys, has_step)
-        if valid.raw_keys:
-            self._validator.cache_keys(valid.raw_keys, sent)
-        return sent, stored
 
     def _commit_metadata(self, requests: Sequence[Sequence[EnvelopeMetadata]]) -> list[None]:
         """Write the metadata of many requests; endings last, so that a run that has ended is complete."""

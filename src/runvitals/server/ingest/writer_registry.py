@@ -22,10 +22,12 @@ from runvitals.store.metadata import (
     StoredProcess,
     WriterRegistration,
 )
-from runvitals.store.metadata.writer_registration import UNKNOWN_SENDER, Sender
+from runvitals.store.metadata.writer_registration import MAX_INTERVAL_S, UNKNOWN_SENDER, Sender
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_WRITERS = 100_000
+WriterKey = tuple[int | None, str, str]
+"""The entity of its run, the run and its name."""
 
 
 @dataclass(slots=True)
@@ -89,12 +91,23 @@ def registration(
     return writer
 
 
+def writer_key(envelope: Envelope, admitted: AdmittedEnvelope) -> WriterKey:
+    """What distinguishes a writer from all others."""
+    return admitted.sender.entity_id, envelope.run, envelope.writer
+
+
+def sent_interval_s(envelope: Envelope) -> float | None:
+    """The longest normal time between two heartbeats, if an envelope tells one that is valid."""
+    interval_s = None if envelope.about is None else envelope.about.interval_s
+    return interval_s if interval_s is not None and 0 < interval_s <= MAX_INTERVAL_S else None
+
+
 class WriterRegistry:
     """Registers writers, and caches the most recent ones by the entity of their run, run and name."""
 
     def __init__(self, metadata_store: MetadataStore) -> None:
         self._metadata_store = metadata_store
-        self._writers: dict[tuple[int | None, str, str], KnownWriter] = {}
+        self._writers: dict[WriterKey, KnownWriter] = {}
         self._registrations = GroupCommit("writer-registrations", self._commit_writers, (ValueError,))
         self._key_lists = GroupCommit("key-lists", self._commit_key_lists, (ValueError,))
 
@@ -110,7 +123,7 @@ class WriterRegistry:
         """The writer of an envelope, if it is registered and the envelope is known to be admitted."""
         if admitted is None:
             return None
-        return self._writers.get((admitted.sender.entity_id, envelope.run, envelope.writer))
+        return self._writers.get(writer_key(envelope, admitted))
 
     async def register(
         self, envelope: Envelope, admitted: AdmittedEnvelope, oldest_ms: int | None, now_ms: int
@@ -123,8 +136,7 @@ class WriterRegistry:
         registered = await self._registrations.submit(_NewWriter(joining, envelope.about, now_ms))
         while len(self._writers) >= _MAX_WRITERS:
             self._writers.pop(next(iter(self._writers)))
-        key = (sender.entity_id, envelope.run, envelope.writer)
-        return self._writers.setdefault(key, KnownWriter(registered))
+        return self._writers.setdefault(writer_key(envelope, admitted), KnownWriter(registered))
 
     async def register_keys(
         self, writer: KnownWriter, keys: tuple[str, ...] | KeyList, has_step: bool
@@ -174,17 +186,18 @@ class WriterRegistry:
 
     def _commit_key_lists(self, new_lists: Sequence[_NewKeyList]) -> list[tuple[KeyList, KeyList]]:
         metrics = self._metadata_store.metrics
-        registered: dict[tuple[tuple[str, ...] | KeyList, bool], tuple[KeyList, KeyList]] = {}
-        for new in new_lists:
-            if (new.keys, new.has_step) in registered:
-                continue
-            sent = new.keys if isinstance(new.keys, KeyList) else metrics.schema(new.keys)
-            stored = sent
-            if new.has_step:
-                keys = metrics.keys(sent.metric_ids)
-                stored = metrics.schema([*(keys[metric_id] for metric_id in sent.metric_ids), STEP])
-            registered[new.keys, new.has_step] = sent, stored
-        results = [registered[new.keys, new.has_step] for new in new_lists]
+        unknown = list({new.keys for new in new_lists if not isinstance(new.keys, KeyList)})
+        registered = dict(zip(unknown, metrics.schemas(unknown), strict=True))
+        sent = [new.keys if isinstance(new.keys, KeyList) else registered[new.keys] for new in new_lists]
+        of_rows_with_step = list({one for one, new in zip(sent, new_lists, strict=True) if new.has_step})
+        keys = metrics.keys({number for one in of_rows_with_step for number in one.metric_ids})
+        stepped = metrics.schemas(
+            [(*(keys[number] for number in one.metric_ids), STEP) for one in of_rows_with_step]
+        )
+        with_step = dict(zip(of_rows_with_step, stepped, strict=True))
+        results = [
+            (one, with_step[one] if new.has_step else one) for one, new in zip(sent, new_lists, strict=True)
+        ]
         metrics.record_schemas(
             (new.writer_id, stored.id) for new, (_, stored) in zip(new_lists, results, strict=True)
         )

@@ -9,7 +9,7 @@ import hashlib
 import sys
 from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, select
@@ -62,8 +62,8 @@ class MetricTable:
             missing = unknown - found.keys()
             if missing:
                 found.update(self._database.write(lambda c: ensure_ids(c, metric.c.key, missing)))
-            known = {**known, **found}
             self._remember(found)
+            return {key: found.get(plain) or known[plain] for key, plain in wanted.items()}
         return {key: known[plain] for key, plain in wanted.items()}
 
     def find(self, keys: Iterable[str]) -> dict[str, int]:
@@ -109,22 +109,37 @@ class MetricTable:
         Raises:
             ValueError: an invalid key, or one that occurs twice.
         """
-        ids = self.ids(keys)
-        numbers = tuple(ids[key] for key in keys)
-        if len(set(numbers)) != len(numbers):
-            duplicate = next(key for index, key in enumerate(keys) if key in keys[:index])
-            raise ValueError(f"duplicate metric {duplicate!r} in a list of keys")
-        packed = pack_numbers(numbers)
-        digest = hashlib.sha256(packed).digest()
-        by_digest = select(schema.c.id).where(schema.c.digest == digest)
+        [found] = self.schemas([keys])
+        return found
 
-        def make(connection: Connection) -> int:
-            add_rows(connection, schema, [{"digest": digest, "metric_ids": packed}])
-            return int(connection.execute(by_digest).scalar_one())
+    def schemas(self, lists: Sequence[Sequence[str]]) -> list[KeyList]:
+        """The same for some hundred lists, in one transaction.
 
+        Raises:
+            ValueError: an invalid key, or one that occurs twice in a list.
+        """
+        ids = self.ids({key for keys in lists for key in keys})
+        by_digest: dict[bytes, tuple[int, ...]] = {}
+        digests = []
+        for keys in lists:
+            numbers = tuple(ids[key] for key in keys)
+            if len(set(numbers)) != len(numbers):
+                duplicate = next(key for index, key in enumerate(keys) if key in keys[:index])
+                raise ValueError(f"duplicate metric {duplicate!r} in a list of keys")
+            digests.append(hashlib.sha256(pack_numbers(numbers)).digest())
+            by_digest[digests[-1]] = numbers
         with self._database.read() as connection:
-            number = connection.execute(by_digest).scalar()
-        return KeyList(self._database.write(make) if number is None else number, numbers)
+            found = _schema_ids(connection, by_digest)
+        missing = sorted(by_digest.keys() - found.keys())  # in order, so that two writers cannot deadlock
+        if missing:
+            rows = [{"digest": one, "metric_ids": pack_numbers(by_digest[one])} for one in missing]
+
+            def make(connection: Connection) -> dict[bytes, int]:
+                add_rows(connection, schema, rows)
+                return _schema_ids(connection, missing)
+
+            found |= self._database.write(make)
+        return [KeyList(found[digest], by_digest[digest]) for digest in digests]
 
     def schema_of(self, schema_id: int) -> KeyList:
         """The list of keys with this id.
@@ -193,6 +208,12 @@ class MetricTable:
         with self._database.read() as connection:
             statement = select(metric.c.id, metric.c.key).where(metric.c.id > metric_id)
             return dict(connection.execute(statement).all())
+
+
+def _schema_ids(connection: Connection, digests: Collection[bytes]) -> dict[bytes, int]:
+    """The ids of key lists by the digest, of those that are stored."""
+    statement = select(schema.c.digest, schema.c.id).where(schema.c.digest.in_(digests))
+    return {bytes(digest): number for digest, number in connection.execute(statement)}
 
 
 def pack_numbers(numbers: Iterable[int]) -> bytes:

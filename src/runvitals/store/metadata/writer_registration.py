@@ -33,6 +33,7 @@ from runvitals.store.metadata.tables import project, run, run_text, writer
 from runvitals.store.metadata.text import check_integers, checked_name
 
 _NO_LANE = 0
+MAX_INTERVAL_S = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +100,9 @@ class WriterRegistration:
         for what in ("role", "host"):
             if getattr(self, what) is not None:
                 checked_name(what, getattr(self, what))
-        if self.interval_s is not None and not 0 < self.interval_s <= 86400:
-            raise ValueError(
-                f"invalid interval_s {self.interval_s!r} of {self.writer}; expected over 0 to 86400"
-            )
+        if self.interval_s is not None and not 0 < self.interval_s <= MAX_INTERVAL_S:
+            expected = f"expected over 0 to {MAX_INTERVAL_S}"
+            raise ValueError(f"invalid interval_s {self.interval_s!r} of {self.writer}; {expected}")
         check_integers(f"writer {self.writer}", pid=self.pid, rank=self.rank, started_ms=self.started_ms)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, bindparam, case, func, select, update
+from sqlalchemy import BigInteger, ColumnElement, Connection, Double, bindparam, case, func, select, update
 
 from runvitals.model.ending import Ending
 from runvitals.model.state import ENDED_STATES, is_ended
@@ -21,11 +21,15 @@ from runvitals.store.metadata.writer_registration import RegisteredWriter, Write
 
 @dataclass(frozen=True, slots=True)
 class WriterHeartbeat:
-    """A heartbeat: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's."""
+    """A heartbeat: `heard_ms` by the server's clock, `last_ms` of the newest record by the writer's.
+
+    `interval_s`: the longest normal time until the next one; None: as before.
+    """
 
     writer_id: int
     heard_ms: int
     last_ms: int
+    interval_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,11 +212,18 @@ def _later(column: str) -> ColumnElement[int]:
 
 def _record_heartbeats(connection: Connection, heartbeats: Sequence[WriterHeartbeat]) -> None:
     runs = _lock_runs_of(connection, {heartbeat.writer_id for heartbeat in heartbeats})
-    values = {name: _later(name) for name in ("heard_ms", "last_ms")}
-    connection.execute(
-        update(writer).where(writer.c.id == bindparam("which")).values(values),
-        [{"which": h.writer_id, "new_heard_ms": h.heard_ms, "new_last_ms": h.last_ms} for h in heartbeats],
-    )
+    values: dict[str, Any] = {name: _later(name) for name in ("heard_ms", "last_ms")}
+    values["interval_s"] = func.coalesce(bindparam("new_interval_s", type_=Double), writer.c.interval_s)
+    rows = [
+        {
+            "which": heartbeat.writer_id,
+            "new_heard_ms": heartbeat.heard_ms,
+            "new_last_ms": heartbeat.last_ms,
+            "new_interval_s": heartbeat.interval_s,
+        }
+        for heartbeat in heartbeats
+    ]
+    connection.execute(update(writer).where(writer.c.id == bindparam("which")).values(values), rows)
     update_run_states(connection, runs)
 
 
