@@ -23,6 +23,8 @@ from runvitals.store.metadata.text import LAST_CHARACTER, checked_name
 MAX_KEY = NAME_CHARACTERS
 """Maximum length of a metric's key."""
 _MAX_CACHED = 200_000
+_MAX_CACHED_NUMBERS = 1_000_000
+"""Ids in the lists of keys that are cached, 40 bytes each."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,7 @@ class MetricTable:
         self._ids: dict[str, int] = {}
         self._keys: dict[int, str] = {}
         self._schemas: dict[int, KeyList] = {}
+        self._schema_numbers = 0
         self._lists: dict[int, KeyList] = {}
 
     def ids(self, keys: Iterable[str]) -> dict[str, int]:
@@ -155,9 +158,11 @@ class MetricTable:
             packed = connection.execute(statement).scalar()
         if packed is None:
             raise LookupError(f"unknown schema {schema_id}: send the keys instead")
-        if len(self._schemas) > _MAX_CACHED // 100:
-            self._schemas = {}
-        found = self._schemas[schema_id] = KeyList(schema_id, _unpacked(packed))
+        found = KeyList(schema_id, _unpacked(packed))
+        self._schema_numbers += len(found.metric_ids)
+        if self._schema_numbers > _MAX_CACHED_NUMBERS:
+            self._schemas, self._schema_numbers = {}, len(found.metric_ids)
+        self._schemas[schema_id] = found
         return found
 
     def record_schemas(self, used: Iterable[tuple[int, int]]) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,8 +14,8 @@ from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.recording import records
 from runvitals.server.doors.remote_write.message import SentSamples
 from runvitals.server.doors.remote_write.series_table import NOT_STORED, SeriesTable
-from runvitals.server.doors.remote_write.targets import Target, aligned_parts
-from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.doors.remote_write.targets import ColumnList, Target
+from runvitals.server.ingest.envelope import NOT_SENT, Envelope
 
 _BLANK_64: Final = 9.2e18
 _BLANK_32: Final = (0x7FFFFFF0, 0x7FFFFFFF)
@@ -31,6 +30,8 @@ class Prepared:
     """What one request stores.
 
     Args:
+        columns: of the first envelopes; the others have no samples.
+        targets: that it stores samples of.
         outputs: the derived metrics in it, which are computed only once: if the envelopes cannot be stored,
             they are kept for the next request.
         written: samples that are stored, or are used for derived metrics.
@@ -38,6 +39,8 @@ class Prepared:
     """
 
     envelopes: list[Envelope]
+    columns: list[ColumnList]
+    targets: list[Target]
     outputs: list[Outputs]
     written: int
     too_old: int = 0
@@ -69,6 +72,7 @@ class _Rows:
 
     target: Target
     columns: list[int]
+    packed: bytes
     rows: list[_Row] = field(default_factory=list)
 
 
@@ -95,12 +99,13 @@ def prepared(
     numbers = series[stored]
     found = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
     _add_outputs(found, outputs)
-    targets = {id(rows.target): rows.target for rows in found.values()}
+    targets = list({id(rows.target): rows.target for rows in found.values()}.values())
+    parts = [part for rows in found.values() for part in _envelopes(rows)]
+    names = [name for target in targets if (name := _run_name(target, oldest_ms)) is not None]
     return Prepared(
-        [
-            *(envelope for rows in found.values() for envelope in _envelopes(rows)),
-            *(name for target in targets.values() if (name := _run_name(target, oldest_ms)) is not None),
-        ],
+        [*(envelope for envelope, _ in parts), *names],
+        [columns for _, columns in parts],
+        targets,
         outputs,
         int(len(series) - old.sum() - new.sum() - (skipped & ~old & ~new).sum()),
         int(old.sum()),
@@ -161,6 +166,7 @@ def _derive(
     ]
 
 
+_Part = tuple[Envelope, ColumnList]
 _Grouped = dict[tuple[int, bytes], _Rows]
 """By the id of the target and its columns."""
 
@@ -183,10 +189,11 @@ def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values
     for end in ends:
         columns = column[start:end]
         where = table.targets[int(target[start])]
-        key = (id(where), columns.tobytes())
+        packed = columns.tobytes()
+        key = (id(where), packed)
         rows = found.get(key)
         if rows is None:
-            rows = found[key] = _Rows(where, columns.tolist())
+            rows = found[key] = _Rows(where, columns.tolist(), packed)
         rows.rows.append(_Row(int(t[start]), values[start:end]))
         start = end
     return found
@@ -200,31 +207,31 @@ def _add_outputs(found: _Grouped, outputs: Sequence[Outputs]) -> None:
         row.update((target.column(key), value) for key, value in values.items())
     for (number, t), (target, row) in together.items():
         columns = sorted(row)
-        key = (number, np.array(columns, np.int64).tobytes())
-        rows = found.setdefault(key, _Rows(target, columns))
+        packed = np.array(columns, np.int64).tobytes()
+        rows = found.setdefault((number, packed), _Rows(target, columns, packed))
         rows.rows.append(_Row(t, np.array([row[column] for column in columns])))
 
 
-def _envelopes(rows: _Rows) -> list[Envelope]:
+def _envelopes(rows: _Rows) -> Iterator[_Part]:
     target, route = rows.target, rows.target.route
-    times = np.array([row.t for row in rows.rows], "<i8").tobytes()
-    matrix = np.array([row.values for row in rows.rows])
-    found = []
+    times = [row.t for row in rows.rows]
+    target.add_times(sorted(times))
+    packed_times = np.array(times, "<i8").tobytes()
+    matrix = np.array([row.values for row in rows.rows]).T
     at = 0
-    for first, end in aligned_parts(rows.columns):
-        part = matrix[:, at : at + end - first]
-        at += end - first
-        found.append(
-            Envelope(
-                route.run,
-                target.writer,
-                None,
-                route.project,
-                route.entity,
-                target.about,
-                keys=msgspec.Raw(target.encoded_keys(first, end)),
-                t=times,
-                v=np.ascontiguousarray(part.T).tobytes(),
-            )
+    for columns in target.column_lists(rows.columns, rows.packed):
+        part = matrix[at : at + columns.width]
+        at += columns.width
+        envelope = Envelope(
+            route.run,
+            target.writer,
+            None,
+            route.project,
+            route.entity,
+            target.about,
+            keys=columns.keys if columns.schema is None else NOT_SENT,
+            schema=columns.schema,
+            t=packed_times,
+            v=part.tobytes(),
         )
-    return found
+        yield envelope, columns

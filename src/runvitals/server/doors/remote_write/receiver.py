@@ -26,7 +26,7 @@ from runvitals.server.doors.remote_write.message import (
 from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
-from runvitals.server.ingest.errors import HttpRejection, malformed
+from runvitals.server.ingest.errors import HttpRejection, malformed, unavailable
 from runvitals.server.ingest.request_body import BodyReader
 
 MAX_TABLES: Final = 64
@@ -35,6 +35,8 @@ MAX_KEPT: Final = 400_000
 _PROJECT, _ENTITY = "x-runvitals-project", "x-runvitals-entity"
 _VERSION_2: Final = "io.prometheus.write.v2.Request"
 _VERSION_1: Final = "prometheus.WriteRequest"
+
+_UNKNOWN_SCHEMA: Final = 409
 
 Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
@@ -107,13 +109,19 @@ class RemoteWrite:
 
     async def _store(self, request: Request, sender: _Sender, found: Prepared, body_bytes: int) -> None:
         try:
-            await self._doors.record(request.scope, found.envelopes, body_bytes)
-        except BaseException:
+            acks = await self._doors.record(request.scope, found.envelopes, body_bytes)
+        except BaseException as error:
             # The sender repeats its samples, but they are no longer inputs of derived metrics.
             tables = self._tables.get(sender)
             if tables is not None:
                 tables.unsent = [*tables.unsent, *found.outputs][-MAX_UNSENT:]
+            if isinstance(error, HttpRejection) and error.status == _UNKNOWN_SCHEMA:
+                for target in found.targets:
+                    target.forget_schemas()
+                raise unavailable("lists of keys are unknown: they are sent again") from error
             raise
+        for columns, ack in zip(found.columns, acks, strict=False):
+            columns.schema = ack.schema
 
     def _prepare(self, body: bytes, encoding: str, read: Reader, sender: _Sender) -> Prepared:
         limits = self._doors.limits

@@ -1,13 +1,14 @@
 """The run and host that series belong to, and the columns of their samples.
 
-The store keeps samples as rows of columns, and remembers every set of columns. A request has an arbitrary
-part of a scrape, so its columns are split into aligned parts of 1, 2, 4 … 256 columns: a host with n series
-has at most 2 n sets of columns, however requests are cut.
+The store keeps samples as rows of columns, and remembers every set of columns. Each set in a request costs
+time, so sets that requests have had before are stored as they are, up to a few of each host. Otherwise a
+request may have an arbitrary part of a scrape: its columns are split into aligned parts of 1, 2, 4 … 256
+columns, so that a host with n series has at most 2 n further sets, however requests are cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -15,12 +16,34 @@ import msgspec
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Derived, Input
 from runvitals.server.doors.routing import Route, writer_host
+from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import WriterDescription
 
 _WIDEST: Final = 256
 _encode: Final = msgspec.msgpack.Encoder().encode
-INTERVAL_S: Final = 60.0
-"""Prometheus' default time between scrapes: a run that sends nothing for five of them is lost."""
+_MOST_EXACT: Final = 16
+"""Sets of columns of a host that are stored as one list: requests are often cut in the same places."""
+_WIDEST_EXACT: Final = 4096
+_MOST_SEEN: Final = 64
+"""Sets of columns that were seen once."""
+
+
+class ColumnList:
+    """Columns whose samples are stored together.
+
+    Attributes:
+        width: their number.
+        keys: as envelopes have them.
+        schema: the number of the list of keys, once it is registered: to send the keys again would take
+            longer than everything else.
+    """
+
+    __slots__ = ("keys", "schema", "width")
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.width = len(keys)
+        self.keys = msgspec.Raw(_encode(keys))
+        self.schema: int | None = None
 
 
 class Target:
@@ -28,19 +51,32 @@ class Target:
 
     Attributes:
         keys: of the columns.
-        about: describes the writer when it is new.
+        about: describes the writer.
         is_named: whether the name of the run was stored.
     """
 
     def __init__(self, route: Route) -> None:
         self.route = route
         self.writer = f"monitor.{writer_host(route.host)}.0"
-        self.about = WriterDescription(role="monitor", host=route.host, interval_s=INTERVAL_S)
+        self._interval = SendingInterval()
+        self.about = self._description()
         self.is_named = False
         self.keys: list[str] = []
         self._columns: dict[str, int] = {}
         self._derived: dict[str, DerivedMetric] = {}
-        self._encoded: dict[tuple[int, int], bytes] = {}
+        self._parts: dict[tuple[int, int], ColumnList] = {}
+        self._exact: dict[bytes, list[ColumnList]] = {}
+        self._seen: set[int] = set()
+
+    def _description(self) -> WriterDescription:
+        return WriterDescription(role="monitor", host=self.route.host, interval_s=self._interval.seconds)
+
+    def add_times(self, times_ms: Iterable[int]) -> None:
+        """Note the times of samples, ascending: they say how long silence is normal."""
+        for time_ms in times_ms:
+            self._interval.add(time_ms)
+        if self.about.interval_s != self._interval.seconds:
+            self.about = self._description()
 
     def column(self, key: str) -> int:
         """The number of a key's column."""
@@ -54,12 +90,35 @@ class Target:
         """Whether there is a column of this key."""
         return key in self._columns
 
-    def encoded_keys(self, first: int, end: int) -> bytes:
-        """The keys of a range of columns, as envelopes have them."""
-        found = self._encoded.get((first, end))
+    def column_lists(self, columns: Sequence[int], packed: bytes) -> list[ColumnList]:
+        """Ascending columns as lists: one list, if requests have had the same columns before, or have all.
+
+        Args:
+            packed: the columns as bytes, by which they are recognized.
+        """
+        exact = self._exact.get(packed)
+        if exact is not None:
+            return exact
+        if len(self._exact) < _MOST_EXACT and len(columns) <= _WIDEST_EXACT:
+            number = hash(packed)
+            if len(columns) == len(self.keys) or number in self._seen:
+                found = self._exact[packed] = [ColumnList([self.keys[column] for column in columns])]
+                return found
+            if len(self._seen) >= _MOST_SEEN:
+                self._seen.clear()
+            self._seen.add(number)
+        return [self._part(first, end) for first, end in aligned_parts(columns)]
+
+    def _part(self, first: int, end: int) -> ColumnList:
+        found = self._parts.get((first, end))
         if found is None:
-            found = self._encoded[first, end] = _encode(self.keys[first:end])
+            found = self._parts[first, end] = ColumnList(self.keys[first:end])
         return found
+
+    def forget_schemas(self) -> None:
+        """Send the keys again: the store does not know the numbers of the lists."""
+        for one in (*self._parts.values(), *(one for lists in self._exact.values() for one in lists)):
+            one.schema = None
 
     def derived(self, of: Derived) -> DerivedMetric:
         """The derived metric of this host."""
