@@ -62,6 +62,16 @@ def test_key_lists_have_ids(metadata_store: MetadataStore, address: str) -> None
         metadata_store.metrics.schema(["cpu", "memory", "cpu"])
 
 
+def test_many_key_lists_get_ids_together(metadata_store: MetadataStore) -> None:
+    before = metadata_store.metrics.schema(["cpu", "memory"])
+    lists = [["loss"], ["cpu", "memory"], [], ["loss"], ["memory", "loss"]]
+    found = metadata_store.metrics.schemas(lists)
+    assert found == [metadata_store.metrics.schema(keys) for keys in lists]
+    assert found[1] == before
+    with pytest.raises(ValueError, match="duplicate metric 'new'"):
+        metadata_store.metrics.schemas([["old"], ["new", "new"]])
+
+
 def test_metrics_of_a_run_by_writer(metadata_store: MetadataStore) -> None:
     monitor = joined(metadata_store, "abc")
     trainer = joined(metadata_store, "abc", writer="train.node1.7.a")

@@ -40,6 +40,14 @@ def test_a_run_is_lost_only_while_the_network_is_down(metadata_store: MetadataSt
     assert state(metadata_store, "abc", T0 + 61_000) == "running"
 
 
+def test_a_heartbeat_may_tell_another_interval(metadata_store: MetadataStore) -> None:
+    writer = joined(metadata_store, "abc", interval_s=60.0).writer_id
+    for interval_s in (5.0, None):  # None: as before
+        metadata_store.writers.record_heartbeats([WriterHeartbeat(writer, T0, T0, interval_s)])
+        assert state(metadata_store, "abc", T0 + 25_000) == "running"
+        assert state(metadata_store, "abc", T0 + 25_001) == "lost"
+
+
 def test_the_writers_clock_does_not_matter(metadata_store: MetadataStore) -> None:
     writer = joined(metadata_store, "abc", started_ms=T0 - 3_600_000).writer_id
     metadata_store.writers.record_heartbeats([WriterHeartbeat(writer, T0 + 20_000, T0 - 3_580_000)])

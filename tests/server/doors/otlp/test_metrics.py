@@ -85,6 +85,21 @@ def test_differences_are_added_up(receiving: Receiving, now_ns: int) -> None:
     assert of(receiving, "deltas", "tokens") == [3.0, 5.0, 10.0]
 
 
+def test_differences_of_all_processes_of_a_host_are_added_up(receiving: Receiving, now_ns: int) -> None:
+    for second, pid, value in ((0, 1, 3.0), (1, 2, 4.0), (2, 1, 5.0), (2, 1, 5.0), (3, 2, 6.0)):
+        point = {"start_time_unix_nano": now_ns, "time_unix_nano": now_ns + second * S, "as_double": value}
+        counted = {**point, "count": 2, "sum": value, "bucket_counts": [2], "explicit_bounds": []}
+        del counted["as_double"]
+        metrics = (
+            total("tokens", "1", point, temporality=DELTA),
+            histogram("latency", "ms", counted, temporality=DELTA),
+        )
+        send(receiving, "processes", *metrics, **{"process.pid": pid})
+    assert of(receiving, "processes", "tokens") == [3.0, 7.0, 12.0, 18.0]
+    assert of(receiving, "processes", "latency.sum") == [3.0, 7.0, 12.0, 18.0]
+    assert of(receiving, "processes", "latency.count") == [2.0, 4.0, 6.0, 8.0]
+
+
 def test_a_histogram_has_the_percentiles_of_the_time_since_the_previous_point(
     receiving: Receiving, now_ns: int
 ) -> None:

@@ -14,7 +14,7 @@ import zstandard
 
 from runvitals.protobuf import text, uint, varint
 from runvitals.server.ingest.limits import Limits
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.remote_write.messages import STALE, post, version_1, version_2
 from tests.server.serving import Served, serving
 
@@ -79,6 +79,28 @@ def test_without_a_run_the_host_has_one(served: Served) -> None:
     assert post(served.url, version_1([(labels, [(NOW_MS, 1.5)])])).status_code == 204
     assert values(served, "host-n7", "system.load1") == {NOW_MS: 1.5}
     assert httpx.get(f"{served.url}/api/v1/runs/host-n7", timeout=PATIENCE_S).json()["name"] == "n7"
+
+
+def test_a_host_tells_how_often_it_sends(served: Served) -> None:
+    for t in (NOW_MS, NOW_MS + 15_000, NOW_MS + 30_000):
+        assert post(served.url, version_1([(gpu("often"), [(t, 1.0)])])).status_code == 204
+
+    def interval_s() -> float | None:
+        run = httpx.get(f"{served.url}/api/v1/runs/often", timeout=PATIENCE_S).json()
+        return run["hosts"][0]["interval_s"]
+
+    eventually(lambda: interval_s() == 45.0)
+
+
+def test_requests_that_are_cut_elsewhere_store_all(served: Served) -> None:
+    named = [({**gpu("cut"), "__name__": f"metric{number}"}, number) for number in range(20)]
+    for tick, (first, end) in enumerate(((0, 20), (0, 20), (3, 11), (3, 11), (5, 20))):
+        sent = [(labels, [(NOW_MS + tick, float(number))]) for labels, number in named[first:end]]
+        assert post(served.url, version_1(sent)).status_code == 204
+    key = 'metric{}{{gpu="3"}}'
+    assert values(served, "cut", key.format(4)) == dict.fromkeys(range(NOW_MS, NOW_MS + 4), 4.0)
+    times = [NOW_MS, NOW_MS + 1, NOW_MS + 4]
+    assert values(served, "cut", key.format(15)) == dict.fromkeys(times, 15.0)
 
 
 def test_a_project_is_named_in_a_header(served: Served) -> None:

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import isnan
-from typing import Final
 
 import numpy as np
 
@@ -30,16 +29,15 @@ from runvitals.server.doors.otlp.series import (
     NumberSeries,
     RememberedRun,
     ResourceSeries,
+    RunningTotal,
     TooManyKeys,
 )
 from runvitals.server.doors.recording import samples
 from runvitals.server.doors.routing import Route, writer_host
-from runvitals.server.doors.sample_batches import KeyLists, batches
+from runvitals.server.doors.sample_batches import batches
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.server.ingest.limits import Limits
 
-INTERVAL_S: Final = 60.0
-"""The interval at which OpenTelemetry's senders export by default."""
 _NS_PER_MS = 1_000_000
 _NAN = float("nan")
 _MAX_REASONS = 10
@@ -76,7 +74,8 @@ class Conversion:
         self.reasons: Counter[str] = Counter()
         self._points: dict[tuple[int, str, bool, int | None, int | None], _Points] = {}
         self._derived: dict[int, tuple[DerivedMetric, _Points]] = {}
-        self._totals: dict[int, tuple[NumberSeries, int, float]] = {}
+        self._counted: dict[int, tuple[NumberSeries, int]] = {}
+        self._totals: dict[int, tuple[RunningTotal, float]] = {}
         self._states: dict[int, tuple[HistogramSeries, HistogramState]] = {}
 
     @property
@@ -119,8 +118,10 @@ class Conversion:
 
     def commit(self) -> None:
         """Remember the totals: the points are stored."""
-        for series, last_ns, total in self._totals.values():
-            series.last_ns, series.total = last_ns, total
+        for series, last_ns in self._counted.values():
+            series.last_ns = last_ns
+        for total, value in self._totals.values():
+            total.value = value
         for histogram, state in self._states.values():
             histogram.state = state
         for points in self._points.values():
@@ -197,12 +198,19 @@ class Conversion:
 
     def _total(self, series: NumberSeries, point: NumberPoint) -> float | None:
         """The total after a difference; None for one that was counted before, and for a gap."""
-        _, last_ns, total = self._totals.get(id(series), (series, series.last_ns, series.total))
+        _, last_ns = self._counted.get(id(series), (series, series.last_ns))
         _, _, time_ns, value = point
         if time_ns <= last_ns or isnan(value):
             return None
-        self._totals[id(series)] = series, time_ns, total + value
-        return total + value
+        self._counted[id(series)] = series, time_ns
+        assert series.total is not None
+        return self._added(series.total, value)
+
+    def _added(self, total: RunningTotal, value: float) -> float:
+        """A total with a difference more."""
+        _, before = self._totals.get(id(total), (total, total.value))
+        self._totals[id(total)] = total, before + value
+        return before + value
 
     def _add_histogram(
         self,
@@ -221,9 +229,11 @@ class Conversion:
         if point.count is None:
             self._set(series, one, point, dict.fromkeys(("count", "sum"), _NAN), into)
             return
-        if metric.is_delta:
+        if one.totals is not None:
             count, total, buckets = point.count, point.sum or 0.0, point.buckets
-            after = HistogramState(0, point.time_ns, before.count + count, before.sum + total)
+            counted, summed = one.totals
+            all_counted, all_summed = self._added(counted, count), self._added(summed, total)
+            after = HistogramState(0, point.time_ns, int(all_counted), all_summed)
         else:
             count, total, buckets = _since(before, point)
             after = HistogramState(
@@ -324,8 +334,11 @@ class Conversion:
             else:
                 self.reject(f"{LOG} without {LOG_STEP} at the same time", len(row))
         route = points.route
+        host = points.run.host(route.host)
         writer = f"train.{writer_host(route.host)}.{points.pid or 0}.{route.rank or 0:x}"
-        about = WriterDescription("train", route.host, pid=points.pid, rank=route.rank, interval_s=INTERVAL_S)
+        about = WriterDescription(
+            "train", route.host, pid=points.pid, rank=route.rank, interval_s=host.about.interval_s
+        )
         for names, times in by_names.items():
             times.sort()
             values = np.array([[points.rows[time][name] for name in names] for time in times], np.float64)
@@ -366,10 +379,10 @@ def _since(
 def _sampled(points: _Points) -> Iterator[Envelope]:
     """The samples of a host: in a writer of the role monitor, so that all of a host are in one place."""
     route = points.route
-    lists = points.run.lists.setdefault(route.host, KeyLists())
-    about = WriterDescription("monitor", route.host, interval_s=INTERVAL_S)
+    host = points.run.host(route.host)
+    host.add_time(max(max(times) for times in points.samples.values()))
     writer = f"monitor.{writer_host(route.host)}.otlp"
-    for keys, times, values in batches(points.samples, lists):
+    for keys, times, values in batches(points.samples, host.lists):
         yield samples(
             route.run,
             writer,
@@ -378,5 +391,5 @@ def _sampled(points: _Points) -> Iterator[Envelope]:
             values,
             project=route.project,
             entity=route.entity,
-            about=about,
+            about=host.about,
         )

@@ -10,13 +10,13 @@ from typing import Final, NamedTuple
 import anyio.to_thread
 from starlette.types import Scope
 
-from runvitals.server.doors.otlp.conversion import INTERVAL_S, Conversion
+from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.message import Resource
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, routed, writer_host
-from runvitals.server.ingest.envelope import Envelope, WriterDescription
+from runvitals.server.ingest.envelope import Envelope
 
 _MAX_RUNS: Final = 2000
 _MAX_SERIES: Final = 500_000
@@ -84,7 +84,7 @@ class OtlpReceiver:
             for one, run in zip(found, runs, strict=True):
                 if not run.is_named and one.route.run in stored:
                     run.is_named = True
-                    about.append(_about_run(one, self.recorder.limits.oldest_ms))
+                    about.append(_about_run(one, run, self.recorder.limits.oldest_ms))
             try:
                 if envelopes:
                     await self.recorder.record(scope, [*envelopes, *about], body_bytes)
@@ -138,7 +138,7 @@ def _series(one: _Routed, run: RememberedRun) -> ResourceSeries:
     return series
 
 
-def _about_run(one: _Routed, time_ms: int) -> Envelope:
+def _about_run(one: _Routed, run: RememberedRun, time_ms: int) -> Envelope:
     """The name of a run, and of a training the attributes of its first resource.
 
     Args:
@@ -152,7 +152,7 @@ def _about_run(one: _Routed, time_ms: int) -> Envelope:
         attributes = list(one.resource.attributes.items())[:_MAX_NAMED]
         value["config"] = {"resource": {name: text[:_MAX_TEXT] for name, text in attributes}}
     writer = f"monitor.{writer_host(route.host)}.otlp"
-    about = WriterDescription("monitor", route.host, interval_s=INTERVAL_S)
+    about = run.host(route.host).about
     return records(
         route.run, writer, [(0, "info", value)], project=route.project, entity=route.entity, about=about
     )

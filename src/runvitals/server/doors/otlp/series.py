@@ -1,13 +1,15 @@
 """The series of a resource: which key each one has, and what is remembered of it between requests.
 
-Sums and histograms are stored as totals. Where a sender sends differences, they are added up here; of
-histograms with totals, the previous point is kept, so that percentiles are those of the time since then. The
-server forgets this when it ends: a total then begins anew, which charts show as a reset.
+Sums and histograms are stored as totals. Where senders send differences, they are added up here, those of all
+processes that share a key; of histograms with totals, the previous point is kept, so that percentiles are
+those of the time since then. The server forgets this when it ends: a total then begins anew, which charts
+show as a reset.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from math import inf
@@ -21,6 +23,8 @@ from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
 from runvitals.server.doors.routing import Route, RoutingRules, device
 from runvitals.server.doors.sample_batches import KeyLists
+from runvitals.server.doors.sending_interval import SendingInterval
+from runvitals.server.ingest.envelope import WriterDescription
 
 LOG: Final = "runvitals.log"
 LOG_STEP: Final = "runvitals.log.step"
@@ -32,10 +36,20 @@ _OF_PROCESSES: Final = ("process.executable.name", "process.pid")
 _OF_CONTAINERS: Final = ("container.name", "k8s.container.name")
 _MAX_SERIES: Final = 50_000
 _MAX_DERIVED: Final = 10_000
+_MAX_HOSTS: Final = 2000
 
 
 class TooManyKeys(ValueError):
     """A run has as many keys as it may have."""
+
+
+@dataclass(slots=True)
+class RunningTotal:
+    """The sum of all differences that were sent for a key of a host: by any process, because the processes of
+    a run share its keys. Each process says by its own times which of its points were counted.
+    """
+
+    value: float = 0.0
 
 
 @dataclass(slots=True)
@@ -46,7 +60,7 @@ class NumberSeries:
         key: None: it is only an input of others.
         highest: larger values are faults, and become this.
         inputs: what is computed from it.
-        last_ns, total: of a series whose sender sends differences.
+        last_ns, total: of a series whose sender sends differences; the total is that of its key.
     """
 
     key: str | None
@@ -54,7 +68,7 @@ class NumberSeries:
     highest: float = inf
     inputs: tuple[Input, ...] = ()
     last_ns: int = 0
-    total: float = 0.0
+    total: RunningTotal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +84,16 @@ class HistogramState:
 
 @dataclass(slots=True)
 class HistogramSeries:
-    """A histogram or summary. `keys`: of what is stored of it, by what it is: `count`, `p90`."""
+    """A histogram or summary.
+
+    Args:
+        keys: of what is stored of it, by what it is: `count`, `p90`.
+        totals: if its sender sends differences: the totals of its count and sum.
+    """
 
     name: str
     attributes: Mapping[str, str]
+    totals: tuple[RunningTotal, RunningTotal] | None
     keys: dict[str, str] = field(default_factory=dict)
     state: HistogramState = field(default_factory=HistogramState)
 
@@ -86,12 +106,37 @@ class ComputedValues(NamedTuple):
     values: Mapping[str, float]
 
 
+class RememberedHost:
+    """What is remembered of a host of a run.
+
+    Attributes:
+        lists: of the keys that it sends.
+        totals: by key, of what is sent as differences.
+        about: describes its writer.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.lists = KeyLists()
+        self.totals: dict[str, RunningTotal] = {}
+        self._name = name
+        self._interval = SendingInterval()
+        self.about = self._description()
+
+    def _description(self) -> WriterDescription:
+        return WriterDescription("monitor", self._name, interval_s=self._interval.seconds)
+
+    def add_time(self, time_ms: int) -> None:
+        """Note the newest time of a request: it says how long silence is normal."""
+        self._interval.add(time_ms)
+        if self.about.interval_s != self._interval.seconds:
+            self.about = self._description()
+
+
 class RememberedRun:
     """What is remembered of a run. Its lock is held while a request changes it.
 
     Attributes:
         keys: that this server process has stored.
-        lists: of the keys that it sends, by host.
         resources: by their attributes.
         is_named: whether the run's name was sent.
         unsent: what was computed and is not stored yet.
@@ -101,12 +146,24 @@ class RememberedRun:
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.keys: set[str] = set()
-        self.lists: dict[str, KeyLists] = {}
+        self._hosts: OrderedDict[str, RememberedHost] = OrderedDict()
         self.resources: dict[Hashable, ResourceSeries] = {}
         self.is_named = False
         self.unsent: list[ComputedValues] = []
         self.series = 0
         self._derived: dict[tuple[str, str], DerivedMetric] = {}
+
+    def host(self, name: str) -> RememberedHost:
+        """What is remembered of a host. The hosts that were silent longest are forgotten."""
+        found = self._hosts.pop(name, None) or RememberedHost(name)
+        self._hosts[name] = found
+        if len(self._hosts) > _MAX_HOSTS:
+            self._hosts.popitem(last=False)
+        return found
+
+    def total(self, host: str, key: str) -> RunningTotal:
+        """The total of a key of a host."""
+        return self.host(host).totals.setdefault(key, RunningTotal())
 
     def add_input(self, host: str, given: Input, time_ms: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
@@ -123,6 +180,7 @@ class RememberedRun:
         self.series += 1
         if self.series > _MAX_SERIES:
             self.resources.clear()
+            self._hosts.clear()
             self.series = 0
 
     def add(self, key: str) -> str:
@@ -185,13 +243,21 @@ class ResourceSeries:
         if metric.name not in (LOG, LOG_STEP) and found.key is not None:
             self._run.add(found.key)
         self._run.count_series()
+        if metric.is_delta:
+            found.total = RunningTotal() if found.key is None else self._run.total(self.route.host, found.key)
         self.numbers(metric)[encoded] = found
         return found
 
     def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
         """The same of a histogram or summary."""
-        found = HistogramSeries(metric.name, {**resource.attributes_of(encoded), **self._folded})
+        named = {**resource.attributes_of(encoded), **self._folded}
         self._run.count_series()
+        totals = None
+        if metric.is_delta:
+            count, total = (folded_key(f"{metric.name}.{part}", named) for part in ("count", "sum"))
+            host = self.route.host
+            totals = self._run.total(host, count), self._run.total(host, total)
+        found = HistogramSeries(metric.name, named, totals)
         self.histograms(metric)[encoded] = found
         return found
 
