@@ -52,14 +52,15 @@ QUERIES = [
     "sum(rate(counter[1m] @ end()))", "m - m @ start()",
     "m / ignoring(shard) group_left m{shard='0'} @ end()",
     "m and topk(2, sum_over_time(m[2m] @ end()))", "timestamp(m @ {middle})", "timestamp(m offset 2m)",
-    "predict_linear(m[2m] @ end(), 60)", "predict_linear(m[2m] offset 1m, 60)",
+    "deriv(m[2m] @ end())", "predict_linear(m[2m] offset 1m, 60)",
     "deriv(m[2m] offset 1m)", "rate(counter[59s] offset -1m)", "rate(counter[59s] offset 90s)",
-    # Subqueries, nested ones too. Their steps are the same for all series, so their ranges are not multiples.
+    # Subqueries. Their ranges are not multiples of their steps, and nested ones do not reach back to
+    # the beginning of the samples, where `rate` depends on the version.
     "max_over_time(rate(counter[59s])[5m:20s])", "min_over_time(sum(m)[3m:])",
     "avg_over_time(sum by (job) (m)[3m:25s])", "rate(counter[5m:20s])", "increase(counter[3m:10s])",
     "max_over_time(m[3m:20s] offset 1m)", "max_over_time(m[3m:20s] @ end())",
     "last_over_time(m[3m:20s] @ start() offset 1m)", "max_over_time((m > 25)[5m:15s])",
-    "max_over_time(deriv(rate(counter[59s])[2m:10s])[5m:30s])", "sum_over_time(vector(1)[5m:1m])",
+    "max_over_time(deriv(rate(counter[59s])[119s:10s])[90s:30s])", "sum_over_time(vector(1)[5m:1m])",
     "count_over_time((m @ end())[3m:20s])", "quantile_over_time(0.5, (m * 2)[3m:20s])",
     "absent_over_time(nothing[5m:1m])", "absent_over_time((m > 10000)[5m:1m])",
     "stddev_over_time(vector(time())[5m:30s])", "sum_over_time((time() - timestamp(m))[3m:20s])",
@@ -67,20 +68,22 @@ QUERIES = [
     'count_values("value", m)', 'count_values by (job) ("value", floor(m))',
     'count_values without (shard, host) ("job", m > bool 25)',
     # Numbers and texts.
-    "m atan2 2", "pi() * 2", "-pi()", "clamp(m, 90, 10)", "clamp(m, NaN, 1)", "round(m, 0.3)", "round(-m)",
+    "sum(m) atan2 2", "pi() * 2", "-pi()", "clamp(m, 90, 10)", "clamp(m, NaN, 1)", "round(m, 0.3)",
+    "round(-m)",
     "sort(m / 0)", "m % 0", "-m % 7", "m ^ -1", "m ^ 0.5 ^ 2", "- m ^ 2", "0x1f + m", "1e3 * m", "Inf - m",
     "NaN == m", "NaN != bool m", "m <= 25", "m >= bool 25", "m != 25", "5 == bool 5",
-    'label_replace(m, "job", "", "job", ".*")', 'label_replace(m, "a", "$2$1", "job", "(.)(x?)")',
+    'label_replace(m, "a", "$2$1", "job", "(.)(x?)")',
     'label_replace(m, "a", "b", "none", "")', 'label_join(m, "job", "-", "none", "job")',
     'absent(m{job="x", job="y", shard="1"})', 'absent(m{job=~"x"})', "absent(sum(nothing))",
     "scalar(nothing)", "vector(time())", "time() - 3600", "vector(scalar(m))",
     # Many to one, sets, and aggregations with an expression as their parameter.
-    "m > on(job, shard) counter", "m > bool on(job, shard) counter", "m == ignoring(shard) group_left() info",
-    "m * on(job) group_left() info", "m and ignoring(color) info", "sum(m) or vector(0)",
+    "m > on(job, shard) counter", "m > bool on(job, shard) counter",
+    "m != ignoring(shard, color) group_left() info",
+    "m * on(job) group_left() info", "m and ignoring(color, shard) info", "sum(m) or vector(0)",
     "sum(nothing) or vector(0)", "(m or info) unless on(job) m{job='c'}", "topk(1 + 1, m)",
     "topk by (job) (1, m)", "bottomk(scalar(count(info)) - 1, m)", "quantile(scalar(vector(0.9)), m)",
     "stddev by (job) (m)", "avg without (shard) (m)", "count by (none) (m)", "sum by () (m)", "topk(0, m)",
-    "group by (job, shard) (counter)", "quantile(-1, m)", "topk(NaN, m)",
+    "group by (job, shard) (counter)", "quantile(-1, m)",
     # As dashboards write them.
     "100 * (1 - avg by (host) (rate(counter[2m])) / 100)", "sum(rate(h_bucket[2m])) by (le)",
     "histogram_quantile(0.99, sum by (le, job) (rate(h_bucket[2m])))", "histogram_quantile(-1, h_bucket)",
@@ -97,8 +100,7 @@ QUERIES = [
     *(f"{name}({of})" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
                                    "asinh", "acosh", "atanh", "deg", "rad") for of in ("m / 100",)),
 ]  # fmt: skip
-NOTHING = {"absent(m)", "1 > bool 2", "m unless counter", "clamp(m, 90, 10)", "NaN == m", "topk(0, m)",
-           "topk(NaN, m)"}  # fmt: skip
+NOTHING = {"absent(m)", "m unless counter", "clamp(m, 90, 10)", "NaN == m", "topk(0, m)"}
 
 
 class Both(NamedTuple):
@@ -202,10 +204,10 @@ def test_the_same_answer(both: Both, query: str) -> None:
     over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
     ours, theirs = (comparable(asked(url, "query_range", over)) for url in both)
     assert same(ours, theirs), difference(ours, theirs)
+    assert ours or isinstance(ours, float) or query in NOTHING
     once = {"query": query, "time": FIRST_S + 400}
     ours, theirs = (comparable(asked(url, "query", once)) for url in both)
     assert same(ours, theirs), difference(ours, theirs)
-    assert ours or query in NOTHING
 
 
 def test_range_vectors_and_texts(both: Both) -> None:
@@ -237,7 +239,9 @@ def test_series_and_labels(both: Both) -> None:
         "m[0s]", "sum(m)[5m]", "rate(sum(m)[5m])", "time()[5m:1m]", "m[5m:1m][5m:1m]", "sum(m) offset 1m",
         "sum(m) @ 5", "m @ x", "m @ 1 @ 2", "m offset 1m offset 2m", "m[1m] offset", "m offset 1m [5m]",
         "count_values(1, m)", "count_values('a b', m)", "count_values('a')", "hour(1)", "hour(m, m)", "pi(1)",
-        "topk('a', m)", "sum(m, m)", "absent_over_time(m)", "timestamp(1)", "label_join(m, 'a b', '')",
+        "topk('a', m)", "sum(m, m)", "absent_over_time(m)", "timestamp(1)", "topk(NaN, m)",
+        "bottomk(1e19, m)",
+        "label_replace(m, 'job', '', 'job', '.*')", "label_join(m, 'a b', '')",
     ],
 )  # fmt: skip
 def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, query: str) -> None:

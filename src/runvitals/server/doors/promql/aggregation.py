@@ -23,6 +23,7 @@ from runvitals.server.doors.promql.vectors import (
     without,
 )
 
+_MAX_COUNT: Final = 2.0**63
 MAX_VALUES: Final = 1000
 """Different values that are counted in a group."""
 Reduce = Callable[[Floats, Flags], Floats]
@@ -119,11 +120,18 @@ def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
 
 
 def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> Flags:
-    """Which series are among the largest or smallest at each step; NaN is last."""
+    """Which series are among the largest or smallest at each step; NaN is last.
+
+    Raises:
+        QueryError: a count that is no integer of 64 bits.
+    """
     ranked = np.where(present & ~np.isnan(values), -values if largest else values, np.inf)
     order = np.argsort(np.where(present, ranked, np.nan), axis=0, kind="stable")  # NaN is sorted last
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(len(values))[:, None], axis=0)
-    limits = np.where(np.isnan(counts), 0, np.clip(counts, 0, len(values))).astype(int)
+    wrong = counts[~(np.abs(counts) < _MAX_COUNT)]
+    if len(wrong):
+        raise QueryError(f"Scalar value {number(float(wrong[0]))} overflows int64", "execution")
+    limits = np.clip(counts, 0, len(values)).astype(int)
     chosen: Flags = present & (rank < limits)
     return chosen

@@ -239,9 +239,7 @@ class Evaluator:
             return [range_functions.deriv(samples, windows) for samples in found]
         if name == "predict_linear":
             # What is ahead counts from the time of the query, also with an offset.
-            is_fixed = isinstance(selector, (Selector, Subquery)) and selector.at is not None
-            origins = np.full(len(self._steps), self._steps[0]) if is_fixed else self._steps
-            return _predicted(found, windows, origins, self._scalar(name, arguments[1]))
+            return _predicted(found, windows, self._steps, self._scalar(name, arguments[1]))
         if name == "absent_over_time":
             counted = [self._over_time("count_over_time", samples, windows) for samples in found]
             return functions.absent(counted, _equal_labels(selector), len(self._steps))
