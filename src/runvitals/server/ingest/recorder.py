@@ -305,9 +305,10 @@ class Recorder:
             lists = await asyncio.gather(
                 *(self.writers.register_keys(one.writer, one.valid.keys or (), one.has_step) for one in new)
             )
-            for one, (one.sent_keys, one.stored_keys) in zip(new, lists, strict=True):
+            for one, (sent, stored) in zip(new, lists, strict=True):
+                one.sent_keys, one.stored_keys = sent, stored
                 if one.valid.raw_keys:
-                    self._validator.cache_keys(one.valid.raw_keys, one.sent_keys)
+                    self._validator.cache_keys(one.valid.raw_keys, sent)
         return registered
 
     async def _register_writers(
