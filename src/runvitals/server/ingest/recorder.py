@@ -286,17 +286,18 @@ class Recorder:
         admitted: Sequence[AdmittedEnvelope],
         now_ms: int,
     ) -> list[_RegisteredEnvelope]:
-        """Register the writers and keys of envelopes: those of all envelopes together, because each commit
-        waits for the disk.
-        """
+        """Register the writers and keys of all envelopes together, because each commit waits for the disk."""
         found = [
             self.writers.find(valid.envelope, rights)
             for valid, rights in zip(envelopes, admitted, strict=True)
         ]
         if None in found:
             found = await self._register_writers(request, envelopes, admitted, now_ms)
+        deleted = self.heartbeats.deleted
         registered = [
-            _RegisteredEnvelope(valid, writer, self._is_deleted(writer))
+            _RegisteredEnvelope(
+                valid, writer, writer.registered.purged or writer.registered.run_id in deleted
+            )
             for valid, writer in zip(envelopes, found, strict=True)
             if writer is not None
         ]
@@ -344,9 +345,6 @@ class Recorder:
             if rights.ignored_attribution is not None:
                 request.metadata.append(_ignored_attribution(run_id, rights, now_ms))
         return [known[key] for key in keys]
-
-    def _is_deleted(self, writer: KnownWriter) -> bool:
-        return writer.registered.purged or writer.registered.run_id in self.heartbeats.deleted
 
     def _find_keys(self, one: _RegisteredEnvelope) -> bool:
         """Set the lists of an envelope's keys; False if one must be registered."""
