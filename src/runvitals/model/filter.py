@@ -139,6 +139,7 @@ Label = Literal[
     "name",
     "note",
     "device",
+    "sweep",
 ]
 """What `name:value` in a filter text compares with texts of the run."""
 

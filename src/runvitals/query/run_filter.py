@@ -115,6 +115,7 @@ def _labels(run: Run, condition: Labelled) -> list[str]:
         "name": lambda: [run.name],
         "note": lambda: [run.notes[:MAX_NOTES]] if run.notes else [],
         "device": lambda: _devices(run),
+        "sweep": list,  # only a server runs sweeps
     }
     return of_run[condition.label]()
 

@@ -27,6 +27,12 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT, _RUN)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0031",
+        """INSERT INTO sweep (project_id, name, source, configuration, state, seed, places, created_ms,
+            changed_ms) VALUES (3, 'abcdefgh', '', '{}', 'pending', 1, 0, 1, 1)""",
+        "1 sweeps",
+    ),
+    (
         "0034",
         """INSERT INTO automation (team_id, name, enabled, event, definition, created_ms, changed_ms)
         VALUES (1, 'ends', true, 'run.state', '{}', 1, 1)""",

@@ -18,6 +18,7 @@ from runvitals.regular_expressions import finder
 from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import among
 from runvitals.store.metadata.filter_conditions import Condition
+from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.tables import (
     device,
     project,
@@ -41,6 +42,11 @@ _DEVICE = (
     .join(device, device.c.id == run_device.c.device_id)
     .where(func.coalesce(run_device.c.used, true()))
 )
+_SWEEP = (
+    select(sweep_run.c.run_id, sweep.c.name)
+    .join(sweep, sweep.c.id == sweep_run.c.sweep_id)
+    .where(sweep_run.c.run_id.is_not(None))
+)
 _TEXTS: Mapping[Label, Select[Any]] = {
     "id": select(run.c.id, run.c.uid),
     "name": select(run.c.id, run.c.name),
@@ -53,6 +59,7 @@ _TEXTS: Mapping[Label, Select[Any]] = {
     "entity": select(run.c.id, entity.c.name).join(entity, entity.c.id == run.c.entity_id),
     "user": _USER,
     "device": _DEVICE,
+    "sweep": _SWEEP,
 }
 """By label, the ids of runs and their texts."""
 

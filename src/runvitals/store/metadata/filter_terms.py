@@ -33,6 +33,7 @@ from runvitals.store.metadata.filter_conditions import (
     of_projects,
 )
 from runvitals.store.metadata.filter_regexes import field_found, label_found
+from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.tables import (
     device,
     field,
@@ -196,6 +197,16 @@ def _by_device(connection: Connection, patterns: Sequence[TextPattern]) -> Condi
     return _of_run(using, run_device.c.run_id, _all_exact(patterns))
 
 
+def _by_sweep(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
+    theirs = (
+        select(sweep_run.c.run_id)
+        .join(sweep, sweep.c.id == sweep_run.c.sweep_id)
+        .where(matches_any(connection, sweep.c.name, patterns), sweep_run.c.run_id.is_not(None))
+        .distinct()
+    )
+    return _of_run(theirs, sweep_run.c.run_id, _all_exact(patterns))
+
+
 def _by_project(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
     named = select(project.c.id).where(matches_any(connection, project.c.name, patterns))
     return of_projects(connection, connection.execute(named).scalars().all())
@@ -244,6 +255,7 @@ _OF_LABEL: Mapping[Label, Callable[[Connection, Sequence[TextPattern]], Conditio
     "name": _by_column(run.c.name, indexed=True, folds=True),
     "note": _by_note,
     "device": _by_device,
+    "sweep": _by_sweep,
 }
 
 

@@ -31,6 +31,7 @@ from runvitals.store.metadata.run_statistics import RunStatisticsTable
 from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
 from runvitals.store.metadata.stored_files import StoredFileTable
+from runvitals.store.metadata.sweeps.sweep_store import SweepStore
 from runvitals.store.metadata.tokens import TokenTable
 from runvitals.store.metadata.usage.usage_store import UsageStore
 from runvitals.store.metadata.wandb_clients import WandbClientTable
@@ -95,6 +96,11 @@ class MetadataStore:
     def alerts(self) -> AlertStore:
         """What users are told, and by which automations."""
         return AlertStore(self._database)
+
+    @cached_property
+    def sweeps(self) -> SweepStore:
+        """Searches for the best parameters over many runs."""
+        return SweepStore(self._database)
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; returns its result."""

@@ -178,6 +178,19 @@ class ProjectTable:
         with self._database.read() as connection:
             return [(entity_id, number) for entity_id, number in connection.execute(statement)]
 
+    def name_of(self, project_id: int) -> str:
+        """The name of a project.
+
+        Raises:
+            UnknownProject: there is no project with this id.
+        """
+        statement = select(project.c.name).where(project.c.id == project_id)
+        with self._database.read() as connection:
+            found: str | None = connection.execute(statement).scalar()
+        if found is None:
+            raise UnknownProject(f"there is no project with the number {project_id}")
+        return found
+
     def created_ms(self, project_id: int) -> int:
         """When a project was created, ms UTC.
 

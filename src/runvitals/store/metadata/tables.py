@@ -35,6 +35,7 @@ from runvitals.store.metadata.accounts import (
 from runvitals.store.metadata.accounts import tables as account_tables
 from runvitals.store.metadata.alerts import tables as alert_tables
 from runvitals.store.metadata.artifacts import tables as artifact_tables
+from runvitals.store.metadata.sweeps import tables as sweep_tables
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 from runvitals.store.metadata.usage import tables as usage_tables
 
@@ -49,8 +50,9 @@ __all__ = [
     "project_tables",
     "registry_tables",
     "sign_on_tables",
+    "sweep_tables",
     "usage_tables",
-]  # foreign keys name tables of accounts; those of artifacts name tables here
+]  # foreign keys name tables of accounts; those of artifacts and sweeps name tables here
 
 
 def _of_run(primary_key: bool = False) -> Column[int]:

@@ -14,10 +14,10 @@ from tests.server.serving import Served, serving
 
 UPSERT = """mutation UpsertBucket($id: String, $name: String, $project: String, $entity: String,
     $groupName: String, $displayName: String, $notes: String, $config: JSONString, $host: String,
-    $jobType: String, $tags: [String!], $summaryMetrics: JSONString) {
+    $jobType: String, $tags: [String!], $summaryMetrics: JSONString, $sweep: String) {
   upsertBucket(input: {id: $id, name: $name, modelName: $project, entityName: $entity, groupName: $groupName,
       displayName: $displayName, notes: $notes, config: $config, host: $host, jobType: $jobType, tags: $tags,
-      summaryMetrics: $summaryMetrics}) {
+      summaryMetrics: $summaryMetrics, sweep: $sweep}) {
     bucket { id name displayName description config sweepName historyLineCount
       project { id name entity { id name } } }
     inserted } }"""

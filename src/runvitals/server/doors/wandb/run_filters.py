@@ -33,7 +33,6 @@ MAX_CONDITIONS: Final = 200
 MAX_TEXTS: Final = 10_000
 """In one `$in` of names, tags and the like."""
 
-ALWAYS: Final = Term(AllOf(()))
 NEVER: Final = Term(AnyOf(()))
 _LABELS: Final[Mapping[str, Label]] = {
     "name": "id",
@@ -53,6 +52,9 @@ _LABELS: Final[Mapping[str, Label]] = {
     "notes": "note",
     "description": "note",
     "state": "state",
+    "sweep": "sweep",
+    "sweepName": "sweep",
+    "sweep_name": "sweep",
 }
 _COMPARED_LABELS: Final[Mapping[Label, str]] = {
     "id": "id",
@@ -73,7 +75,6 @@ _TIMES: Final[Mapping[str, str]] = {
     "updated_at": "last_ms",
 }
 _DURATIONS: Final = ("duration", "runtime", "computeSeconds")
-_SWEEPS: Final = ("sweep", "sweepName", "sweep_name")
 _SECTIONS: Final[Mapping[str, str]] = {
     "config.": "config.",
     "summary_metrics.": "summary.",
@@ -227,8 +228,6 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
             return _number_term(name, _TIMES[name], operator, operand, _time_ms)
         if name in _DURATIONS:
             return _number_term(name, "duration_ms", operator, operand, _seconds_ms)
-        if name in _SWEEPS:  # no run belongs to a sweep
-            return ALWAYS if operator == "$eq" and operand is None else NEVER
         fields = _field_names(name)
     except ValueError as error:
         raise (error if isinstance(error, BadFilter) else BadFilter(f"{name[:60]}: {error}")) from None

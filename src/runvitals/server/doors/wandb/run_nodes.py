@@ -13,6 +13,7 @@ from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import Operator
 from runvitals.accounts.resources import Project, ProjectItem
+from runvitals.model.state import RUNNING
 from runvitals.server.doors.wandb import run_ids
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.history_rows import json_safe
@@ -92,6 +93,22 @@ class RunNode:
     @property
     def state(self) -> str:
         return THEIRS[self.row.state]
+
+    @property
+    def exitcode(self) -> int | None:
+        return self.row.ending.exit_code
+
+    @property
+    def failed(self) -> bool:
+        return self.state in ("failed", "crashed")
+
+    @property
+    def running(self) -> bool:
+        return self.row.state == RUNNING
+
+    @property
+    def should_stop(self) -> bool:
+        return self.row.stop_requested_ms is not None
 
     @property
     def group(self) -> str | None:
@@ -202,6 +219,7 @@ def run_nodes(
     sections = context.metadata_store.sections.read(ids, wanted)
     extents = library.logged_extents(ids) if fields & _EXTENTS else {}
     newest = library.newest_values(ids) if "systemMetrics" in fields else {}
+    sweeps = context.metadata_store.sweeps.runs.sweeps_of(ids) if "sweepName" in fields else {}
     nodes = []
     for row in rows:
         shared = sections[row.id].shared
@@ -214,6 +232,7 @@ def run_nodes(
             notes=str(shared.get("run", {}).get("notes") or ""),
             user=_user(row),
             tags=_tags(row, shared.get("run", {})),
+            sweep_name=sweeps.get(row.id),
         )
         if "config" in fields:
             internal = {INTERNAL: own["config"]} if own.get("config") else {}

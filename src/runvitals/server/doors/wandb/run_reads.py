@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.accounts.actions import Action
-from runvitals.model.filter import Filter
+from runvitals.model.filter import Filter, Term
 from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
@@ -71,9 +71,15 @@ def runs(
     after: str | None = None,
 ) -> dict[str, Any]:
     """A page of the runs that match a filter. Only the last one of a page has a cursor."""
+    return page_of_runs(info, node, _wanted(info.context, node, filters), order, first, after)
+
+
+def page_of_runs(
+    info: Info, node: ProjectNode, wanted: Filter, order: str | None, first: int | None, after: str | None
+) -> dict[str, Any]:
+    """A `RunConnection` of the runs of a project that match a filter."""
     context = info.context
     limit = max(1, min(MAX_PAGE, 50 if first is None else first))
-    wanted = _wanted(context, node, filters)
     try:
         sort = parse_order(order)
         opened = context.access.opened_cursor(context.request, after) if after else None
@@ -94,6 +100,13 @@ def runs(
     }
 
 
+def of_project(context: GraphQLContext, node: ProjectNode, *terms: Term) -> Filter:
+    """The runs of a project that the requester may read and for which terms hold."""
+    readable = context.access.readable_runs(context.request)
+    entity = None if node.resource is None else node.entity.name
+    return Filter(project=node.name, entity=entity, readable=readable, terms=terms)
+
+
 def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> Filter:
     if filters is not None and not isinstance(filters, str):
         raise InvalidArgument("invalid filters: expected JSON in a text")
@@ -101,9 +114,7 @@ def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> 
         terms = parse_filters(filters)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
-    readable = context.access.readable_runs(context.request)
-    entity = None if node.resource is None else node.entity.name
-    return Filter(project=node.name, entity=entity, readable=readable, terms=terms)
+    return of_project(context, node, *terms)
 
 
 @RUN_READS.field("Mutation", "deleteRun")

@@ -24,6 +24,7 @@ from runvitals.server.doors.wandb.run_settings import (
 )
 from runvitals.server.doors.wandb.run_updates import update_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
+from runvitals.store.metadata.run_places import RunPlace
 from runvitals.store.metadata.wandb_clients import WandbClient
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     recorder: DoorRecorder = context.state.door_recorder
     info_record = (0, "info", {"t": now_ms, **values})
     await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)
-    return await run_in_threadpool(_begun, context, wanted, client if begins else None)
+    return await run_in_threadpool(_begun, context, wanted, client if begins else None, input.get("sweep"))
 
 
 def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Wanted:
@@ -116,8 +117,23 @@ def _sections(wanted: _Wanted, sent: dict[str, Any]) -> dict[str, Any]:
     return {name: values for name, values in sections.items() if values}
 
 
-def _begun(context: GraphQLContext, wanted: _Wanted, client: WandbClient | None) -> dict[str, Any]:
-    """The answer about a run that has been recorded. `client`: its state to be kept; None: unchanged."""
+def _join(context: GraphQLContext, sweep: str, name: str, place: RunPlace) -> None:
+    """Add a run to a sweep of its project. A sweep that was deleted meanwhile does not end its runs."""
+    sweeps = context.metadata_store.sweeps
+    known = sweeps.sweeps.named(place.project_id, sweep)
+    if known is not None:
+        sweeps.runs.begin(known.id, name, place.run_id, context.now_ms())
+
+
+def _begun(
+    context: GraphQLContext, wanted: _Wanted, client: WandbClient | None, sweep: str | None
+) -> dict[str, Any]:
+    """The answer about a run that has been recorded.
+
+    Args:
+        client: its state to be kept; None: unchanged.
+        sweep: the one that the run belongs to.
+    """
     store = context.metadata_store
     found = find_run(store, wanted.entity.number, wanted.run.project, wanted.run.name)
     if found.place is None:
@@ -126,6 +142,8 @@ def _begun(context: GraphQLContext, wanted: _Wanted, client: WandbClient | None)
     if client is not None:
         client = replace(client, run_id=number)
         store.wandb_clients.put(client)
+    if sweep is not None:
+        _join(context, sweep, wanted.run.name, found.place)
     row = store.runs.get([number], context.now_ms())[number]
     project = {
         "id": node_id("Project", found.place.project_id),
@@ -138,6 +156,7 @@ def _begun(context: GraphQLContext, wanted: _Wanted, client: WandbClient | None)
         "name": wanted.run.name,
         "displayName": row.name,
         "project": project,
+        "sweepName": sweep,
         "historyLineCount": 0 if client is None else client.history_lines,
     }
     return {"bucket": bucket, "inserted": wanted.run.place is None}

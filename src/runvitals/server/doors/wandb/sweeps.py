@@ -1,48 +1,254 @@
-"""Sweeps, which are not supported yet: what there is to say about them to clients."""
+"""Makes and controls sweeps, and tells agents what to do, as wandb's servers do."""
 
 from __future__ import annotations
 
+import json
+import secrets
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
+from fastapi import HTTPException
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import ProjectNode
+from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, find_run
+from runvitals.server.doors.wandb.sweep_nodes import SWEEPS, SweepNode, find_sweep, sweep_item
+from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
+from runvitals.server.sweeps.sources import Source, from_yaml
+from runvitals.store.errors import LimitReached
+from runvitals.store.metadata.projects import NOBODY
+from runvitals.store.metadata.sweeps.rows import NewSweep, State, Sweep, SweepConflict, UnknownSweep
+from runvitals.sweeps.configuration import InvalidConfiguration
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
-SWEEPS: Final = Resolvers("sweeps")
-_REFUSED: Final = "sweeps are not supported by this server yet"
+_STATES: Final[Mapping[str, tuple[State, tuple[State, ...]]]] = {
+    "RUNNING": ("running", ("pending", "running", "paused")),
+    "PAUSED": ("paused", ("pending", "running", "paused")),
+    "FINISHED": ("finished", ("pending", "running", "paused")),
+    "CANCELED": ("canceled", ("pending", "running", "paused", "finished")),
+}
+"""What a client asks for: the state, and from which ones it can be reached."""
+_MAX_PRIOR: Final = 1000
+_EXIT: Final = [{"type": "exit"}]
 
 
 @SWEEPS.field("Mutation", "upsertSweep")
+def upsert_sweep(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Make a sweep, or change one. What is null stays as it is."""
+    context = info.context
+    try:
+        if input.get("id"):
+            node, source = _changed(context, input)
+        else:
+            node, source = _created(context, input)
+    except (InvalidConfiguration, SweepConflict, LimitReached) as error:
+        raise InvalidArgument(str(error)) from None
+    warnings = [] if source is None else list(source.configuration.warnings)
+    return {"sweep": node, "configValidationWarnings": warnings}
+
+
+def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source]:
+    if not sent.get("config"):
+        raise InvalidArgument("config is missing: the configuration of the sweep, as YAML")
+    source = from_yaml(sent["config"])
+    prior = _prior_runs(sent)
+    project = _project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
+    if project.resource is not None:
+        what = f"project {project.name!r}"
+        context.access.require(context.requester, Action.SWEEP_CREATE, project.resource, what)
+    principal = context.requester.principal
+    new = NewSweep(
+        project.number,
+        source.yaml,
+        source.json,
+        seed=secrets.randbits(62),
+        display_name=sent.get("display_name"),
+        description=sent.get("description") or source.configuration.description,
+        author_id=principal.id if isinstance(principal, User) else None,
+        service_account_id=principal.id if isinstance(principal, ServiceAccount) else None,
+    )
+    runs = {name: _run_id(context, project, name) for name in prior}
+    sweeps = context.metadata_store.sweeps
+    row = sweeps.sweeps.create(new, context.now_ms())
+    for name, run_id in runs.items():
+        sweeps.runs.begin(row.id, name, run_id, context.now_ms())
+    return SweepNode(sweeps.sweeps.get(row.id), project), source
+
+
+def _project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
+    """The project of a new sweep; it is created if it does not exist.
+
+    Raises:
+        HTTPException: 401, 403 or 404.
+    """
+    found = find_project(context, name, entity_name)
+    if found is not None:
+        return found
+    entity = context.entity_named(entity_name)
+    now_ms = context.now_ms()
+    if entity.number is None:
+        number = context.metadata_store.projects.ensure(name, NOBODY, now_ms)
+        return ProjectNode(number, name, entity, None)
+    owner, principal = context.access.directory.entity(entity.number), context.requester.principal
+    what = f"project {name[:100]!r}"
+    context.access.require(context.requester, Action.PROJECT_CREATE, owner, what)
+    if context.access.directory.project_named(entity.number, name) is not None:
+        context.access.hide(context.requester, what)
+    author_id = principal.id if isinstance(principal, User) else None
+    owned = context.access.accounts.owned_projects
+    owned.create(entity.number, name, context.requester.actor, now_ms, owner_id=author_id)
+    context.access.rights_changed()
+    made = find_project(context, name, entity.name)
+    if made is None:
+        raise HTTPException(403, f"you may not read {what}")
+    return made
+
+
+def _changed(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source | None]:
+    table, now_ms = context.metadata_store.sweeps.sweeps, context.now_ms()
+    node = _sweep_to_change(context, number_of("Sweep", sent["id"]))
+    texts = {name: sent[name] for name in ("display_name", "description") if sent.get(name) is not None}
+    source, row = None, node.row
+    if sent.get("config"):
+        source = from_yaml(sent["config"])
+        row = table.configure(row.id, source.yaml, source.json, now_ms, **texts)
+    elif texts:
+        row = table.describe(row.id, now_ms, **texts)
+    if sent.get("state"):
+        if sent["state"] not in _STATES:
+            allowed = ", ".join(_STATES)
+            raise InvalidArgument(f"invalid state {sent['state'][:60]!r}; expected one of {allowed}")
+        state, before = _STATES[sent["state"]]
+        row = table.set_state(row.id, state, now_ms, before)
+    _record(context, node.project, row)
+    return SweepNode(row, node.project), source
+
+
+def _sweep_to_change(context: GraphQLContext, number: int) -> SweepNode:
+    what = f"sweep with the id {node_id('Sweep', number)!r}"
+    try:
+        row = context.metadata_store.sweeps.sweeps.get(number)
+    except UnknownSweep:
+        context.access.hide(context.requester, what)
+    project = _project_of(context, row)
+    item = sweep_item(project, row)
+    if item is not None:
+        context.access.require(context.requester, Action.SWEEP_CONTROL, item, what)
+    return SweepNode(row, project)
+
+
+def _project_of(context: GraphQLContext, row: Sweep) -> ProjectNode:
+    name = context.metadata_store.projects.name_of(row.project_id)
+    if not context.has_accounts:
+        return ProjectNode(row.project_id, name, context.default_entity(), None)
+    resource = context.access.directory.project(row.project_id)
+    names = context.access.accounts.entity_names([resource.entity.id])
+    return ProjectNode(row.project_id, name, context.entity_named(names[resource.entity.id]), resource)
+
+
+def _record(context: GraphQLContext, project: ProjectNode, row: Sweep) -> None:
+    """Add a change of a sweep to the audit log."""
+    if project.entity.number is None:
+        return
+    context.access.accounts.audit.record(
+        context.now_ms(),
+        context.requester.actor,
+        "sweep.control",
+        entity=(project.entity.number, project.entity.name),
+        project=project.name,
+        target=row.name,
+        after={"state": row.state},
+    )
+
+
+def _prior_runs(sent: Mapping[str, Any]) -> list[str]:
+    """The ids of runs that are to belong to a new sweep.
+
+    Raises:
+        InvalidArgument: the filter of the client is another one than it sends for `prior_runs`.
+    """
+    text = sent.get("prior_runs_filters")
+    try:
+        wanted = json.loads(text) if text else None
+        names = [] if wanted is None else [one["name"] for one in wanted["$or"]]
+    except (TypeError, ValueError, KeyError, RecursionError):
+        names = [None]
+    if len(names) > _MAX_PRIOR or not all(isinstance(name, str) for name in names):
+        raise InvalidArgument(f"invalid priorRunsFilters; expected the ids of at most {_MAX_PRIOR} runs")
+    return names
+
+
+def _run_id(context: GraphQLContext, project: ProjectNode, name: str) -> int:
+    run = find_run(context, project, name)
+    if run is None:
+        raise InvalidArgument(f"there is no run {name[:100]!r} in the project {project.name!r}")
+    return run.id
+
+
 @SWEEPS.field("Mutation", "createAgent")
+def create_agent(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Register a process that starts runs of a sweep."""
+    context = info.context
+    name = input["sweep"]
+    project = find_project(context, input.get("project_name") or DEFAULT_PROJECT, input.get("entity_name"))
+    node = None if project is None else find_sweep(context, project, name)
+    if node is None:
+        raise HTTPException(404, f"there is no sweep {name[:100]!r} in this project")
+    if node.project.resource is not None:
+        what = f"project {node.project.name!r}"
+        context.access.require(context.requester, Action.RUN_CREATE, node.project.resource, what)
+    agent = context.metadata_store.sweeps.agents.add(node.row.id, input["host"], context.now_ms())
+    return {"agent": {"id": node_id("Agent", agent.id)}}
+
+
 @SWEEPS.field("Mutation", "agentHeartbeat")
-async def change(_: None, info: Info, input: dict[str, Any]) -> None:
-    """No sweep can be made or run."""
-    raise InvalidArgument(_REFUSED)
+async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """What an agent is to do next. One whose sweep was deleted is to end once its runs have."""
+    context = info.context
+    running = _running(input.get("run_state"))
+    number = number_of("Agent", input["id"])
+    agent = await run_in_threadpool(context.metadata_store.sweeps.agents.get, number)
+    sweep = None if agent is None else await run_in_threadpool(_sweep_of, context, agent.sweep_id)
+    if agent is None or sweep is None:
+        commands = [] if running else _EXIT
+    else:
+        todo = AgentCommands(context.metadata_store, context.state.library)
+        commands = await todo.after(agent, sweep, running, context.now_ms())
+    return {"agent": {"id": input["id"]}, "commands": json.dumps(commands)}
 
 
-@SWEEPS.field("Project", "sweep")
-async def sweep(node: ProjectNode, info: Info, sweep_name: str) -> None:
-    """No sweep can be read."""
-    raise InvalidArgument(_REFUSED)
+def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
+    """The sweep of an agent; None if it was deleted.
+
+    Raises:
+        HTTPException: 401, 403 or 404.
+    """
+    try:
+        row = context.metadata_store.sweeps.sweeps.get(number)
+    except UnknownSweep:
+        return None
+    project = _project_of(context, row)
+    if project.resource is not None:
+        context.access.require(context.requester, Action.RUN_CREATE, project.resource, f"sweep {row.name!r}")
+    return row
 
 
-@SWEEPS.field("Project", "totalSweeps")
-async def total(node: ProjectNode, info: Info) -> int:
-    """There are none."""
-    return 0
+def _running(text: str | None) -> list[str]:
+    """The ids of the runs that an agent has.
 
-
-@SWEEPS.field("Project", "sweeps")
-async def sweeps(
-    node: ProjectNode,
-    info: Info,
-    after: str | None = None,
-    first: int | None = None,
-    filters: str | None = None,
-) -> dict[str, Any]:
-    """There are none."""
-    nothing = {"endCursor": None, "hasNextPage": False, "hasPreviousPage": False, "startCursor": None}
-    return {"edges": [], "pageInfo": nothing}
+    Raises:
+        InvalidArgument: it is not what agents report.
+    """
+    try:
+        found = json.loads(text) if text else {}
+    except (TypeError, ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or len(found) > MAX_REPORTED:
+        raise InvalidArgument(f"invalid runState; expected a JSON object of at most {MAX_REPORTED} runs")
+    return [name for name, runs in found.items() if runs]

@@ -1,0 +1,1 @@
+"""Runs sweeps: what agents are told to do, and what their runs achieved."""

@@ -1,0 +1,73 @@
+"""The configurations of sweeps as they are stored: the text of the client, and JSON."""
+
+from __future__ import annotations
+
+import json
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+import yaml
+
+from runvitals.sweeps.configuration import InvalidConfiguration, SweepConfiguration, parse_configuration
+
+MAX_CHARACTERS: Final = 256 * 1024
+_MAX_JSON: Final = 1024 * 1024
+
+
+class Source(NamedTuple):
+    """A valid configuration. `yaml`, `json`: as it is stored."""
+
+    yaml: str
+    json: str
+    configuration: SweepConfiguration
+
+
+def from_yaml(text: str) -> Source:
+    """Read a configuration from YAML, or from JSON, which is YAML.
+
+    Raises:
+        InvalidConfiguration: it is none.
+    """
+    if len(text) > MAX_CHARACTERS:
+        raise InvalidConfiguration([f"{len(text):,} characters; expected at most {MAX_CHARACTERS:,}"])
+    try:
+        return _source(text, yaml.load(text, Loader=_Loader))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        if isinstance(error, InvalidConfiguration):
+            raise
+        raise InvalidConfiguration([f"not YAML: {' '.join(str(error).split())[:200]}"]) from None
+
+
+def from_json(sent: object) -> Source:
+    """
+    Raises:
+        InvalidConfiguration: it is none.
+    """
+    return _source(yaml.safe_dump(sent, sort_keys=False), sent)
+
+
+def _source(text: str, sent: Any) -> Source:
+    configuration = parse_configuration(sent)
+    try:
+        encoded = json.dumps(sent, allow_nan=False)
+    except (TypeError, ValueError):
+        problem = "expected texts, finite numbers, true, false, lists and objects only"
+        raise InvalidConfiguration([problem]) from None
+    if len(encoded) > _MAX_JSON:
+        raise InvalidConfiguration([f"{len(encoded):,} characters as JSON; expected at most {_MAX_JSON:,}"])
+    return Source(text, encoded, configuration)
+
+
+@lru_cache(maxsize=256)
+def stored_configuration(encoded: str) -> SweepConfiguration:
+    """A configuration from the JSON that is stored: agents ask for it every five seconds."""
+    return parse_configuration(json.loads(encoded))
+
+
+class _Loader(yaml.SafeLoader):
+    """Reads plain values. Without aliases, of which a small text could make a huge value."""
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("aliases are not supported")
+        return super().compose_node(parent, index)

@@ -1,0 +1,1 @@
+"""Sweeps, the agents that run them, and the runs of each."""
