@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
 from runvitals.sweeps.early_termination import Hyperband, parse_hyperband
 from runvitals.sweeps.parameters import MAX_PARAMETERS, Parameter, parse_parameters
@@ -117,7 +117,7 @@ def parse_configuration(sent: object) -> SweepConfiguration:
         2
     """
     if not isinstance(sent, Mapping):
-        raise InvalidConfiguration([f"{shown(sent)} is no object with method and parameters"])
+        raise InvalidConfiguration([f"{shown(sent)}; expected an object with method and parameters"])
     problems = Problems()
     method = sent.get("method")
     if method not in METHODS:
@@ -132,6 +132,7 @@ def parse_configuration(sent: object) -> SweepConfiguration:
     run_cap = sent.get("run_cap")
     if run_cap is not None and not (_is_count(run_cap) and run_cap <= MAX_RUNS):
         problems.add("run_cap", f"{shown(run_cap)}; expected an integer from 1 to {MAX_RUNS:,}")
+    _check_control(sent, problems)
     texts = {name: _text(sent.get(name), name, problems) for name in ("program", "name", "description")}
     if method == "grid":
         for parameter in parameters:
@@ -142,7 +143,7 @@ def parse_configuration(sent: object) -> SweepConfiguration:
         raise InvalidConfiguration(problems.texts)
     unknown = [str(name) for name in sent if name not in _KEYS]
     return SweepConfiguration(
-        method=method,
+        method=cast("Method", method),
         parameters=tuple(sorted(parameters, key=lambda parameter: parameter.path)),
         metric=metric,
         early_termination=early_termination,
@@ -168,6 +169,16 @@ def _metric(sent: object, problems: Problems) -> Metric | None:
         problems.add("metric.target", f"{shown(target)}; expected a number")
         return None
     return Metric(name, goal != "maximize", None if target is None else float(target))
+
+
+def _check_control(sent: Mapping[Any, Any], problems: Problems) -> None:
+    """A sweep whose parameters something else chooses is refused: the server would choose others."""
+    controller = sent.get("controller")
+    kind = controller.get("type") if isinstance(controller, Mapping) else controller
+    if kind not in (None, "cloud"):
+        problems.add("controller.type", f"{shown(kind)} is not supported; leave it out")
+    if sent.get("scheduler") is not None:
+        problems.add("scheduler", "not supported: this server chooses the parameters; leave it out")
 
 
 def _text(value: object, name: str, problems: Problems) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeGuard
 
 from runvitals.sweeps.problems import Problems, is_number, shown
 
@@ -81,11 +81,11 @@ def parse_hyperband(sent: object, problems: Problems) -> Hyperband | None:
         problems.add(f"early_terminate.{name}", f"{shown(value)}; expected an integer above 0")
         return None
     if greatest is None:
-        return Hyperband(_rising(int(value), float(eta)), float(eta), strict)
+        return Hyperband(_rising(value, float(eta)), float(eta), strict)
     if not _is_count(count) or count > MAX_BRACKETS:
         problems.add("early_terminate.s", f"{shown(count)}; expected an integer from 1 to {MAX_BRACKETS}")
         return None
-    falling = {int(value / eta**power) for power in range(1, int(count) + 1)}
+    falling = {int(value / eta**power) for power in range(1, count + 1)}
     brackets = tuple(sorted(bracket for bracket in falling if bracket >= 1))
     if not brackets:
         problems.add("early_terminate.max_iter", f"{shown(value)}; expected at least eta")
@@ -98,5 +98,5 @@ def _rising(first: int, eta: float) -> tuple[int, ...]:
     return tuple(sorted(bracket for bracket in brackets if bracket <= _MAX_VALUES)) or (first,)
 
 
-def _is_count(value: object) -> bool:
+def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_VALUES

@@ -180,7 +180,6 @@ class _Given:
     def _number(self, name: str, default: float | None = None) -> float:
         value = self._given.get(name, default)
         if is_number(value):
-            assert isinstance(value, (int, float))
             return value
         hint = ", and YAML reads 1e-5 as a text: write 1.0e-5" if isinstance(value, str) else ""
         raise _Wrong(f".{name}", f"{shown(value)}; expected a number{hint}")

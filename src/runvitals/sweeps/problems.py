@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Final, TypeGuard
 
 _MAX_PROBLEMS: Final = 10
 _MAX_SHOWN: Final = 60
@@ -28,7 +28,7 @@ def shown(value: object) -> str:
     return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}…"
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value is a number that calculations can use."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False

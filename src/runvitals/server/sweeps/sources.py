@@ -64,7 +64,7 @@ def stored_configuration(encoded: str) -> SweepConfiguration:
     return parse_configuration(json.loads(encoded))
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
     """Reads plain values. Without aliases, of which a small text could make a huge value."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:

@@ -163,9 +163,8 @@ def test_errors_are_shown_by_the_client(read: dict[str, Any]) -> None:
     assert "unknown operator '$where'" in read["bad filter"]
     assert "Could not find project nothing" in read["no project"]
     assert "Could not find run" in read["no run"]
-    assert "sweeps are not supported by this server yet" in read["sweep"]
-    assert "sweeps are not supported by this server yet" in read["new sweep"]
-    assert read["sweeps"] == []
+    assert "Could not find" in read["sweep"]
+    assert read["sweeps"] == [True]
 
 
 def test_history_is_equal_to_the_last_bit(read: dict[str, Any]) -> None:

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import Door
+from tests.server.doors.wandb.test_client import environment
 from tests.server.doors.wandb.test_file_stream import HISTORY, send
+from tests.server.doors.wandb.test_old_client import PYTHON as OLD_CLIENT
+from tests.server.serving import Served
+
+SCRIPT = Path(__file__).with_name("sweep_client.py")
 
 UPSERT_SWEEP = """mutation UpsertSweep($id: ID, $config: String, $projectName: String, $state: String,
     $priorRunsFilters: JSONString) {
@@ -157,3 +166,40 @@ def test_a_wrong_configuration_is_refused_with_what_is_expected(
 ) -> None:
     answer = door.graphql(UPSERT_SWEEP, config=config, projectName="digits")
     assert problem in answer["errors"][0]["message"]
+
+
+def test_the_real_client_runs_sweeps(served: Served, tmp_path: Path) -> None:
+    check_client(sys.executable, served, tmp_path)
+
+
+@pytest.mark.skipif(not OLD_CLIENT.exists(), reason="wandb 0.16 is not installed: scripts/test")
+def test_the_oldest_client_runs_sweeps(served: Served, tmp_path: Path) -> None:
+    check_client(str(OLD_CLIENT), served, tmp_path)
+
+
+def check_client(python: str, served: Served, folder: Path) -> None:
+    """Run sweeps with a client, and check what it reads of them."""
+    result = folder / "result.json"
+    done = subprocess.run(
+        [python, SCRIPT, result],
+        env=environment(served, folder),
+        cwd=folder,
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr + done.stdout
+    read = json.loads(result.read_text())
+    assert read["grid"] == {
+        "name": read["grid"]["name"],
+        "state": "FINISHED",
+        "method": "grid",
+        "expected": 2,
+        "runs": [[0.1, 3, "finished"], [0.2, 3, "finished"]],
+        "best": 0.2,
+        "order": "+summary_metrics.loss",
+    }
+    assert read["controlled"] == ["RUNNING", "PAUSED", "RUNNING", "FINISHED", "Sweep already finished."]
+    assert "parameters.lr.values: 3; expected a list" in read["refused"]
+    assert read["bayes"]["runs"][0][1:] == [3, "finished"]

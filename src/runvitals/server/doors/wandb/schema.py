@@ -18,7 +18,8 @@ from runvitals.server.doors.wandb.resolvers import Resolvers, connect
 from runvitals.server.doors.wandb.resume import RESUME
 from runvitals.server.doors.wandb.run_reads import RUN_READS
 from runvitals.server.doors.wandb.run_writes import RUN_WRITES
-from runvitals.server.doors.wandb.sweeps import SWEEPS
+from runvitals.server.doors.wandb.sweep_changes import SWEEP_CHANGES
+from runvitals.server.doors.wandb.sweep_nodes import SWEEPS
 from runvitals.server.doors.wandb.uploads import UPLOADS
 from runvitals.server.doors.wandb.viewer import VIEWER
 
@@ -30,6 +31,7 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     FILE_READS,
     PROJECT_READS,
     SWEEPS,
+    SWEEP_CHANGES,
     ARTIFACT_READS,
     ARTIFACT_WRITES,
     ARTIFACT_CHANGES,

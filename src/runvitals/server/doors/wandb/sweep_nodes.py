@@ -163,7 +163,8 @@ def sweeps(
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
     limit = max(1, min(MAX_PAGE, 50 if first is None else first))
-    rows, count = [], 0
+    rows: list[Sweep] = []
+    count = 0
     if may_read(context, node):
         rows, count = context.metadata_store.sweeps.sweeps.of_project(node.number, begin, limit)
     context.count_reads(len(rows))

@@ -14,9 +14,10 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import ServiceAccount, User
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, find_run
-from runvitals.server.doors.wandb.sweep_nodes import SWEEPS, SweepNode, find_sweep, sweep_item
+from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep, sweep_item
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
 from runvitals.server.sweeps.sources import Source, from_yaml
 from runvitals.store.errors import LimitReached
@@ -27,6 +28,7 @@ from runvitals.sweeps.configuration import InvalidConfiguration
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
+SWEEP_CHANGES: Final = Resolvers("sweep_changes")
 _STATES: Final[Mapping[str, tuple[State, tuple[State, ...]]]] = {
     "RUNNING": ("running", ("pending", "running", "paused")),
     "PAUSED": ("paused", ("pending", "running", "paused")),
@@ -38,7 +40,7 @@ _MAX_PRIOR: Final = 1000
 _EXIT: Final = [{"type": "exit"}]
 
 
-@SWEEPS.field("Mutation", "upsertSweep")
+@SWEEP_CHANGES.field("Mutation", "upsertSweep")
 def upsert_sweep(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """Make a sweep, or change one. What is null stays as it is."""
     context = info.context
@@ -191,7 +193,7 @@ def _run_id(context: GraphQLContext, project: ProjectNode, name: str) -> int:
     return run.id
 
 
-@SWEEPS.field("Mutation", "createAgent")
+@SWEEP_CHANGES.field("Mutation", "createAgent")
 def create_agent(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """Register a process that starts runs of a sweep."""
     context = info.context
@@ -207,7 +209,7 @@ def create_agent(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     return {"agent": {"id": node_id("Agent", agent.id)}}
 
 
-@SWEEPS.field("Mutation", "agentHeartbeat")
+@SWEEP_CHANGES.field("Mutation", "agentHeartbeat")
 async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """What an agent is to do next. One whose sweep was deleted is to end once its runs have."""
     context = info.context
