@@ -1,1 +1,1 @@
-"""Runs sweeps: what agents are told to do, and what their runs achieved."""
+"""Runs sweeps: the commands for agents, and what their runs achieved."""

@@ -1,4 +1,4 @@
-"""What an agent is told to do when it reports which runs it has."""
+"""The commands that an agent gets when it reports which runs it has."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class AgentCommands:
     """Answers the reports of agents.
 
     An agent reports every few seconds which runs it has. Without any it gets the next run. A report can be
-    repeated: as long as the run has not begun, the agent is told to start the same one.
+    repeated: as long as the run has not begun, the agent gets the same one.
 
     Args:
         store: knows the sweeps.

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import UPSERT
 from tests.server.doors.wandb.test_file_stream import rows
@@ -20,6 +20,15 @@ from tests.server.serving import Served, serving
 
 NOW = 1_760_000_000_000
 VIEWER = "{ viewer { username entity teams { edges { node { name } } } } }"
+UPSERT_SWEEP = """mutation UpsertSweep($id: ID, $config: String, $project: String, $entity: String,
+    $state: String) {
+  upsertSweep(input: {id: $id, config: $config, projectName: $project, entityName: $entity, state: $state}) {
+    sweep { id name } configValidationWarnings } }"""
+CREATE_AGENT = """mutation CreateAgent($project: String, $entity: String, $sweep: String!) {
+  createAgent(input: {host: "node1", projectName: $project, entityName: $entity, sweep: $sweep}) {
+    agent { id } } }"""
+HEARTBEAT = """mutation Heartbeat($id: ID!) {
+  agentHeartbeat(input: {id: $id, metrics: "{}", runState: "{}"}) { commands } }"""
 RESUME = """query RunResumeStatus($project: String, $entity: String, $name: String!) {
   model(name: $project, entityName: $entity) { id name entity { id name }
     bucket(name: $name, missingOk: true) { id name summaryMetrics displayName logLineCount historyLineCount
@@ -104,6 +113,29 @@ def test_nobody_logs_to_the_space_of_somebody_else(users: Users) -> None:
     assert model is None or model["bucket"] is None
     asked = users.graphql("bo", CREATE, entity="rita", project="digits", run="hers", files=["x"])
     assert asked["data"]["createRunFiles"] is None
+
+
+def test_a_sweep_belongs_to_who_made_it(users: Users) -> None:
+    config = "{method: random, parameters: {lr: {min: 0.0, max: 1.0}}}"
+    made = users.graphql("bo", UPSERT_SWEEP, config=config, project="search", entity="bo")
+    sweep = made["data"]["upsertSweep"]["sweep"]
+    agent = users.graphql("bo", CREATE_AGENT, project="search", entity="bo", sweep=sweep["name"])
+    number = agent["data"]["createAgent"]["agent"]["id"]
+    assert users.graphql("bo", HEARTBEAT, id=number)["data"]["agentHeartbeat"]["commands"] != "[]"
+    for refused in (
+        users.graphql("rita", UPSERT_SWEEP, config=config, project="search", entity="bo"),
+        users.graphql("ina", UPSERT_SWEEP, config=config, project="search", entity="bo"),
+        users.graphql("rita", UPSERT_SWEEP, id=sweep["id"], state="CANCELED"),
+        users.graphql("ina", UPSERT_SWEEP, id=sweep["id"], state="CANCELED"),
+        users.graphql("rita", CREATE_AGENT, project="search", entity="bo", sweep=sweep["name"]),
+        users.graphql("rita", HEARTBEAT, id=number),
+    ):
+        assert refused["errors"][0]["extensions"]["code"] in (403, 404), refused
+    assert users.graphql("bo", UPSERT_SWEEP, id=sweep["id"], state="CANCELED")["data"]["upsertSweep"]
+    events = users.served.metadata_store.accounts.audit.page(AuditFilter(action="sweep.*"))
+    assert [(event.action, event.project, event.after) for event in events if event.outcome == "ok"] == [
+        ("sweep.control", "search", {"state": "canceled"})
+    ]
 
 
 def test_uploads_need_no_token_where_requests_do(tmp_path_factory: pytest.TempPathFactory) -> None:

@@ -1,4 +1,4 @@
-"""Sweeps over GraphQL: what agents are told, and what sweeps say of themselves."""
+"""Sweeps over GraphQL: the commands for agents, and what sweeps say of themselves."""
 
 from __future__ import annotations
 

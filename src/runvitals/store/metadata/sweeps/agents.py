@@ -45,7 +45,7 @@ class AgentTable:
         return None if row is None else _agent(row)
 
     def of_sweep(self, sweep_id: int) -> list[tuple[SweepAgent, int]]:
-        """The agents of a sweep, the first one first, and how many runs each was told to start."""
+        """The agents of a sweep, the first one first, and how many runs each got to start."""
         statement = (
             select(sweep_agent, func.count(sweep_run.c.id).label("runs"))
             .outerjoin(sweep_run, sweep_run.c.agent_id == sweep_agent.c.id)

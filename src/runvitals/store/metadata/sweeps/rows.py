@@ -81,7 +81,7 @@ class SweepRun:
         run_id: None before it has begun, and after it was deleted for good.
         place: of its parameters in the search; None: it joined with its own.
         agent_id: the agent that is to start it; None: none is.
-        tries: how often an agent was told to start it.
+        tries: how often it was sent to an agent.
         state: assigned to an agent; begun; stopping, because others do better; ended.
         parameters: None: not known before the run has ended.
         value: of the sweep's metric; None: there is none.

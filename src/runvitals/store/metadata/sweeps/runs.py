@@ -102,7 +102,7 @@ class SweepRunTable:
             return {row.run_id: row.name for row in connection.execute(statement)}
 
     def of_agent(self, agent_id: int, limit: int) -> list[SweepRun]:
-        """The runs that an agent was told to start, the first one first."""
+        """The runs that an agent got to start, the first one first."""
         return self._read(sweep_run.c.agent_id == agent_id)[:limit]
 
     def assign(
@@ -150,7 +150,7 @@ class SweepRunTable:
         return self._database.write(work)
 
     def begin(self, sweep_id: int, run_name: str, run_id: int, now_ms: int) -> None:
-        """Note that a run has begun, or was resumed. One that no agent was told to start joins the sweep.
+        """Note that a run has begun, or was resumed. One that the server did not plan joins the sweep.
 
         Raises:
             UnknownRun: the run does not exist.

@@ -56,7 +56,7 @@ sweep_agent = Table(
 
 # A run of a sweep, also before it has begun: then `run_id` is null. `run_name`: the client's id of the run.
 # `place`: of the parameters in the search; null for a run that joined with parameters of its own. `agent_id`,
-# `tries`: which agent was told to start it, and how often. `parameters`: JSON; null: not known yet. `value`:
+# `tries`: which agent is to start it, and how often it was sent to one. `parameters`: JSON; null: not known yet. `value`:
 # of the sweep's metric. `marks`: a JSON list of the costs at the brackets of an early termination.
 sweep_run = Table(
     "sweep_run",
