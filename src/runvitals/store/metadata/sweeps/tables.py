@@ -55,9 +55,9 @@ sweep_agent = Table(
 )
 
 # A run of a sweep, also before it has begun: then `run_id` is null. `run_name`: the client's id of the run.
-# `place`: of the parameters in the search; null for a run that joined with parameters of its own. `agent_id`,
-# `tries`: which agent is to start it, and how often it was sent to one. `parameters`: JSON; null: not known yet. `value`:
-# of the sweep's metric. `marks`: a JSON list of the costs at the brackets of an early termination.
+# `place`: of the parameters in the search; null for a run that joined with parameters of its own. `agent_id`:
+# the agent that is to start it. `tries`: how often it was sent to one. `parameters`: JSON; null: not known
+# yet. `value`: of the sweep's metric. `marks`: a JSON list of costs at the brackets of an early termination.
 sweep_run = Table(
     "sweep_run",
     metadata,
