@@ -133,6 +133,7 @@ class Housekeeping:
             self._accounts.remove_expired(now_ms)
             self._account_trash.empty(now_ms)
             self._metadata_store.alerts.outbox.purge(now_ms - KEPT_MS)
+            self._metadata_store.alerts.automations.purge_firings(now_ms)
             if removed := self._collect_files():
                 log.info("removed files that no run has any more", extra={"fields": {"files": removed}})
             if self._policy.samples_ms is not None:

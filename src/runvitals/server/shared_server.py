@@ -44,6 +44,7 @@ from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.server.notifications.channels import Channels
 from runvitals.server.notifications.delivery import Delivery
 from runvitals.server.outside_services import OutsideServices
@@ -189,10 +190,14 @@ class SharedServer:
         self.api.state.outside_services = self._outside
         self._outside.audit_webhook.thread.start()
         self.threads.append(self._outside.audit_webhook.thread)
-        self.api.state.channels = Channels(metadata_store, self._outside, self.mailer, clock)
+        self.api.state.channels = Channels(
+            metadata_store, self._outside, self.mailer, self.access.directory, clock
+        )
         self.delivery = Delivery(metadata_store.alerts.outbox, self.api.state.channels.by_target, clock)
         self.delivery.thread.start()
-        self.threads.append(self.delivery.thread)
+        self._automations = AutomationThread(metadata_store.alerts.automations, self.access.directory, clock)
+        self._automations.thread.start()
+        self.threads += [self.delivery.thread, self._automations.thread]
         self.access.directory.accept_tokens(self._outside.service_tokens.account)
         self._rights = access.thread
         self._rights.start()
@@ -222,6 +227,7 @@ class SharedServer:
         """Finish the requests in flight. No request may follow."""
         self._metadata_check.close()
         self._rights.close()
+        self._automations.thread.close()
         self.delivery.close()
         self.mailer.thread.close()
         self._outside.close()

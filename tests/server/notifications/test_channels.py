@@ -6,6 +6,7 @@ import base64
 import hashlib
 import hmac
 import json
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import SimpleNamespace
@@ -13,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from runvitals.accounts.directory import Directory
 from runvitals.accounts.sealed_purposes import slack_purpose, team_secret_purpose, user_slack_purpose
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.mailer import Mailer
@@ -53,7 +55,7 @@ class Room:
         outside = SimpleNamespace(
             box=box, fetcher=site.fetcher(), known_server_url=lambda: "https://runs.example"
         )
-        channels = Channels(store, outside, mailer, clock)  # type: ignore[arg-type]
+        channels = Channels(store, outside, mailer, Directory(store, clock, time.monotonic), clock)  # type: ignore[arg-type]
         self.delivery = Delivery(store.alerts.outbox, channels.by_target, clock)
         accounts = store.accounts
         self.ada = accounts.users.create("ada", CLI, T0, address="ada@example.org", verified=True)

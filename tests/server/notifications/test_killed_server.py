@@ -64,7 +64,7 @@ def deliver_by_another(store: MetadataStore, site: Site) -> None:
     """Deliver everything as another server does."""
     policy = outbound_policy([f"127.0.0.1:{site.port}"])
     outside = SimpleNamespace(box=None, fetcher=site.fetcher(policy), known_server_url=lambda: None)
-    channels = Channels(store, outside, None, lambda: NOW)  # type: ignore[arg-type]
+    channels = Channels(store, outside, None, None, lambda: NOW)  # type: ignore[arg-type]
     delivery = Delivery(store.alerts.outbox, channels.by_target, lambda: NOW)
     while delivery.deliver_due():
         pass

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from runvitals.accounts.sealed_purposes import slack_purpose, user_slack_purpose
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
@@ -78,6 +78,10 @@ class SlackChannel:
             raise _gone(answer)
         return check_accepted(answer)
 
+    def post_to_team(self, team_id: int, sealed: bytes, title: str, text: str) -> Answer:
+        """Post a text to a Slack destination of a team. Raises `NotDelivered`."""
+        return self._post_body(self._opened(sealed, slack_purpose(team_id)), slack_message(title, text))
+
     def _opened(self, sealed: bytes, purpose: str) -> str:
         try:
             return self._box.open(sealed, purpose).decode()
@@ -88,6 +92,9 @@ class SlackChannel:
         title, text = title_of(due.text)
         link, label = link_of(due, self._server_url()), due.payload.get("link", "Open")
         body = slack_message(title, text, link, label, due.payload.get("level", "info"))
+        return self._post_body(url, body)
+
+    def _post_body(self, url: str, body: Mapping[str, Any]) -> Answer:
         return post(self._fetcher, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from runvitals.server.api.teams import (
+    automations,
     entity_page,
     invitations,
     joining,
     members,
+    notifications,
     profile,
     projects,
     received_invitations,
@@ -37,5 +39,7 @@ for resource in (
     secrets,
     webhooks,
     slack_destinations,
+    automations,
+    notifications,
 ):
     router.include_router(resource.router)

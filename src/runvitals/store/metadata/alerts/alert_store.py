@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from runvitals.store.metadata.alerts.automations import AutomationTable
 from runvitals.store.metadata.alerts.outbox import OutboxTable
+from runvitals.store.metadata.alerts.past_events import PastEvents
 from runvitals.store.metadata.alerts.user_slack import UserSlackTable
 from runvitals.store.metadata.database import Database
 
@@ -11,9 +13,12 @@ class AlertStore:
     """What users are told. All methods are thread-safe.
 
     Attributes:
-        outbox, user_slack: the tables, by what they hold.
+        outbox, automations, user_slack: the tables, by what they hold.
+        past_events: finds what automations would have reacted to.
     """
 
     def __init__(self, database: Database) -> None:
         self.outbox = OutboxTable(database)
+        self.automations = AutomationTable(database)
+        self.past_events = PastEvents(database)
         self.user_slack = UserSlackTable(database)

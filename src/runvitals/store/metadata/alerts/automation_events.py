@@ -129,11 +129,12 @@ def _version(connection: Connection, membership_id: int) -> tuple[Any, int | Non
     statement = (
         select(
             project.c.entity_id,
+            project.c.id.label("project_id"),
             project.c.name.label("project"),
             artifact_version.c.run_id,
             artifact_collection.c.name.label("collection"),
             artifact_collection.c.type,
-            artifact_membership.c.number,
+            artifact_membership.c.number.label("version"),
         )
         .select_from(artifact_membership)
         .join(artifact_version, artifact_version.c.id == artifact_membership.c.version_id)
@@ -142,7 +143,7 @@ def _version(connection: Connection, membership_id: int) -> tuple[Any, int | Non
         .where(artifact_membership.c.id == membership_id)
     )
     row = connection.execute(statement).one()
-    data = {"project": row.project, "collection": row.collection, "type": row.type, "version": row.number}
+    data = {name: getattr(row, name) for name in ("project", "project_id", "collection", "type", "version")}
     return row.entity_id, row.run_id, data
 
 

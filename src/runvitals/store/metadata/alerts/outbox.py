@@ -250,6 +250,14 @@ class OutboxTable:
         with self._database.read() as connection:
             return _read(connection, *conditions, newest=limit)
 
+    def count_of_team(self, team_id: int, automation_id: int | None = None) -> int:
+        """How many notifications of a team, or of one of its automations, are kept."""
+        counted = select(func.count()).select_from(notification).where(_row.team_id == team_id)
+        if automation_id is not None:
+            counted = counted.where(_row.automation_id == automation_id)
+        with self._database.read() as connection:
+            return int(connection.execute(counted).scalar_one())
+
     def length(self) -> OutboxLength:
         """How long the queue is."""
         waiting = select(func.count(), func.min(_row.created_ms)).where(_row.state == "pending")
