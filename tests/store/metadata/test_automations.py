@@ -14,7 +14,7 @@ from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.alerts.automation_events import raise_for_run
 from runvitals.store.metadata.alerts.automations import AutomationRow
 from runvitals.store.metadata.alerts.outbox import StoredNotification
-from runvitals.store.metadata.artifacts.versions import NewVersion
+from runvitals.store.metadata.artifacts.rows import NewVersion
 from runvitals.store.metadata.writer_registration import Sender
 
 NOW = 1_800_000_000_000
@@ -174,7 +174,7 @@ def test_versions_aliases_and_links(room: Room) -> None:
     ]
     values = room.notifications()[2].payload["values"]
     assert (values["artifact_version_string"], values["artifact_collection_name"]) == ("mnist:v0", "mnist")
-    [version_row] = [row for row in room.store.alerts.automations.of_team(room.team) if row.id == 1]
+    version_row = room.store.alerts.automations.of_team(room.team)[0]
     past = room.store.alerts.past_events.of_team(room.team, "artifact.version", NOW, NOW)
     assert past is not None
     assert times_of(version_row, past) == [NOW]

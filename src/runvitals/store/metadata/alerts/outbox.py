@@ -138,7 +138,8 @@ def add(connection: Connection, new: Notification) -> bool:
         "state": "pending",
     }
     added = insert(connection, notification).values(values)
-    return bool(connection.execute(added.on_conflict_do_nothing(index_elements=["dedupe_key"])).rowcount)
+    once = added.on_conflict_do_nothing(index_elements=["dedupe_key"])
+    return connection.execute(once.returning(_row.id)).first() is not None
 
 
 class OutboxTable:
