@@ -27,6 +27,7 @@ from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.doors.mlflow import metric_routes
 from runvitals.server.doors.mlflow.requests import with_common_prefix
 from runvitals.server.doors.mlflow.run_writes import MlflowDoor
 from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
@@ -277,6 +278,7 @@ class SharedServer:
             app.add_api_route(path, endpoint, include_in_schema=False, dependencies=[needs(permission)])
             app.router.routes.insert(0, app.router.routes.pop())
         remote_write.add_first(app)
+        metric_routes.add_first(app)
         return app
 
     async def readiness(self) -> tuple[str | None, list[str]]:

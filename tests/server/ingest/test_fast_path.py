@@ -82,6 +82,15 @@ def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served,
     assert sum(len(group["t"]) for group in run["groups"]) == 6
 
 
+def test_logged_rows_of_the_fast_path_are_in_the_summary(served: Served, fast: list[bool]) -> None:
+    with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
+        for seq in (1, 2, 3):
+            row = envelope(seq, v=[[float(seq)], [2.0]], step=[seq])
+            assert client.post("/api/v1/ingest", json=row).json()["stored"] is True
+        assert fast[:3] == [False, True, True]
+        assert client.get("/api/v1/runs/abc").json()["summary"] == {"cpu": 3.0, "memory": 2.0}
+
+
 @pytest.mark.parametrize(
     ("more", "status"),
     [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -13,14 +14,15 @@ import numpy as np
 from fastapi import Request
 from starlette.types import Scope
 
-from runvitals.buckets import Floats
+from runvitals.buckets import Floats, Integers
 from runvitals.server.ingest.admission import Admission, InFlightRequest
 from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import NOT_SENT, Ack, Envelope, WriterDescription
-from runvitals.server.ingest.envelope_access import IngestAccess
+from runvitals.server.ingest.envelope_access import EnvelopeAccess, IngestAccess
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.validation import ValidEnvelope
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20
@@ -131,10 +133,29 @@ class DoorRecorder:
             if envelope.seq is None and not _is_heartbeat(envelope):
                 envelope.seq = self._numbers.next(envelope.entity or "", envelope.run, envelope.writer)
         valid = self._recorder.validate(envelopes, access, self.limits.unpacked_bytes)
-        acks = await self._recorder.record(valid, access)
+        acks = await self._record_samples(valid, access) or await self._recorder.record(valid, access)
         points = sum(one.columns.values.size for one in valid if one.columns is not None)
         self._counters.ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks
+
+    async def _record_samples(
+        self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess
+    ) -> list[Ack] | None:
+        """Store envelopes that have only samples, of registered writers and keys; None if they were not
+        stored."""
+        done: asyncio.Future[list[Ack] | None] = asyncio.get_running_loop().create_future()
+
+        def settle(acks: list[Ack] | None) -> None:
+            if not done.done():  # else its request was cancelled
+                done.set_result(acks)
+
+        return await done if self._recorder.record_samples(envelopes, access, settle) else None
+
+    def run_of(self, scope: Scope, envelope: Envelope) -> int | None:
+        """The number of the run of an envelope, if its writer is registered and the request is known to be
+        allowed to send it. Looks nothing up in the database."""
+        writer = self._recorder.writers.find(envelope, self._access.of_request(scope).known(envelope))
+        return None if writer is None or writer.registered.purged else writer.registered.run_id
 
 
 def door_recorder(request: Request) -> DoorRecorder:
@@ -147,13 +168,13 @@ def samples(
     run: str,
     writer: str,
     keys: Sequence[str],
-    times_ms: Sequence[int],
+    times_ms: Sequence[int] | Integers,
     columns: Floats,
     *,
     project: str | None = None,
     entity: str | None = None,
     about: WriterDescription | None = None,
-    steps: Sequence[float] | None = None,
+    steps: Sequence[float] | Integers | None = None,
     seq: int | None = None,
 ) -> Envelope:
     """An envelope with samples.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
+from runvitals.buckets import Floats, Integers
 from runvitals.model.names import RESERVED
 from runvitals.server.ingest.validation import ValidEnvelope
 from runvitals.store.metadata import KeyList
@@ -13,43 +16,82 @@ from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 
 
-def logged_rows(
-    valid: ValidEnvelope,
-    writer: RegisteredWriter,
-    sent: KeyList,
-    keys_of: Callable[[Sequence[int]], Mapping[int, str]],
-) -> LoggedRows | None:
+@dataclass(slots=True)
+class LoggedColumns:
+    """Rows of `log()` that a writer sent together, or one after the other: one value for each metric.
+
+    Args:
+        seq: the number of the last rows.
+        last_ms: the time of the last value; only where there is one.
+    """
+
+    run_id: int
+    writer: str
+    names: int
+    seq: int
+    metric_ids: tuple[int, ...]
+    counts: Integers
+    totals: Floats
+    least: Floats
+    greatest: Floats
+    last: Floats
+    last_ms: Integers
+
+    def add(self, other: LoggedColumns) -> None:
+        """Add other rows of the same names."""
+        newer = (other.counts > 0) & ((self.counts == 0) | (other.last_ms >= self.last_ms))
+        self.last = np.where(newer, other.last, self.last)
+        self.last_ms = np.where(newer, other.last_ms, self.last_ms)
+        self.counts = self.counts + other.counts
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.totals = self.totals + other.totals
+        self.least = np.minimum(self.least, other.least)
+        self.greatest = np.maximum(self.greatest, other.greatest)
+        self.seq = max(self.seq, other.seq)
+
+    def rows(self, keys: Mapping[int, str], what: Literal["sent", "new"] = "sent") -> LoggedRows:
+        """The rows with names.
+
+        Args:
+            keys: the names of the metrics.
+        """
+        columns = (self.counts, self.totals, self.least, self.greatest, self.last, self.last_ms)
+        values = zip(*(column.tolist() for column in columns), strict=True)
+        metrics = {
+            keys[metric_id]: LoggedValues(*of_metric)
+            for metric_id, of_metric in zip(self.metric_ids, values, strict=True)
+            if of_metric[0] and keys[metric_id] not in RESERVED
+        }
+        return LoggedRows(self.run_id, self.writer, self.names, self.seq, metrics, what)
+
+
+def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList) -> LoggedColumns | None:
     """Count, sum, minimum, maximum and last value of each name in an envelope; None if it has no `log()`
     rows.
 
     Args:
         sent: the envelope's list of keys.
-        keys_of: the keys of some metric ids.
     """
     columns, seq = valid.columns, valid.envelope.seq
     count = len(sent.metric_ids)
     if columns is None or not columns.has_step or seq is None or not count:
         return None
-    values = columns.values[:, :count]
-    present = ~np.isnan(values)
+    values, about = columns.values[:, :count], (writer.run_id, valid.envelope.writer, sent.id, seq)
+    absent = np.isnan(values)
+    if not absent.any():
+        with np.errstate(over="ignore", invalid="ignore"):
+            totals = values.sum(axis=0)
+        counts, last_ms = np.full(count, len(values)), np.full(count, columns.t[-1])
+        least, greatest = values.min(axis=0), values.max(axis=0)
+        return LoggedColumns(*about, sent.metric_ids, counts, totals, least, greatest, values[-1], last_ms)
+    present = ~absent
     counts = present.sum(axis=0)
+    if not counts.any():
+        return None
     last_rows = len(values) - 1 - present[::-1].argmax(axis=0)
     with np.errstate(over="ignore", invalid="ignore"):
         totals = np.where(present, values, 0.0).sum(axis=0)
-    minima = np.where(present, values, np.inf).min(axis=0)
-    maxima = np.where(present, values, -np.inf).max(axis=0)
-    keys = keys_of(sent.metric_ids)
-    metrics = {}
-    for column, metric_id in enumerate(sent.metric_ids):
-        name = keys[metric_id]
-        if counts[column] and name not in RESERVED:
-            row = int(last_rows[column])
-            metrics[name] = LoggedValues(
-                int(counts[column]),
-                float(totals[column]),
-                float(minima[column]),
-                float(maxima[column]),
-                float(values[row, column]),
-                int(columns.t[row]),
-            )
-    return LoggedRows(writer.run_id, valid.envelope.writer, sent.id, seq, metrics) if metrics else None
+    least = np.where(present, values, np.inf).min(axis=0)
+    greatest = np.where(present, values, -np.inf).max(axis=0)
+    last, last_ms = values[last_rows, np.arange(count)], columns.t[last_rows]
+    return LoggedColumns(*about, sent.metric_ids, counts, totals, least, greatest, last, last_ms)

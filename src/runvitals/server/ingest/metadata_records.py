@@ -26,8 +26,9 @@ from runvitals.store.metadata import (
     StoredProcess,
     WriterEnd,
 )
-from runvitals.store.metadata.log_summaries import TALLY, LoggedRows
+from runvitals.store.metadata.log_summaries import TALLY
 from runvitals.store.metadata.media import StoredMedia
+from runvitals.store.metadata.pending_summaries import GatheredRows
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 
@@ -93,7 +94,7 @@ class EnvelopeMetadata:
     media: list[StoredMedia] = field(default_factory=list)
     devices: list[ObservedDevices] = field(default_factory=list)
     last_ms: int = 0
-    rows: LoggedRows | None = None
+    rows: GatheredRows | None = None
 
     def assigned_to(self, writer: RegisteredWriter) -> EnvelopeMetadata:
         """A copy with the ids of a registered writer and its run."""

@@ -20,10 +20,11 @@ from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAc
 from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.logged_rows import logged_rows
+from runvitals.server.ingest.logged_rows import LoggedColumns, logged_columns
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.sample_commits import SampleCommits
+from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import (
@@ -37,12 +38,13 @@ from runvitals.server.run_library import RunVersion
 from runvitals.server.usage.settings import organisation_calendar
 from runvitals.store.errors import QueryFailed
 from runvitals.store.metadata import KeyList, MetadataStore, RegisteredWriter, StoredEvent
-from runvitals.store.metadata.log_summaries import add_logged_rows
+from runvitals.store.metadata.pending_summaries import IDLE_S
 from runvitals.store.metadata.projects import project_name
 from runvitals.store.samples.interface import SampleBatch, SampleStore, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 
 _MAX_VERSIONS = 100_000
+_SUMMARIES_S = 1.0
 _FIRST_VERSION = RunVersion(0, 0)
 _NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
 
@@ -53,8 +55,9 @@ log = logging.getLogger("runvitals.server")
 class _PendingRequest:
     """A request whose envelopes are being written.
 
-    `batches`: its samples, each with its ack in `batch_acks`, and with its writer and envelope in
-    `received`. `runs`: ids of the runs that it changes, and whether it changes their facts.
+    `batches`: its samples, each with its ack in `batch_acks`, with its writer and envelope in `received`, and
+    in `gathered` with its rows for the summary of the run unless they are in `metadata`. `runs`: ids of the
+    runs that it changes, and whether it changes their facts.
     """
 
     acks: list[Ack] = field(default_factory=list)
@@ -62,6 +65,7 @@ class _PendingRequest:
     batches: list[SampleBatch] = field(default_factory=list)
     batch_acks: list[Ack] = field(default_factory=list)
     received: list[tuple[RegisteredWriter, ValidEnvelope]] = field(default_factory=list)
+    gathered: list[LoggedColumns | None] = field(default_factory=list)
     runs: dict[int, bool] = field(default_factory=dict)
 
 
@@ -109,17 +113,31 @@ class Recorder:
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
         self._versions: dict[int, RunVersion] = {}
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
+        restore_summaries(sample_store, metadata_store)
+        self._summaries = SupervisedThread(
+            "summaries", self._write_summaries, every_s=_SUMMARIES_S, longest_pause_s=_SUMMARIES_S
+        )
+        self._summaries.start()
 
     @property
     def threads(self) -> list[SupervisedThread]:
         """The threads that write to the metadata store."""
-        return [self._metadata_commits.thread, *self.writers.threads, self.heartbeats.thread]
+        commits = self._metadata_commits.thread
+        return [commits, *self.writers.threads, self.heartbeats.thread, self._summaries]
 
     def close(self) -> None:
         """Finish what was submitted. No more envelopes may follow."""
         self._metadata_commits.close()
         self.writers.close()
         self.heartbeats.close()
+        self._summaries.close()
+
+    def _write_summaries(self) -> bool:
+        """Add gathered rows to the summaries of their runs; a turn of the thread."""
+        is_last = self._summaries.closing.is_set()
+        self._metadata_store.pending_summaries.flush()
+        self._metadata_store.pending_summaries.close_idle(0.0 if is_last else IDLE_S)
+        return not is_last
 
     def forget(self, run_ids: Collection[int]) -> None:
         """Drop runs that were deleted permanently; a writer that still sends creates its run anew.
@@ -187,6 +205,7 @@ class Recorder:
         """
         acks: list[Ack] = []
         batches: list[SampleBatch] = []
+        gathered: list[LoggedColumns | None] = []
         senders: list[tuple[RegisteredWriter, ValidEnvelope]] = []
         for valid in envelopes:
             envelope, keys, columns = valid.envelope, valid.keys, valid.columns
@@ -203,6 +222,10 @@ class Recorder:
             run_id, seq = writer.registered.run_id, envelope.seq
             if stored_keys is None or seq is None or run_id in self.heartbeats.deleted:
                 return False
+            rows = logged_columns(valid, writer.registered, keys)
+            if rows is not None and not self._gathers(writer.registered, envelope, keys.id):
+                return False
+            gathered.append(rows)
             stop = run_id in self.heartbeats.stop_requested
             acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False))
             batches.append(_batch(valid, writer, stored_keys))
@@ -217,10 +240,11 @@ class Recorder:
             if not isinstance(result, tuple):
                 on_done(None)
                 return
-            for ack, is_new, (sender, valid) in zip(acks, result, senders, strict=True):
+            for ack, rows, is_new, (sender, valid) in zip(acks, gathered, result, senders, strict=True):
                 ack.stored = is_new
                 if is_new:
                     self._note_usage(sender, valid)
+                    self._gather(rows)
                 self._increment_version(sender.run_id, False)
             on_done(acks)
 
@@ -271,10 +295,13 @@ class Recorder:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:
             stored = await self.sample_commits.commit(request.batches)
-            for ack, is_new, sent in zip(request.batch_acks, stored, request.received, strict=True):
+            for ack, rows, is_new, sent in zip(
+                request.batch_acks, request.gathered, stored, request.received, strict=True
+            ):
                 ack.stored = is_new
                 if is_new:
                     self._note_usage(*sent)
+                    self._gather(rows)
         for run_id, has_facts in request.runs.items():
             self._increment_version(run_id, has_facts)
         return request.acks
@@ -380,23 +407,35 @@ class Recorder:
         request.runs[run_id] = request.runs.get(run_id, False) or valid.metadata is not None
         if valid.metadata is not None:
             request.metadata.append(valid.metadata.assigned_to(registered))
-        if sent_keys:
-            rows = logged_rows(valid, registered, sent_keys, self._metadata_store.metrics.keys)
-            if rows is not None:
-                request.metadata.append(EnvelopeMetadata(rows=rows))
+        rows = logged_columns(valid, registered, sent_keys) if sent_keys else None
+        if rows is not None and not self._gathers(registered, envelope, rows.names):
+            request.metadata.append(EnvelopeMetadata(rows=rows))
+            rows = None
         if envelope.seq is not None:
             request.batches.append(_batch(valid, one.writer, one.stored_keys))
             request.batch_acks.append(ack)
             request.received.append((registered, valid))
+            request.gathered.append(rows)
+
+    def _gather(self, rows: LoggedColumns | None) -> None:
+        if rows is not None:
+            self._metadata_store.pending_summaries.gather(rows)
+
+    def _gathers(self, registered: RegisteredWriter, envelope: Envelope, names: int) -> bool:
+        """Whether rows with a list of names are gathered for the summary of their run."""
+        return self._metadata_store.pending_summaries.gathers(registered.run_id, envelope.writer, names)
 
     def _commit_metadata(self, requests: Sequence[Sequence[EnvelopeMetadata]]) -> list[None]:
         """Write the metadata of many requests; endings last, so that a run that has ended is complete."""
         every = [metadata for request in requests for metadata in request]
         store = self._metadata_store
-        store.sections.merge([update for metadata in every for update in metadata.updates])
+        updates = [update for metadata in every for update in metadata.updates]
+        # Rules for summaries apply to later rows.
+        store.pending_summaries.flush({update.run_id for update in updates if update.section == "metrics"})
+        store.sections.merge(updates)
         rows = [metadata.rows for metadata in every if metadata.rows is not None]
         if rows:
-            store.write(lambda connection: add_logged_rows(connection, rows))
+            store.pending_summaries.add(rows)
         for observed in (observed for metadata in every for observed in metadata.devices):
             store.devices.record(*observed)
         store.writers.record_processes([process for metadata in every for process in metadata.processes])

@@ -95,6 +95,11 @@ class Database:
         # Not before the first write: on some file systems that changes the identity of a file.
         self._file = OpenedFile(self._path) if self._path else None
 
+    @property
+    def in_joint_transaction(self) -> bool:
+        """Whether this thread is in `in_one_transaction`."""
+        return self._joint.connection is not None
+
     def problem(self) -> str | None:
         """Why writes would be lost: the file at the path is not the one that was opened; None if it is."""
         return self._file.problem() if self._file else None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
 
@@ -23,7 +23,9 @@ from runvitals.store.metadata.section_documents import (
     read_documents,
     write_documents,
 )
-from runvitals.store.metadata.sections import RunSections
+
+if TYPE_CHECKING:
+    from runvitals.store.metadata.sections import RunSections
 
 TALLY = "tally"
 _STATE, _SEQS = "state", "seqs"
@@ -51,6 +53,8 @@ class LoggedRows:
         names: identifies this list of names among those of the writer.
         seq: the number of the first row; rows of the same names come in the order of their numbers.
         metrics: by name.
+        what: "sent": a request, which may be included already: its number tells; "new": not included;
+            "all": all rows of the run, some of which are included.
     """
 
     run_id: int
@@ -58,6 +62,7 @@ class LoggedRows:
     names: int
     seq: int
     metrics: Mapping[str, LoggedValues]
+    what: Literal["sent", "new", "all"] = "sent"
 
 
 def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> None:
@@ -90,18 +95,41 @@ def _updated(
     seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
     set_ms = known.set_ms
     for rows in batches:
+        if rows.what == "all":
+            set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
+            continue
         of_writer = seqs.pop(rows.writer, {})
-        if rows.seq > of_writer.get(str(rows.names), -1):
-            of_writer[str(rows.names)] = rows.seq
-            for name, values in rows.metrics.items():
-                if name in summary.values or len(summary.values) < MAX_FIELDS:
-                    summary.add_many(name, *values)
-                    set_ms = max(set_ms, values.last_ms)
+        included = of_writer.get(str(rows.names), -1)
+        if rows.what == "new" or rows.seq > included:
+            of_writer[str(rows.names)] = max(rows.seq, included)
+            set_ms = max(set_ms, _add(summary, rows.metrics))
         seqs[rows.writer] = of_writer  # keeps the order of last use
     while len(seqs) > _MAX_WRITERS:
         del seqs[next(iter(seqs))]
     state = SectionDocument({_STATE: summary.state(), _SEQS: seqs}, set_ms)
     return state, SectionDocument(summary.values_of(summary.values), set_ms)
+
+
+def _add(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> int:
+    """Add values to a summary; returns the time of the last one."""
+    last_ms = 0
+    for name, values in metrics.items():
+        if name in summary.values or len(summary.values) < MAX_FIELDS:
+            summary.add_many(name, *values)
+            last_ms = max(last_ms, values.last_ms)
+    return last_ms
+
+
+def _without_included(summary: WriterSummary, metrics: Mapping[str, LoggedValues]) -> dict[str, LoggedValues]:
+    """What to add of all rows of a run. A mean begins anew, unless old samples have been deleted."""
+    found = {}
+    for name, values in metrics.items():
+        if summary.rules.kind(name) == "mean":
+            if values.number < summary.counts.get(name, 0):
+                continue
+            summary.counts.pop(name, None)
+        found[name] = values
+    return found
 
 
 def summary_of(sections: RunSections) -> dict[str, Any]:

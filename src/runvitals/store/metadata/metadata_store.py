@@ -23,6 +23,7 @@ from runvitals.store.metadata.metrics import MetricTable
 from runvitals.store.metadata.migration import migrate
 from runvitals.store.metadata.mlflow_experiments import MlflowExperimentTable
 from runvitals.store.metadata.mlflow_files import MlflowFileTable
+from runvitals.store.metadata.pending_summaries import PendingSummaries
 from runvitals.store.metadata.projects import ProjectTable
 from runvitals.store.metadata.registered_models import RegisteredModelTable
 from runvitals.store.metadata.routing_rules import RoutingRuleTable
@@ -51,18 +52,20 @@ class MetadataStore:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
             devices, routing_rules, tokens, wandb_clients: the tables.
         usage: what runs used and what it costs.
+        pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self.metrics = MetricTable(database)
+        self.pending_summaries = PendingSummaries(database, self.metrics)
         self.projects = ProjectTable(database)
-        self.runs = RunTable(database)
+        self.runs = RunTable(database, self.pending_summaries)
         self.run_statistics = RunStatisticsTable(database)
         self.writers = WriterTable(database)
-        self.metrics = MetricTable(database)
-        self.sections = SectionTable(database)
+        self.sections = SectionTable(database, self.pending_summaries)
         self.events = EventTable(database)
         self.console = ConsoleTable(database)
         self.media = MediaTable(database)

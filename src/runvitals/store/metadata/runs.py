@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
@@ -18,6 +19,7 @@ from runvitals.store.metadata import run_fields, run_groups, run_listing, sectio
 from runvitals.store.metadata.accounts.audit import SYSTEM, record
 from runvitals.store.metadata.database import Database, among, rows_named
 from runvitals.store.metadata.filter_sql import plan
+from runvitals.store.metadata.pending_summaries import PendingSummaries
 from runvitals.store.metadata.run_columns import AUTHOR
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.run_places import RunPlace, find_sent, read_places
@@ -43,8 +45,14 @@ class RunTable:
         ['brave-otter-2', 'brave-otter-1']
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, pending_summaries: PendingSummaries) -> None:
         self._database = database
+        self._pending_summaries = pending_summaries
+
+    def _read_fields(self) -> AbstractContextManager[Connection]:
+        """A connection that sees the summaries of all rows that were stored."""
+        self._pending_summaries.flush()
+        return self._database.read()
 
     def find(self, uid: str, now_ms: int) -> RunRow | None:
         """A run by its run id, including runs in the trash; None if there is none.
@@ -65,7 +73,7 @@ class RunTable:
         Raises:
             AmbiguousName: several teams or users have a run with one of the ids, and the filter names none.
         """
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             numbers = [number for *_, number in rows_named(connection, run.c.uid, map(plain_text, uids))]
             conditions = plan(connection, wanted, now_ms, needed=None).where
             matching = select(run.c.id).where(among(connection, run.c.id, numbers), *conditions)
@@ -121,17 +129,17 @@ class RunTable:
         """
         if not 1 <= limit <= MAX_PAGE:
             raise ValueError(f"invalid limit {limit}; expected 1 to {MAX_PAGE}")
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             return run_listing.page(connection, wanted, sort, limit, after, now_ms, skip)
 
     def count(self, wanted: Filter, now_ms: int, up_to: int | None = None) -> int:
         """The number of runs matching a filter. Counting stops at `up_to`, which is faster."""
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             return run_listing.count(connection, wanted, now_ms, up_to)
 
     def ids(self, wanted: Filter, now_ms: int) -> list[int]:
         """The ids of all runs matching a filter, ascending."""
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             conditions = plan(connection, wanted, now_ms, needed=None).where
             return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
@@ -151,7 +159,7 @@ class RunTable:
         if by not in columns:
             raise ValueError(f"cannot count runs by {by!r}; expected one of {', '.join(COUNTED_BY)}")
         what = columns[by].label("what")
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             conditions = plan(connection, wanted, now_ms, needed=None).where
             statement = select(what, func.count()).where(*conditions).group_by(what)
             if by == "tag":
@@ -164,17 +172,17 @@ class RunTable:
     def fields(self, wanted: Filter, now_ms: int) -> list[str]:
         """The fields of the newest 1,000 runs matching a filter: the columns their table can show and sort
         by."""
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             return run_fields.names_of(connection, wanted, now_ms)
 
     def field_values(self, run_ids: Sequence[int], names: Sequence[str]) -> dict[int, dict[str, str | float]]:
         """The values of fields of runs, by run and name; missing ones are left out. Texts are cut."""
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             return run_fields.values_of(connection, run_ids, names)
 
     def choices(self, wanted: Filter, now_ms: int) -> list[FieldChoice]:
         """What a filter can name in the newest 1,000 runs that match one, with frequent values."""
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             return run_fields.choices_of(connection, wanted, now_ms)
 
     def groups(
@@ -189,7 +197,7 @@ class RunTable:
         Raises:
             TooManyGroups: there are too many.
         """
-        with self._database.read() as connection:
+        with self._read_fields() as connection:
             return run_groups.groups_of(connection, wanted, by, columns, now_ms)
 
     def set_about(self, run_id: int, values: dict[str, Any], now_ms: int) -> None:

@@ -17,6 +17,7 @@ from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.names import plain_text
 from runvitals.store.metadata import search_columns
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.pending_summaries import PendingSummaries
 from runvitals.store.metadata.projects import project_name
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.section_documents import (
@@ -95,8 +96,9 @@ class SectionTable:
         0.1
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, pending_summaries: PendingSummaries) -> None:
         self._database = database
+        self._pending_summaries = pending_summaries
 
     def merge(self, updates: Sequence[SectionUpdate]) -> None:
         """Merge updates, including what can be searched and sorted by. Durable, all or nothing.
@@ -114,6 +116,8 @@ class SectionTable:
     def read(self, run_ids: Iterable[int], names: Sequence[str] | None = None) -> dict[int, RunSections]:
         """The sections of runs, all or only some names. The result of a run without sections is empty."""
         found = {run_id: RunSections() for run_id in run_ids}
+        if names is None or search_columns.LOGGED in names:
+            self._pending_summaries.flush(found)
         with self._database.read() as connection:
             plain = None if names is None else [plain_text(name) for name in names]
             documents = read_documents(connection, found, plain)

@@ -244,6 +244,9 @@ section = Table(
     Column("older", Text, nullable=False),
 )
 
+# Runs whose latest rows of `log()` may not be in their summaries yet: see `pending_summaries`.
+pending_summary = Table("pending_summary", metadata, _of_run(primary_key=True))
+
 run_tag = Table(
     "run_tag",
     metadata,

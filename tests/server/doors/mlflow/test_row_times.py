@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from runvitals.buckets import Integers
 from runvitals.server.doors.mlflow import row_times
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 
 T0 = 1_760_000_000_000
 ACCEPTED = (946_684_800_000, T0 + 86_400_000)
 Row = tuple[int, int]
+
+
+def columns(rows: list[Row]) -> tuple[Integers, Integers]:
+    """Timestamps and steps."""
+    found: Integers = np.array(rows, np.int64)
+    return found[:, 0], found[:, 1]
 
 
 class Rows:
@@ -29,7 +37,7 @@ class Rows:
         return RowTimes(self.read, max(self.stored, default=-1), T0)
 
     def store(self, times: RowTimes, rows: list[Row]) -> list[int]:
-        found = times.assign(rows, *ACCEPTED)
+        found: list[int] = times.assign(*columns(rows), *ACCEPTED).tolist()
         for t, row in zip(found, rows, strict=True):
             assert self.stored.setdefault(t, row) == row
         return found
@@ -38,8 +46,10 @@ class Rows:
 def test_one_time_for_each_row() -> None:
     rows = Rows()
     times = rows.times()
-    assert rows.store(times, [(T0, 1), (T0, 0), (T0, 1), (T0 + 5, 2)]) == [T0, T0 + 1, T0, T0 + 5]
+    assert rows.store(times, [(T0, 1), (T0, 0), (T0 + 5, 2)]) == [T0, T0 + 1, T0 + 5]
     assert rows.store(times, [(T0, 0), (T0 + 1, 9)]) == [T0 + 1, T0 + 2]
+    assert rows.store(times, [(T0 + 9, 3), (T0 + 9, 4), (T0 + 10, 5)]) == [T0 + 9, T0 + 10, T0 + 11]
+    assert rows.store(times, [(T0 + 9, 4), (T0 + 11, 6)]) == [T0 + 10, T0 + 12]
     assert rows.reads == 0
 
 
@@ -55,17 +65,18 @@ def test_after_a_restart() -> None:
     sent = [(T0, step) for step in range(100)]
     before = rows.store(rows.times(), sent)
     times = rows.times()
-    assert not times.needs_store([(T0 + 1000, 0)], *ACCEPTED)
-    assert times.needs_store(sent, *ACCEPTED)
+    assert not times.needs_store(*columns([(T0 + 1000, 0)]), *ACCEPTED)
+    assert times.needs_store(*columns(sent), *ACCEPTED)
     assert rows.store(times, sent) == before
     assert rows.store(times, [(T0, 100), (T0 + 50, 0)]) == [T0 + 100, T0 + 101]
     assert rows.reads == 1
 
 
-def test_more_rows_than_are_remembered() -> None:
+@pytest.mark.parametrize("a_ms", [1, 3], ids=["one a ms", "three a ms"])
+def test_more_rows_than_are_remembered(a_ms: int) -> None:
     rows = Rows()
     times = rows.times()
-    sent = [(T0 + step // 3, step) for step in range(row_times.KEPT + 3000)]
+    sent = [(T0 + step // a_ms, step) for step in range(row_times.KEPT + 3000)]
     before = [t for start in range(0, len(sent), 1000) for t in rows.store(times, sent[start : start + 1000])]
     assert len(set(before)) == len(sent)
     assert rows.store(times, sent[:1000]) == before[:1000]

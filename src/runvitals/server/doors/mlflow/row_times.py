@@ -7,7 +7,8 @@ sent again gets the same time again, so that it replaces itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -22,8 +23,8 @@ class StoredRows(NamedTuple):
     """Rows in the store: their times, ascending, with the timestamps and steps that they were sent with."""
 
     t: Integers
-    timestamps: Floats
-    steps: Floats
+    timestamps: Floats | Integers
+    steps: Floats | Integers
 
 
 ReadRows = Callable[[int, int], StoredRows]
@@ -40,8 +41,8 @@ class RowTimes:
 
     Example:
         >>> times = RowTimes(read, -1, 1_760_000_000_000)
-        >>> times.assign([(1_760_000_000_000, 0), (1_760_000_000_000, 1)], 0, 2**62)
-        [1760000000000, 1760000000001]
+        >>> times.assign(np.array([1_760_000_000_000] * 2), np.array([0, 1]), 0, 2**62)
+        array([1760000000000, 1760000000001])
     """
 
     def __init__(self, read: ReadRows, newest_ms: int, default_ms: int) -> None:
@@ -49,31 +50,72 @@ class RowTimes:
         self._default_ms = default_ms
         self._times: dict[tuple[int, int], int] = {}
         self._after: dict[int, int] = {}
-        self._floor = newest_ms
+        self._floor = self._newest = newest_ms
+        self._appended: deque[StoredRows] = deque()
+        self._appended_rows = 0
         self._loaded: _SortedRows | None = None
         self._loaded_from = newest_ms + 1
 
-    def needs_store(self, rows: Sequence[tuple[int, int]], oldest_ms: int, newest_ms: int) -> bool:
+    def needs_store(self, timestamps: Integers, steps: Integers, oldest_ms: int, newest_ms: int) -> bool:
         """Whether `assign` reads the store for these rows."""
+        if self._follow(timestamps, oldest_ms, newest_ms):
+            return False
+        self._index_appended()
         return any(
             row not in self._times and self._base(row[0], oldest_ms, newest_ms) < self._loaded_from
-            for row in rows
+            for row in zip(timestamps.tolist(), steps.tolist(), strict=True)
         )
 
-    def assign(self, rows: Sequence[tuple[int, int]], oldest_ms: int, newest_ms: int) -> list[int]:
-        """The times of rows, given by timestamp and step.
+    def assign(self, timestamps: Integers, steps: Integers, oldest_ms: int, newest_ms: int) -> Integers:
+        """The times of rows, given by timestamp and step, in the order of timestamps.
 
         Args:
             oldest_ms, newest_ms: the times that the store accepts.
         """
+        if self._follow(timestamps, oldest_ms, newest_ms):
+            return self._append(timestamps, steps)
+        self._index_appended()
         times = self._times
         found = [
             times[row] if row in times else self._assign(row, self._base(row[0], oldest_ms, newest_ms))
-            for row in rows
+            for row in zip(timestamps.tolist(), steps.tolist(), strict=True)
         ]
         if len(times) > KEPT:
             self._forget()
+        return np.array(found, np.int64)
+
+    def _follow(self, timestamps: Integers, oldest_ms: int, newest_ms: int) -> bool:
+        """Whether all rows are later than those known, as they are while a training logs."""
+        if not len(timestamps):
+            return True
+        first, last = int(timestamps[0]), int(timestamps[-1])
+        return first > self._newest and first >= oldest_ms and last <= newest_ms
+
+    def _append(self, timestamps: Integers, steps: Integers) -> Integers:
+        """Assign times to rows that are later than those known: the next free one to each."""
+        if not len(timestamps):
+            return timestamps
+        places = np.arange(len(timestamps))
+        found: Integers = np.maximum.accumulate(timestamps - places) + places
+        self._newest = int(found[-1])
+        self._appended.append(StoredRows(found, timestamps, steps))
+        self._appended_rows += len(found)
+        while self._appended_rows > KEPT and len(self._appended) > 1:
+            oldest = self._appended.popleft()
+            self._appended_rows -= len(oldest.t)
+            self._times, self._after = {}, {}  # earlier still
+            self._floor = int(oldest.t[-1])
+            self._loaded, self._loaded_from = None, self._floor + 1
         return found
+
+    def _index_appended(self) -> None:
+        """Prepare appended rows to be looked up one by one."""
+        for t, timestamps, steps in self._appended:
+            times = t.tolist()
+            self._times.update(zip(zip(timestamps.tolist(), steps.tolist(), strict=True), times, strict=True))
+            self._after.update((time, time + 1) for time in times)
+        self._appended.clear()
+        self._appended_rows = 0
 
     def _base(self, timestamp: int, oldest_ms: int, newest_ms: int) -> int:
         return timestamp if oldest_ms <= timestamp <= newest_ms else self._default_ms
@@ -90,6 +132,7 @@ class RowTimes:
         t = self._free(t)
         self._times[row] = t
         self._after[t] = t + 1
+        self._newest = max(self._newest, t)
         return t
 
     def _free(self, t: int) -> int:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
 import numpy as np
 
+from runvitals.buckets import Integers
 from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.server.doors import recording
+from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint, newer
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
@@ -23,6 +25,7 @@ INTERVAL_S: Final = 600.0
 SECTION: Final = "mlflow"
 """The section of what MLflow knows of a run: its status, user and times as the client sent them."""
 TAGS: Final = "mlflow_tags"
+HEARTBEAT_MS: Final = 5000
 _MAX_SESSIONS: Final = 2000
 _MAX_LATEST: Final = 1_000_000
 MONITOR, TRAIN = "monitor", "train"
@@ -38,6 +41,7 @@ class RunSession:
         created_ms: when it started it first.
         times: of its rows.
         latest: the latest value of each metric; None: not read yet.
+        heard_ms: when the last heartbeat was recorded.
         notes: how often values were noted, by which a reader sees that its result is out of date.
     """
 
@@ -51,6 +55,16 @@ class RunSession:
     lock: Lock = field(default_factory=Lock)
     latest: dict[str, HistoryPoint] | None = None
     notes: int = 0
+    heard_ms: int = 0
+
+    def is_silent(self, now_ms: int) -> bool:
+        """Whether a heartbeat is due."""
+        return not 0 <= now_ms - self.heard_ms < HEARTBEAT_MS
+
+    def heard(self, now_ms: int) -> None:
+        """Note that a heartbeat was recorded, if one was due."""
+        if self.is_silent(now_ms):
+            self.heard_ms = now_ms
 
     def writer(self, role: str, host: str = HOST) -> str:
         """The name of a writer."""
@@ -66,9 +80,9 @@ class RunSession:
         self,
         role: str,
         keys: Sequence[str],
-        times_ms: Sequence[int],
+        times_ms: Sequence[int] | Integers,
         columns: Any,
-        steps: Sequence[float] | None = None,
+        steps: Integers | None = None,
         host: str = HOST,
     ) -> Envelope:
         return recording.samples(
@@ -101,12 +115,12 @@ class RunSession:
         envelope.about = self.about(MONITOR)
         return envelope
 
-    def note(self, points: Iterable[HistoryPoint]) -> None:
+    def note(self, metrics: MetricColumns) -> None:
         """Note values that were stored."""
         self.notes += 1
         if self.latest is None:
             return
-        for point in points:
+        for point in metrics.newest():
             if newer(point, self.latest.get(point.key)):
                 self.latest[point.key] = point
 
@@ -128,16 +142,23 @@ class RunSessions:
         self._store = store
         self._metadata_store = metadata_store
         self._sessions: OrderedDict[int, RunSession] = OrderedDict()
+        self._by_uid: dict[str, RunSession] = {}
         self._lock = Lock()
 
     def known(self, number: int) -> RunSession | None:
         """The session of a run, if there is one."""
         return self._sessions.get(number)
 
+    def named(self, uid: str) -> RunSession | None:
+        """The session of a run by its id, of any team: check the rights."""
+        return self._by_uid.get(uid)
+
     def drop(self, number: int) -> None:
         """Forget a run, which was moved or started anew."""
         with self._lock:
-            self._sessions.pop(number, None)
+            dropped = self._sessions.pop(number, None)
+            if dropped is not None:
+                self._by_uid.pop(dropped.uid, None)
 
     def get(self, number: int, now_ms: int) -> RunSession | None:
         """The session of a run by its number; None if there is no such run. Reads the database."""
@@ -161,13 +182,15 @@ class RunSessions:
         )
         with self._lock:
             session = self._sessions.setdefault(number, session)
+            self._by_uid[session.uid] = session
             latest = 0
             for other in reversed(list(self._sessions.values())):
                 latest += len(other.latest or ())
                 if latest > _MAX_LATEST:
                     other.latest = None
             while len(self._sessions) > _MAX_SESSIONS:
-                self._sessions.popitem(last=False)
+                _, oldest = self._sessions.popitem(last=False)
+                self._by_uid.pop(oldest.uid, None)
         return session
 
     def _row_times(self, number: int, created_ms: int) -> RowTimes:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import anyio.to_thread
@@ -12,16 +13,17 @@ from fastapi import Request
 from starlette.types import Scope
 
 from runvitals.accounts.actions import Action
+from runvitals.buckets import Integers
 from runvitals.metrics import mlflow as mlflow_names
+from runvitals.metrics.definitions import Match
 from runvitals.model.limits import LABEL_CHARACTERS
-from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.model.names import TRUE_TIME, sanitized_name
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
-from runvitals.server.doors.mlflow.limits import MAX_KEY, MAX_SHOWN, checked_name
-from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint
+from runvitals.server.doors.mlflow.limits import MAX_SHOWN, checked_name
+from runvitals.server.doors.mlflow.metric_columns import MetricColumns, MetricTable
+from runvitals.server.doors.mlflow.metric_history import HOST
 from runvitals.server.doors.mlflow.params import from_text, params_of
-from runvitals.server.doors.mlflow.requests import integer, number
 from runvitals.server.doors.mlflow.run_sessions import (
     MONITOR,
     SECTION,
@@ -42,17 +44,30 @@ _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {
     "FAILED": {"state": "failed"},
     "KILLED": {"state": "stopped"},
 }
-_MAX_CHECKED: Final = 100_000
+_MAX_NAMES: Final = 500_000
 Record = tuple[int, str, dict[str, Any]]
 
 
-class SentValue(NamedTuple):
-    """A value of a metric in a request."""
+class StoredNames(NamedTuple):
+    """How a list of metrics is stored.
 
-    key: str
-    value: float
-    timestamp: int
-    step: int
+    Attributes:
+        changed: the names under which they are stored; None: their own.
+        has_system: whether one of them is a system metric of MLflow.
+    """
+
+    changed: list[str] | None
+    has_system: bool
+
+
+class StoredMetrics(NamedTuple):
+    """Metrics under the names with which they are stored. `has_system`: whether one is a system metric."""
+
+    columns: MetricColumns
+    has_system: bool
+
+
+NO_METRICS: Final = StoredMetrics(MetricColumns.of_objects(()), False)
 
 
 class MlflowDoor:
@@ -64,42 +79,27 @@ class MlflowDoor:
 
     def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
         self.sessions = RunSessions(store, metadata_store)
-        self._checked: set[str] = set()
+        self._lists: dict[tuple[str, ...], StoredNames] = {}
+        self._names = 0
 
-    def checked_key(self, key: Any) -> str:
-        """The name of a metric. Names repeat, so valid ones are remembered."""
-        if isinstance(key, str) and key in self._checked:
-            return key
-        name = checked_name("metric", key)
-        if len(self._checked) >= _MAX_CHECKED:
-            self._checked.clear()
-        self._checked.add(name)
-        return name
-
-    def metric(self, sent: Mapping[str, Any]) -> SentValue:
-        """A metric of a request.
+    def stored(self, metrics: MetricColumns) -> StoredMetrics:
+        """Metrics under the names with which they are stored. Lists of names repeat, so they are remembered.
 
         Raises:
-            MlflowError: 400.
+            MlflowError: a name is not allowed.
         """
-        key = self.checked_key(sent.get("key"))
-        value, timestamp, step = sent.get("value"), sent.get("timestamp"), sent.get("step")
-        if value is None:
-            raise invalid(
-                f"Got invalid value None for metric '{key[:MAX_KEY]}' (timestamp={str(timestamp)[:30]}). "
-                "Please specify value as a valid double (64-bit floating point)"
-            )
-        if type(value) is not float:
-            value = number("metric.value", value)
-        if type(timestamp) is not int:
-            timestamp = integer("metric.timestamp", timestamp)
-        if timestamp is None:
-            raise invalid("Missing value for required parameter 'metric.timestamp'.")
-        if type(step) is not int:
-            step = integer("metric.step", step) or 0
-        if not -MAX_STEP <= step <= MAX_STEP or not -MAX_STEP <= timestamp <= MAX_STEP:
-            raise invalid(f"The step and timestamp of metric '{key[:MAX_SHOWN]}' must be within ±2^53")
-        return SentValue(key, value, timestamp, step)
+        sent = tuple(metrics.names)
+        names = self._lists.get(sent)
+        if names is None:
+            ours = [sanitized_name(checked_name("metric", key)) for key in sent]
+            names = StoredNames(ours if ours != metrics.names else None, any(map(_is_system, ours)))
+            self._names += len(sent)
+            if self._names > _MAX_NAMES:
+                self._lists.clear()
+                self._names = len(sent)
+            self._lists[sent] = names
+        renamed = metrics if names.changed is None else metrics.renamed(names.changed)
+        return StoredMetrics(renamed, names.has_system)
 
 
 class RunWrites:
@@ -124,6 +124,9 @@ class RunWrites:
             MlflowError: there is none that the requester may write to.
             HTTPException: 401 or 403.
         """
+        session = self.door.sessions.named(run_id)
+        if session is not None and session.number == self._recorder.run_of(self._scope, session.heartbeat()):
+            return session  # a request of the same rights was stored before
         return await anyio.to_thread.run_sync(self._session, run_id)
 
     def _session(self, run_id: str) -> RunSession:
@@ -146,7 +149,7 @@ class RunWrites:
     async def log(
         self,
         session: RunSession,
-        metrics: Sequence[SentValue],
+        metrics: StoredMetrics,
         params: Mapping[str, str],
         tags: Mapping[str, str],
         body_bytes: int,
@@ -166,9 +169,11 @@ class RunWrites:
         envelopes = await self._metric_envelopes(session, metrics)
         if value:
             envelopes.append(session.records([self._info(value)]))
-        envelopes.append(session.heartbeat())
+        if session.is_silent(self.now_ms):
+            envelopes.append(session.heartbeat())
         await self.record(envelopes, session.uid, body_bytes)
-        session.note(HistoryPoint(*metric) for metric in metrics)
+        session.heard(self.now_ms)
+        session.note(metrics.columns)
 
     def _info(self, value: dict[str, Any]) -> Record:
         return 0, "info", {"t": self.now_ms, **value}
@@ -192,51 +197,40 @@ class RunWrites:
 
     # Metrics
 
-    async def _metric_envelopes(self, session: RunSession, metrics: Sequence[SentValue]) -> list[Envelope]:
-        rows: dict[tuple[int, int], dict[str, float]] = {}
-        system: dict[str, dict[int, dict[str, float]]] = {}
-        for key, value, timestamp, step in metrics:
-            place = _system_place(key, value) if key.startswith(mlflow_names.PREFIX) else None
-            if place is None:
-                rows.setdefault((timestamp, step), {})[key] = value
-            else:
-                host, ours, converted = place
-                system.setdefault(host, {}).setdefault(timestamp, {})[ours] = converted
-        envelopes = [
-            session.samples(MONITOR, keys, list(of_rows), columns, host=host)
-            for host, by_time in system.items()
-            for keys, of_rows, columns in _tables(by_time)
-        ]
-        if rows:
-            envelopes += await self._row_envelopes(session, rows)
+    async def _metric_envelopes(self, session: RunSession, metrics: StoredMetrics) -> list[Envelope]:
+        envelopes: list[Envelope] = []
+        logged = metrics.columns
+        if metrics.has_system:
+            system, logged = logged.of_names(_is_system)
+            envelopes += _system_envelopes(session, system)
+        for table in logged.tables():
+            envelopes += await self._row_envelopes(session, table)
         return envelopes
 
-    async def _row_envelopes(
-        self, session: RunSession, rows: dict[tuple[int, int], dict[str, float]]
-    ) -> list[Envelope]:
+    async def _row_envelopes(self, session: RunSession, table: MetricTable) -> list[Envelope]:
         limits = self._recorder.limits
         oldest_ms, newest_ms = limits.oldest_ms, self.now_ms + limits.ahead_ms
-        wanted = list(rows)
+        names, timestamps, steps, values = table
 
-        def assign() -> list[int]:
+        def assign() -> Integers:
             with session.lock:
-                return session.times.assign(wanted, oldest_ms, newest_ms)
+                return session.times.assign(timestamps, steps, oldest_ms, newest_ms)
 
-        if session.times.needs_store(wanted, oldest_ms, newest_ms):
-            times = await anyio.to_thread.run_sync(assign)
-        else:
-            times = assign()
-        by_time: dict[int, dict[str, float]] = {}
-        steps: dict[int, int] = {}
-        for (timestamp, step), t, values in zip(wanted, times, rows.values(), strict=True):
-            by_time[t] = {sanitized_name(key): value for key, value in values.items()}
-            if t != timestamp:
-                by_time[t][TRUE_TIME] = float(timestamp)
-            steps[t] = step
-        return [
-            session.samples(TRAIN, keys, of_rows, columns, steps=[float(steps[t]) for t in of_rows])
-            for keys, of_rows, columns in _tables(by_time)
-        ]
+        with session.lock:
+            needs_store = session.times.needs_store(timestamps, steps, oldest_ms, newest_ms)
+        times = await anyio.to_thread.run_sync(assign) if needs_store else assign()
+        moved = times != timestamps
+        if not moved.any():
+            return [session.samples(TRAIN, names, times, values, steps=steps)]
+        envelopes = []
+        if not moved.all():
+            kept = ~moved
+            envelopes.append(session.samples(TRAIN, names, times[kept], values[kept], steps=steps[kept]))
+        true_times = np.column_stack((values[moved], timestamps[moved]))
+        envelopes.append(
+            session.samples(TRAIN, [*names, TRUE_TIME], times[moved], true_times, steps=steps[moved])
+        )
+        return envelopes
 
     # Runs
 
@@ -337,23 +331,32 @@ def tag_sections(tags: Mapping[str, str]) -> dict[str, Any]:
     return found
 
 
-def _system_place(key: str, value: float) -> tuple[str, str, float] | None:
-    """The host, our key and the value in our unit of a system metric of MLflow; None for other names."""
-    match = mlflow_names.from_mlflow(key)
-    if match is None:
-        return None
-    node = key.removeprefix(mlflow_names.PREFIX).rpartition("/")[0]
-    factor = match.metric.mlflow_factor
-    return node[:LABEL_CHARACTERS] or HOST, match.key, value / factor if factor != 1.0 else value
+@lru_cache(maxsize=10_000)
+def _system_match(name: str) -> Match | None:
+    """Our key of a system metric of MLflow; None for other names."""
+    return mlflow_names.from_mlflow(name) if name.startswith(mlflow_names.PREFIX) else None
 
 
-def _tables(
-    rows: Mapping[int, Mapping[str, float]],
-) -> Iterable[tuple[list[str], list[int], np.ndarray[Any, np.dtype[np.float64]]]]:
-    """Rows with the same keys together, so that no value is missing: a NaN is one that was logged."""
-    groups: dict[tuple[str, ...], list[int]] = {}
-    for t, values in rows.items():
-        groups.setdefault(tuple(values), []).append(t)
-    for keys, times in groups.items():
-        columns = np.array([list(rows[t].values()) for t in times], np.float64)
-        yield list(keys), times, columns.reshape(len(times), len(keys))
+def _is_system(name: str) -> bool:
+    return name.startswith(mlflow_names.PREFIX) and _system_match(name) is not None
+
+
+def _system_envelopes(session: RunSession, metrics: MetricColumns) -> list[Envelope]:
+    """System metrics under our keys in our units. Those of a client come every 10 s, 20 at a time."""
+    by_host: dict[str, dict[int, dict[str, float]]] = {}
+    for name, value, timestamp, _ in metrics.points():
+        match = _system_match(name)
+        assert match is not None
+        node = name.removeprefix(mlflow_names.PREFIX).rpartition("/")[0]
+        factor = match.metric.mlflow_factor
+        row = by_host.setdefault(node[:LABEL_CHARACTERS] or HOST, {}).setdefault(timestamp, {})
+        row[match.key] = value / factor if factor != 1.0 else value
+    envelopes = []
+    for host, rows in by_host.items():
+        groups: dict[tuple[str, ...], list[int]] = {}  # rows with the same keys: a NaN is one that was logged
+        for t, values in rows.items():
+            groups.setdefault(tuple(values), []).append(t)
+        for keys, times in groups.items():
+            columns = np.array([list(rows[t].values()) for t in times], np.float64)
+            envelopes.append(session.samples(MONITOR, keys, times, columns, host=host))
+    return envelopes

@@ -1,0 +1,56 @@
+"""Computes summaries again from samples, for runs that were logging when a server crashed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runvitals.model.names import RESERVED, STEP
+from runvitals.model.summary import SummaryRules
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues
+from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
+
+_METRICS = "metrics"
+
+
+def restore_summaries(store: SampleStore, metadata_store: MetadataStore) -> None:
+    """Complete the summaries of all runs of which not all rows may be included. Call it before any row is
+    logged."""
+    pending = metadata_store.pending_summaries
+    for run_id in pending.incomplete():
+        pending.restore(LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all"))
+
+
+def _logged(run_id: int, store: SampleStore, metadata_store: MetadataStore) -> dict[str, LoggedValues]:
+    """The values that a run has logged, by name."""
+    rules = SummaryRules()
+    rules.define(metadata_store.sections.read([run_id], [_METRICS])[run_id].shared.get(_METRICS, {}))
+    lanes = sorted({writer.lane_id for writer in metadata_store.writers.of_runs([run_id])[run_id]})
+    step = metadata_store.metrics.find([STEP]).get(STEP)
+    logged = [newest for newest in store.latest(lanes) if step in newest.metrics.tolist()]
+    last: dict[int, tuple[int, float]] = {}
+    for newest in logged:
+        for metric, t, value in zip(
+            newest.metrics.tolist(), newest.t.tolist(), newest.values.tolist(), strict=True
+        ):
+            last[metric] = max(last.get(metric, (-1, 0.0)), (t, value))
+    found: dict[str, LoggedValues] = {}
+    runs = [newest.run for newest in logged]
+    for metric, key in metadata_store.metrics.keys(last).items():
+        if key in RESERVED:
+            continue
+        t, value = last[metric]
+        found[key] = LoggedValues(1, value, value, value, value, t)
+        if rules.kind(key) != "last":
+            found[key] = _aggregated(store, metric, runs, value, t)
+    return found
+
+
+def _aggregated(store: SampleStore, metric: int, runs: list[int], last: float, last_ms: int) -> LoggedValues:
+    """All values of a metric."""
+    parts = store.aggregate(metric, runs, 0, END_OF_TIME_MS - 1).series
+    number = sum(int(part.n.sum()) for part in parts)
+    total = float(sum(np.dot(part.n, part.mean) for part in parts))
+    least = min((float(part.min.min()) for part in parts), default=last)
+    greatest = max((float(part.max.max()) for part in parts), default=last)
+    return LoggedValues(number, total, least, greatest, last, last_ms)
