@@ -143,6 +143,7 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "usage_names": _switch(False),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
     "audit_anonymise": _switch(False),
+    "alert_console": _switch(True),
     "outside_images": SettingRule("proxy", ("proxy", "off")),
     "outbound_allow": SettingRule([], check=_networks),
     "outbound_proxy": SettingRule("", longest=300, check=_proxy),

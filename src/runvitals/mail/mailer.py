@@ -16,7 +16,7 @@ from email.utils import format_datetime
 from typing import Final
 
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.mail.message import SWITCHES, Message, one_line
+from runvitals.mail.message import MUTE_BY_MAIL_PROGRAM, SWITCHES, Message, one_line
 from runvitals.mail.messages import trial
 from runvitals.mail.settings import MailSettings, mail_settings
 from runvitals.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
@@ -141,6 +141,7 @@ class Mailer:
             "text": message.text(settings.url, settings.organisation, zone),
             "html": message.html(settings.url, settings.organisation, zone),
             **({"unsubscribe": settings.url + SWITCHES} if message.topic else {}),
+            **({"mute": settings.url + MUTE_BY_MAIL_PROGRAM + message.mute} if message.mute else {}),
         }
         message_id = f"<{secrets.token_hex(16)}@{domain_key(settings.sender.rpartition('@')[2])}>"
         return NewMail(
@@ -269,6 +270,9 @@ def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) 
     built["Auto-Submitted"] = "auto-generated"
     if "unsubscribe" in texts:
         built["List-Unsubscribe"] = f"<{texts['unsubscribe']}>"
+    if "mute" in texts:
+        built["List-Unsubscribe"] = f"<{texts['mute']}>"
+        built["List-Unsubscribe-Post"] = "List-Unsubscribe=One-Click"
     built.set_content(texts["text"])
     built.add_alternative(texts["html"], subtype="html")
     return built

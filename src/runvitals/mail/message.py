@@ -17,7 +17,14 @@ Topic = Literal["", "reminders", "teams"]
 SWITCHES: Final = "/-/settings/emails"
 """The page on which users switch off messages with a topic."""
 
+MUTE_PAGE: Final = "/-/mute"
+"""The page that mutes what a message is about. The link's secret is in the fragment."""
+MUTE_BY_MAIL_PROGRAM: Final = "/api/v1/mute/"
+"""What a mail program posts to (RFC 8058)."""
+
+_MUTE: Final = "Mute this run, project or team"
 _MAX_VALUE = 500
+_NEW_LINE: Final = "\n"
 _TIME: Final = re.compile("\ue000(-?[0-9]+)\ue001")
 """A time in a paragraph. `one_line` removes these characters from what users wrote."""
 
@@ -42,6 +49,7 @@ class Message:
         security: sent however many messages this person got within the hour.
         life_ms: it is no longer sent after this time, because its link has expired or it is old news.
         topic: users can switch off its messages; "": they cannot.
+        mute: the part of a link that mutes what the message is about; "": nothing does.
     """
 
     kind: str
@@ -51,6 +59,7 @@ class Message:
     security: bool = False
     life_ms: int = DAY_MS
     topic: Topic = ""
+    mute: str = ""
 
     def text(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
         """The plain text. `url`: the address of this server, as users know it."""
@@ -60,12 +69,14 @@ class Message:
         parts.append(f"-- \n{_sender(url, organisation)}")
         if self.topic:
             parts[-1] += f"\n{_SWITCH_OFF.label}: {_absolute(url, _SWITCH_OFF)}"
+        if self.mute:
+            parts[-1] += f"\n{_MUTE}: {_absolute(url, self._mute_link())}"
         return "\n\n".join(parts) + "\n"
 
     def html(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
         """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
         paragraphs = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
-        parts = [f"<p>{html.escape(paragraph)}</p>" for paragraph in paragraphs]
+        parts = [f"<p>{html.escape(paragraph).replace(_NEW_LINE, '<br>')}</p>" for paragraph in paragraphs]
         if self.link is not None:
             address = html.escape(_absolute(url, self.link))
             parts.append(f'<p><a href="{address}">{html.escape(self.link.label)}</a></p><p>{address}</p>')
@@ -73,7 +84,13 @@ class Message:
         if self.topic:
             address = html.escape(_absolute(url, _SWITCH_OFF))
             parts.append(f'<p><small><a href="{address}">{_SWITCH_OFF.label}</a></small></p>')
+        if self.mute:
+            address = html.escape(_absolute(url, self._mute_link()))
+            parts.append(f'<p><small><a href="{address}">{_MUTE}</a></small></p>')
         return f'<!doctype html><html><head><meta charset="utf-8"></head><body>{"".join(parts)}</body></html>'
+
+    def _mute_link(self) -> Link:
+        return Link(_MUTE, f"{MUTE_PAGE}#{self.mute}")
 
 
 def one_line(text: str) -> str:

@@ -277,7 +277,8 @@ class Run(RecordedRun):
             title: one line.
             text: details.
             level: `info`, `warning` or `error`; also as W&B spells them: `INFO`, `WARN`, `ERROR`.
-            wait_duration: seconds in which another alert with this title is left out.
+            wait_duration: seconds in which another alert with this title is left out. Without it, all are
+                recorded, and a server tells its users one a minute.
 
         Raises:
             ValueError: unknown level.
@@ -295,15 +296,18 @@ class Run(RecordedRun):
             return
         self._must_be_open("alert")
         title, text = self._values.text(title), self._values.text(text)
-        if wait_duration and not self._may_alert(title, wait_duration):
+        wait = wait_duration
+        wait_s = wait if wait is None or isinstance(wait, (int, float)) else wait.total_seconds()
+        if wait_s and not self._may_alert(title, wait_s):
             return
-        event = {"name": "alert", "level": known, "title": title, "text": text}
+        event: dict[str, Any] = {"name": "alert", "level": known, "title": title, "text": text}
+        if wait_s is not None:
+            event["wait_s"] = wait_s
         self._write(frames.EVENT, **without_secrets(event))
         self._ensure_monitor()
 
-    def _may_alert(self, title: str, wait: float | timedelta) -> bool:
+    def _may_alert(self, title: str, wait_s: float) -> bool:
         """Whether an alert with this title is due again."""
-        wait_s = wait if isinstance(wait, (int, float)) else wait.total_seconds()
         now_s, last_s = time.monotonic(), self._alerted_s.get(title)
         if last_s is not None and now_s - last_s < wait_s:
             return False

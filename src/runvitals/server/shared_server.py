@@ -23,6 +23,7 @@ from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
+from runvitals.server.alerting import Alerting
 from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
@@ -100,6 +101,7 @@ class SharedServer:
         access: decides who may do what.
         mailer: sends mail about accounts; its thread runs.
         delivery: delivers notifications; its thread runs.
+        alerting: decides who is notified about what happens to runs; its threads run.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
         threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
@@ -199,6 +201,9 @@ class SharedServer:
         self._automations = AutomationThread(metadata_store.alerts.automations, self.access.directory, clock)
         self._automations.thread.start()
         self.threads += [self.delivery.thread, self._automations.thread]
+        self.alerting = Alerting(metadata_store, self.access.directory, box, clock, monotonic)
+        self.alerting.start()
+        self.threads += self.alerting.threads
         self.access.directory.accept_tokens(self._outside.service_tokens.account)
         self._rights = access.thread
         self._rights.start()
@@ -229,6 +234,7 @@ class SharedServer:
         self._metadata_check.close()
         self._rights.close()
         self._automations.thread.close()
+        self.alerting.close()
         self.delivery.close()
         self.mailer.thread.close()
         self._outside.close()

@@ -27,6 +27,12 @@ _ROWS = (_ENTITIES, _USER, _TEAM, _PROJECT, _RUN)
 _ANY = "'\\x00'"
 _LOSSES = (
     (
+        "0035",
+        """INSERT INTO alert_rule (entity_id, name, definition, enabled, created_ms, changed_ms)
+        VALUES (1, 'idle', '{}', true, 1, 1)""",
+        "1 alert rules",
+    ),
+    (
         "0031",
         """INSERT INTO sweep (project_id, name, source, configuration, state, seed, places, created_ms,
             changed_ms) VALUES (3, 'abcdefgh', '', '{}', 'pending', 1, 0, 1, 1)""",

@@ -102,8 +102,9 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
     ],
   },
   {
-    title: 'Requests to other servers',
+    title: 'Alerts and requests to other servers',
     fields: [
+      on('alert_console', 'Alerts contain the last lines of a run’s output', 'For those who may read the run. What looks like a secret is hidden.'),
       choice('outside_images', 'Images from other sites in texts', [
         ['proxy', 'Shown: this server fetches them'],
         ['off', 'Not shown: a link instead'],

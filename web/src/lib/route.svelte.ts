@@ -8,13 +8,13 @@ const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files'
 const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 
 /** Pages that need no account: they lead to one. */
-export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device'] as const;
+export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device', 'mute'] as const;
 export type Entry = (typeof ENTRIES)[number];
-export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'security', 'keys', 'teams', 'account'] as const;
+export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'security', 'keys', 'teams', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'integrations', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'integrations', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 
 export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'settings'] as const;
@@ -135,6 +135,7 @@ const ENTRY_TITLES: Record<Entry, string> = {
   verify: 'Confirm your address',
   reset: 'Reset your password',
   device: 'New key for a machine',
+  mute: 'Mute alerts',
 };
 
 /** What a page of accounts is called in the browser's tab. */

@@ -66,4 +66,5 @@ def _message(due: StoredNotification) -> Message:
     title, text = title_of(due.text)
     paragraphs = tuple(part.strip() for part in text.split("\n\n") if part.strip())
     path, label = due.payload.get("path"), due.payload.get("link", "Open")
-    return Message(_KIND, one_line(title), paragraphs or (title,), Link(label, path) if path else None)
+    link, mute = Link(label, path) if path else None, str(due.payload.get("mute", ""))
+    return Message(_KIND, one_line(title), paragraphs or (title,), link, mute=mute)

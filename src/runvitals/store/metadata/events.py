@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, literal, select
 
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.names import shortened
 from runvitals.store.metadata.accounts.tables import api_key
+from runvitals.store.metadata.alerts.run_events import RunEvent, add_events
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.event_authors import EventAuthors, read_authors
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.tables import event, run, writer
 from runvitals.store.metadata.text import MAX_NAME, check_integers
+
+ALERT: Final = "alert"
+_MAX_TITLE: Final = 200
+_MAX_ALERT_TEXT: Final = 4000
+_MAX_WAIT_S: Final = 86_400
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +81,11 @@ class EventTable:
         """
         rows = [_row(stored) for stored in events]
         runs = {stored.run_id for stored in events}
+        alerts = [
+            _alert(stored) for stored in events if stored.name == ALERT and stored.writer_id is not None
+        ]
         if rows:
-            self._database.write(lambda connection: _add(connection, runs, rows))
+            self._database.write(lambda connection: _add(connection, runs, rows, alerts))
 
     def of_run(
         self, run_id: int, skip: int = 0, limit: int = 10_000, name: str | None = None
@@ -123,9 +132,26 @@ def _of_run(statement: Select[Any], run_id: int, name: str | None) -> Select[Any
     return statement if name is None else statement.where(event.c.name == name)
 
 
-def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:
+def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]], alerts: list[RunEvent]) -> None:
     lock_known_runs(connection, runs)
     add_rows(connection, event, rows)
+    add_events(connection, alerts)
+
+
+def _alert(stored: StoredEvent) -> RunEvent:
+    """An alert of a training, for those who want to be notified."""
+    title = str(stored.data.get("title") or "")[:_MAX_TITLE]
+    data: dict[str, Any] = {"title": title, "text": stored.text[:_MAX_ALERT_TEXT]}
+    wait_s = stored.data.get("wait_s")
+    if isinstance(wait_s, (int, float)) and not isinstance(wait_s, bool):
+        data["wait_s"] = min(max(wait_s, 0), _MAX_WAIT_S)
+    key = f"{stored.writer_id}:{stored.seq}"
+    return RunEvent(stored.run_id, 0, "custom", stored.time_ms, key, stored.level, data)
+
+
+def add_event(connection: Connection, stored: StoredEvent) -> None:
+    """Add an event of the server, in the transaction of what it reports. The run must exist."""
+    add_rows(connection, event, [_row(stored)])
 
 
 def add_to_runs(connection: Connection, which: ColumnElement[bool], stored: StoredEvent) -> None:

@@ -21,6 +21,7 @@ from runvitals.model.ending import Ending
 from runvitals.model.host import Host, hosts_of
 from runvitals.model.state import LOST, RUNNING, deciding_writer, deciding_writers, silence_ms, worst
 from runvitals.store.metadata.alerts.automation_events import RunReached, raise_states
+from runvitals.store.metadata.alerts.run_events import add_endings
 from runvitals.store.metadata.database import among, update_rows
 from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.tables import writer as writer_table
@@ -89,6 +90,7 @@ def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
     must be locked (`lock_runs`)."""
     rows: list[dict[str, Any]] = []
     ended: list[RunReached] = []
+    endings: list[tuple[int, int, str, int]] = []
     for run_id, writers in read_writers(connection, run_ids).items():
         if not writers:
             continue
@@ -99,6 +101,7 @@ def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
             life = max(writer.id for same_host in by_host.values() for writer in same_host)
             last_ms = max(writer.last_ms for writer in writers)
             ended.append(RunReached(run_id, settled.state, f"{life}", last_ms))
+            endings.append((run_id, life, settled.state, last_ms))
         rows.append(
             {
                 "which": run_id,
@@ -115,6 +118,7 @@ def update_run_states(connection: Connection, run_ids: Iterable[int]) -> None:
         )
     update_rows(connection, run, rows)
     raise_states(connection, ended)
+    add_endings(connection, endings)
 
 
 def state_at(now_ms: int) -> ColumnElement[str]:

@@ -33,6 +33,7 @@ from runvitals.store.metadata.accounts import (
     sign_on_tables,
 )
 from runvitals.store.metadata.accounts import tables as account_tables
+from runvitals.store.metadata.alerts import event_tables, rule_tables
 from runvitals.store.metadata.alerts import tables as alert_tables
 from runvitals.store.metadata.artifacts import tables as artifact_tables
 from runvitals.store.metadata.sweeps import tables as sweep_tables
@@ -44,11 +45,13 @@ __all__ = [
     "alert_tables",
     "artifact_tables",
     "content_tables",
+    "event_tables",
     "integration_tables",
     "join_tables",
     "metadata",
     "project_tables",
     "registry_tables",
+    "rule_tables",
     "sign_on_tables",
     "sweep_tables",
     "usage_tables",

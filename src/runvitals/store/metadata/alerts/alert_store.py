@@ -1,19 +1,22 @@
-"""`AlertStore`: the tables of what users are told, as `MetadataStore.alerts`."""
+"""`AlertStore`: the tables of what users are notified, as `MetadataStore.alerts`."""
 
 from __future__ import annotations
 
+from runvitals.store.metadata.alerts.alert_settings import AlertSettingTable
 from runvitals.store.metadata.alerts.automations import AutomationTable
 from runvitals.store.metadata.alerts.outbox import OutboxTable
 from runvitals.store.metadata.alerts.past_events import PastEvents
+from runvitals.store.metadata.alerts.rules import AlertRuleTable
+from runvitals.store.metadata.alerts.run_events import RunEventTable
 from runvitals.store.metadata.alerts.user_slack import UserSlackTable
 from runvitals.store.metadata.database import Database
 
 
 class AlertStore:
-    """What users are told. All methods are thread-safe.
+    """What users are notified. All methods are thread-safe.
 
     Attributes:
-        outbox, automations, user_slack: the tables, by what they hold.
+        outbox, automations, user_slack, events, settings, rules: the tables, by what they hold.
         past_events: finds what automations would have reacted to.
     """
 
@@ -22,3 +25,6 @@ class AlertStore:
         self.automations = AutomationTable(database)
         self.past_events = PastEvents(database)
         self.user_slack = UserSlackTable(database)
+        self.events = RunEventTable(database)
+        self.settings = AlertSettingTable(database)
+        self.rules = AlertRuleTable(database)

@@ -1,0 +1,77 @@
+"""Who is notified about an event of a run, and how: decided from what was chosen, without the database."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from runvitals.alerts.settings import CHANNELS, SWITCH_OF, Channel, PersonalAlerts, TeamAlerts
+from runvitals.store.metadata.alerts.alert_settings import SCOPES, Scope
+
+Reason = Literal["author", "team"]
+
+
+@dataclass(frozen=True, slots=True)
+class Receiver:
+    """One user, by one channel. `reason`: why."""
+
+    user_id: int
+    channel: Channel
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What those who may be notified chose.
+
+    Args:
+        author_id: the user whose run it is, if that user may read it.
+        author: what the author chose.
+        team: what the team chose; None for a run in a user's own space.
+        members: the members of the team who may read the run.
+        modes: their exceptions for the run, its project and team.
+    """
+
+    author_id: int | None
+    author: PersonalAlerts | None
+    team: TeamAlerts | None = None
+    members: Iterable[int] = ()
+    modes: Mapping[int, Mapping[Scope, str]] = field(default_factory=dict)
+
+
+def receivers(event: str, level: str, choices: Choices) -> list[Receiver]:
+    """The users who are notified about an event; nobody twice by one channel.
+
+    An exception for the run counts before one for the project, and that before one for the team.
+    """
+    found: dict[tuple[int, Channel], Receiver] = {}
+    switch = SWITCH_OF[event]
+    if choices.author_id is not None and choices.author is not None:
+        mode = _mode(choices.modes.get(choices.author_id, {}))
+        for channel in CHANNELS:
+            wanted = choices.author.events[switch].wants(channel, level)
+            if mode == "all":
+                wanted = channel in _used(choices.author)
+            if wanted and mode != "off":
+                found[choices.author_id, channel] = Receiver(choices.author_id, channel, "author")
+    if choices.team is not None and choices.team.events[switch].wants("email", level):
+        for user_id in choices.members:
+            if _mode(choices.modes.get(user_id, {})) != "off":
+                found.setdefault((user_id, "email"), Receiver(user_id, "email", "team"))
+    return list(found.values())
+
+
+def team_is_told(event: str, level: str, team: TeamAlerts) -> bool:
+    """Whether the team's Slack destination gets an event."""
+    return team.slack_destination is not None and team.events[SWITCH_OF[event]].wants("slack", level)
+
+
+def _mode(modes: Mapping[Scope, str]) -> str | None:
+    return next((modes[scope] for scope in SCOPES if scope in modes), None)
+
+
+def _used(choices: PersonalAlerts) -> frozenset[Channel]:
+    """The channels that a user gets anything by; mail, if there is none."""
+    used = {channel for channel in CHANNELS for one in choices.events.values() if one.wants(channel, "error")}
+    return frozenset(used) or frozenset(("email",))

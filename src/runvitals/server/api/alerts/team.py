@@ -1,0 +1,69 @@
+"""`/teams/{team}/alerts`: what a team is notified of the runs of its projects."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.alerts.settings import team_alerts
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.alerts.choices import EventChoices, choices_json, with_changes
+from runvitals.server.api.teams.parameters import TheTeam, entity_of
+from runvitals.server.errors import InvalidFields
+from runvitals.store.metadata.accounts.teams import TeamRow
+
+router = APIRouter()
+
+
+class TeamChange(BaseModel):
+    """What is left out does not change."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    events: EventChoices | None = None
+    slack_destination: int | None = Field(
+        None, description="Id of the team's Slack destination that gets the alerts; null: none."
+    )
+
+
+@router.get("/teams/{team}/alerts", dependencies=[needs("team:read")])
+def alerts(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+    """What the team is notified of its runs."""
+    return _shown(access, requester, team)
+
+
+@router.put("/teams/{team}/alerts", dependencies=[needs("team:update")])
+def change_alerts(
+    team: TheTeam, body: TeamChange, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Change what the team is notified. Mails go to all members who may read the run and have not
+    muted the team."""
+    settings = access.metadata_store.alerts.settings
+    before = team_alerts(settings.of_team(team.id))
+    destination = before.slack_destination
+    if "slack_destination" in body.model_fields_set:
+        destination = body.slack_destination
+        known = {row.id for row in access.accounts.slack_destinations.of_team(team.id)}
+        if destination is not None and destination not in known:
+            raise InvalidFields({"slack_destination": "the team has no such Slack destination"})
+    data = {"events": with_changes(before.events, body.events), "slack_destination": destination}
+    settings.put_team(team.id, data, requester.actor, access.clock())
+    return _shown(access, requester, team)
+
+
+def _shown(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+    chosen = team_alerts(access.metadata_store.alerts.settings.of_team(team.id))
+    destinations = access.accounts.slack_destinations.of_team(team.id)
+    known = {row.id for row in destinations}
+    editable = access.may(requester, Action.TEAM_UPDATE, entity_of(access, team))
+    return {
+        "events": choices_json(chosen.events),
+        "slack_destination": chosen.slack_destination if chosen.slack_destination in known else None,
+        "slack_destinations": [{"id": row.id, "channel": row.channel} for row in destinations],
+        "editable": editable,
+    }

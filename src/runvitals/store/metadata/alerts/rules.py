@@ -1,0 +1,382 @@
+"""Alert rules of teams and users, the state of their series, and when they fired."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
+
+from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.alerts.outbox import Notification
+from runvitals.store.metadata.alerts.outbox import add as add_notification
+from runvitals.store.metadata.alerts.rule_tables import alert_firing, alert_rule, alert_rule_state
+from runvitals.store.metadata.alerts.run_events import RunEvent, add_events
+from runvitals.store.metadata.database import Database, among
+from runvitals.store.metadata.events import StoredEvent, add_event
+from runvitals.store.metadata.tables import project, run, writer
+
+MAX_RULES: Final = 1000
+"""Of one team or user."""
+_MAX_STATES: Final = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class StoredRule:
+    """A rule of a team or user. `definition`: see `alerts.rules`."""
+
+    id: int
+    entity_id: int
+    name: str
+    definition: Mapping[str, Any]
+    enabled: bool
+    muted_until_ms: int | None
+    created_ms: int
+    changed_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class RuleState:
+    """The state of a rule for one series."""
+
+    rule_id: int
+    run_id: int
+    lane_id: int
+    key: str
+    host: str
+    state: int
+    since_ms: int
+    fired_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Firing:
+    """A time at which a rule fired for a series. `ended_ms`: None while it fires."""
+
+    rule_id: int
+    run_id: int
+    lane_id: int
+    key: str
+    host: str
+    severity: str
+    value: float | None
+    fired_ms: int
+    ended_ms: int | None = None
+    told: str = ""
+    id: int = 0
+    rule: str = ""
+    run: str = ""
+    project: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedLane:
+    """A host of a run, as rules choose it. `role`: of the writers that share the lane."""
+
+    lane_id: int
+    run_id: int
+    uid: str
+    host: str
+    role: str
+    entity_id: int | None
+    project: str
+    project_id: int
+
+
+class AlertRuleTable:
+    """The tables of rules."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def all(self) -> list[StoredRule]:
+        """The rules of all teams and users, by id."""
+        return self._read(select(alert_rule).order_by(alert_rule.c.id))
+
+    def version(self) -> tuple[int, int, int]:
+        """Something that differs after each change of a rule."""
+        newest = select(func.count(), func.max(alert_rule.c.changed_ms), func.max(alert_rule.c.id))
+        with self._database.read() as connection:
+            count, changed_ms, last = connection.execute(newest).one()
+        return count, changed_ms or 0, last or 0
+
+    def of_entity(self, entity_id: int) -> list[StoredRule]:
+        """The rules of a team or user, by name."""
+        mine = alert_rule.c.entity_id == entity_id
+        return self._read(select(alert_rule).where(mine).order_by(alert_rule.c.name))
+
+    def get(self, entity_id: int, rule_id: int) -> StoredRule:
+        """
+        Raises:
+            UnknownAccount: the team or user has no such rule.
+        """
+        mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
+        found = self._read(select(alert_rule).where(mine))
+        if not found:
+            raise UnknownAccount("there is no such rule")
+        return found[0]
+
+    def create(
+        self, entity_id: int, definition: Mapping[str, Any], enabled: bool, by: Actor, now_ms: int
+    ) -> StoredRule:
+        """
+        Raises:
+            NameTaken: a rule has this name.
+            LimitReached: there are too many.
+            UnknownAccount: the team or user was deleted meanwhile.
+        """
+
+        def work(connection: Connection) -> StoredRule:
+            owner = _locked(connection, entity_id)
+            name = str(definition["name"])
+            _check_name(connection, entity_id, name)
+            counted = select(func.count()).where(alert_rule.c.entity_id == entity_id)
+            if connection.execute(counted).scalar_one() >= MAX_RULES:
+                raise LimitReached(f"there are {MAX_RULES} rules, which is the most that are allowed")
+            values = {
+                "entity_id": entity_id,
+                "name": name,
+                "definition": json.dumps(definition),
+                "enabled": enabled,
+                "created_by": by.user_id,
+                "created_ms": now_ms,
+                "changed_ms": now_ms,
+            }
+            connection.execute(insert(alert_rule).values(values))
+            record(connection, now_ms, by, "alert_rule.create", entity=owner, target=name)
+            mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.name == name)
+            return _rule(connection.execute(select(alert_rule).where(mine)).one())
+
+        return self._database.write(work)
+
+    def update(
+        self,
+        entity_id: int,
+        rule_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        definition: Mapping[str, Any] | None = None,
+        enabled: bool | None = None,
+        muted_until_ms: int | None = -1,
+    ) -> StoredRule:
+        """Change what is given (of `muted_until_ms`, -1 is not). Raises as `create`, or if there is none."""
+
+        def work(connection: Connection) -> StoredRule:
+            owner = _locked(connection, entity_id)
+            mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
+            row = connection.execute(select(alert_rule).where(mine)).first()
+            if row is None:
+                raise UnknownAccount("there is no such rule")
+            # Times of changes only grow, so that `version` differs.
+            values: dict[str, Any] = {"changed_ms": max(now_ms, row.changed_ms + 1)}
+            if definition is not None:
+                values |= {"definition": json.dumps(definition), "name": str(definition["name"])}
+                if values["name"] != row.name:
+                    _check_name(connection, entity_id, values["name"])
+            if enabled is not None:
+                values["enabled"] = enabled
+            if muted_until_ms != -1:
+                values["muted_until_ms"] = muted_until_ms
+            connection.execute(update(alert_rule).where(mine).values(values))
+            if definition is not None or enabled is False:  # its series begin anew
+                connection.execute(delete(alert_rule_state).where(alert_rule_state.c.rule_id == rule_id))
+                still = and_(alert_firing.c.rule_id == rule_id, alert_firing.c.ended_ms.is_(None))
+                connection.execute(update(alert_firing).where(still).values(ended_ms=now_ms))
+            record(connection, now_ms, by, "alert_rule.update", entity=owner, target=row.name)
+            return _rule(connection.execute(select(alert_rule).where(mine)).one())
+
+        return self._database.write(work)
+
+    def delete(self, entity_id: int, rule_id: int, by: Actor, now_ms: int) -> None:
+        """
+        Raises:
+            UnknownAccount: the team or user has no such rule.
+        """
+
+        def work(connection: Connection) -> None:
+            owner = _locked(connection, entity_id)
+            mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.id == rule_id)
+            name = connection.execute(select(alert_rule.c.name).where(mine)).scalar()
+            if name is None:
+                raise UnknownAccount("there is no such rule")
+            connection.execute(delete(alert_rule).where(mine))
+            record(connection, now_ms, by, "alert_rule.delete", entity=owner, target=name)
+
+        self._database.write(work)
+
+    def lanes(self, lane_ids: Collection[int]) -> dict[int, WatchedLane]:
+        """The hosts and runs of lanes; those of runs in the trash are left out."""
+        wanted = (
+            select(
+                writer.c.lane_id,
+                run.c.id,
+                run.c.uid,
+                writer.c.host,
+                writer.c.role,
+                run.c.entity_id,
+                project.c.name,
+                project.c.id,
+            )
+            .join(run, run.c.id == writer.c.run_id)
+            .join(project, project.c.id == run.c.project_id)
+        )
+        with self._database.read() as connection:
+            mine = (among(connection, writer.c.lane_id, lane_ids), run.c.deleted_ms.is_(None))
+            return {row[0]: WatchedLane(*row) for row in connection.execute(wanted.where(*mine))}
+
+    def states(self) -> list[RuleState]:
+        """The states of all series that are not at rest."""
+        with self._database.read() as connection:
+            return [RuleState(**row._asdict()) for row in connection.execute(select(alert_rule_state))]
+
+    def save_states(self, states: Sequence[RuleState]) -> None:
+        """Replace the states of all series."""
+        names = RuleState.__dataclass_fields__
+        rows = [{name: getattr(state, name) for name in names} for state in states[:_MAX_STATES]]
+
+        def work(connection: Connection) -> None:
+            connection.execute(delete(alert_rule_state))
+            known_rules = set(connection.execute(select(alert_rule.c.id)).scalars())
+            run_ids = {row["run_id"] for row in rows}
+            known_runs = set(
+                connection.execute(select(run.c.id).where(among(connection, run.c.id, run_ids))).scalars()
+            )
+            kept = [row for row in rows if row["rule_id"] in known_rules and row["run_id"] in known_runs]
+            if kept:
+                connection.execute(insert(alert_rule_state), kept)
+
+        self._database.write(work, durable=False)
+
+    def fired(
+        self,
+        firing: Firing,
+        event: StoredEvent,
+        finding: RunEvent | None,
+        notifications: Sequence[Notification],
+    ) -> None:
+        """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone."""
+
+        def work(connection: Connection) -> None:
+            there = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id)
+            here = select(run.c.id).where(run.c.id == firing.run_id)
+            if connection.execute(there).first() is None or connection.execute(here).first() is None:
+                return
+            values = {
+                name: getattr(firing, name) for name in Firing.__dataclass_fields__ if name not in _SHOWN
+            }
+            connection.execute(insert(alert_firing).values(values))
+            add_event(connection, event)
+            if finding is not None:
+                add_events(connection, [finding])
+            for notification in notifications:
+                add_notification(connection, notification)
+
+        self._database.write(work)
+
+    def ended(
+        self, rule_id: int, lane_id: int, key: str, now_ms: int, notifications: Sequence[Notification] = ()
+    ) -> None:
+        """Write that a rule does not fire for a series any more."""
+        mine = and_(
+            alert_firing.c.rule_id == rule_id,
+            alert_firing.c.lane_id == lane_id,
+            alert_firing.c.key == key,
+            alert_firing.c.ended_ms.is_(None),
+        )
+
+        def work(connection: Connection) -> None:
+            if connection.execute(update(alert_firing).where(mine).values(ended_ms=now_ms)).rowcount:
+                for notification in notifications:
+                    add_notification(connection, notification)
+
+        self._database.write(work)
+
+    def open_firings(self) -> list[Firing]:
+        """What fires now."""
+        return self._firings(select(*_FIRINGS).where(alert_firing.c.ended_ms.is_(None)))
+
+    def firings(
+        self,
+        entity_id: int,
+        limit: int,
+        before: int | None = None,
+        rule_id: int | None = None,
+        project_id: int | None = None,
+        project_ids: Collection[int] | None = None,
+        only_open: bool = False,
+    ) -> list[Firing]:
+        """When rules of a team or user fired, the newest first.
+
+        Args:
+            before: only those with a smaller id.
+            project_ids: only of runs in these projects; None: all.
+        """
+        conditions = [alert_rule.c.entity_id == entity_id]
+        if before is not None:
+            conditions.append(alert_firing.c.id < before)
+        if rule_id is not None:
+            conditions.append(alert_firing.c.rule_id == rule_id)
+        if project_id is not None:
+            conditions.append(run.c.project_id == project_id)
+        if only_open:
+            conditions.append(alert_firing.c.ended_ms.is_(None))
+        if project_ids is not None:
+            conditions.append(run.c.project_id.in_(sorted(project_ids)))
+        wanted = select(*_FIRINGS).where(*conditions).order_by(alert_firing.c.id.desc()).limit(limit)
+        return self._firings(wanted)
+
+    def forget_firings(self, before_ms: int) -> int:
+        """Remove what fired and ended before a time; returns how many."""
+        old = delete(alert_firing).where(
+            alert_firing.c.fired_ms < before_ms, alert_firing.c.ended_ms.is_not(None)
+        )
+        return self._database.write(lambda connection: connection.execute(old).rowcount)
+
+    def _read(self, wanted: Select[Any]) -> list[StoredRule]:
+        with self._database.read() as connection:
+            return [_rule(row) for row in connection.execute(wanted)]
+
+    def _firings(self, wanted: Select[Any]) -> list[Firing]:
+        joined = (
+            wanted.join(alert_rule, alert_rule.c.id == alert_firing.c.rule_id)
+            .join(run, run.c.id == alert_firing.c.run_id)
+            .join(project, project.c.id == run.c.project_id)
+        )
+        with self._database.read() as connection:
+            return [Firing(**row._asdict()) for row in connection.execute(joined)]
+
+
+_SHOWN: Final = ("id", "rule", "run", "project")
+_FIRINGS: Final = (
+    *(alert_firing.c[name] for name in Firing.__dataclass_fields__ if name not in _SHOWN),
+    alert_firing.c.id,
+    alert_rule.c.name.label("rule"),
+    run.c.uid.label("run"),
+    project.c.name.label("project"),
+)
+
+
+def _rule(row: Row[Any]) -> StoredRule:
+    values = row._asdict()
+    values.pop("created_by")
+    return StoredRule(**{**values, "definition": json.loads(values["definition"])})
+
+
+def _locked(connection: Connection, entity_id: int) -> tuple[int, str]:
+    """Id and name of a team or user, which other changes of its rules wait for."""
+    mine = select(entity.c.id, entity.c.name).where(entity.c.id == entity_id, entity.c.deleted_ms.is_(None))
+    row = connection.execute(mine.with_for_update()).first()
+    if row is None:
+        raise UnknownAccount(f"there is no team or user with id {entity_id}")
+    return row.id, row.name
+
+
+def _check_name(connection: Connection, entity_id: int, name: str) -> None:
+    mine = and_(alert_rule.c.entity_id == entity_id, alert_rule.c.name == name)
+    if connection.execute(select(alert_rule.c.id).where(mine)).first() is not None:
+        raise NameTaken(f"there is a rule {name!r} already")
