@@ -8,7 +8,7 @@ from alembic import op
 from runvitals.store.metadata.lossless_downgrade import check_nothing_is_lost, rows_of
 
 revision = "0035"
-down_revision = "0031"
+down_revision = "0033"
 branch_labels = None
 depends_on = None
 
