@@ -198,7 +198,9 @@ class SharedServer:
         )
         self.delivery = Delivery(metadata_store.alerts.outbox, self.api.state.channels.by_target, clock)
         self.delivery.thread.start()
-        self._automations = AutomationThread(metadata_store.alerts.automations, self.access.directory, clock)
+        self._automations = AutomationThread(
+            metadata_store, self.access.directory, self._recorder.feed, clock
+        )
         self._automations.thread.start()
         self.threads += [self.delivery.thread, self._automations.thread]
         self.alerting = Alerting(metadata_store, self.access.directory, box, clock, monotonic)

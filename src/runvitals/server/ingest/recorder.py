@@ -23,6 +23,7 @@ from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.logged_rows import LoggedColumns, logged_columns
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
+from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
@@ -112,6 +113,7 @@ class Recorder:
         self.sample_commits = SampleCommits(sample_store)
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
         self._versions: dict[int, RunVersion] = {}
+        self.feed = MetricFeed(metadata_store.metrics.keys)
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
         restore_summaries(sample_store, metadata_store)
         self._summaries = SupervisedThread(
@@ -256,6 +258,7 @@ class Recorder:
         first_ms = _last_ms(valid) if columns is None else columns.first_ms
         if first_ms:
             self.usage.mark(run_id, lane_id, first_ms, _last_ms(valid))
+        self.feed.take(run_id, valid)
         self.usage.receive(run_id, envelope_bytes(valid), 0 if columns is None else columns.values.size)
 
     async def record(self, envelopes: Sequence[ValidEnvelope], access: EnvelopeAccess) -> list[Ack]:

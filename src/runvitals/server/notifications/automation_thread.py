@@ -9,8 +9,11 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
 from runvitals.alerts.reactions import reaction_to
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.ingest.metric_feed import MetricFeed
+from runvitals.server.notifications.metric_watch import MetricWatch
 from runvitals.server.notifications.run_changes import may_read
-from runvitals.store.metadata.alerts.automations import AutomationRow, AutomationTable, RaisedEvent, Reaction
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.alerts.automations import AutomationRow, RaisedEvent, Reaction
 from runvitals.store.supervised_thread import SupervisedThread
 
 _EVERY_S: Final = 1.0
@@ -24,14 +27,22 @@ class AutomationThread:
 
     Args:
         directory: knows what users may do.
+        feed: the values of metrics that ingest receives.
         clock: the time now, ms UTC.
 
     Attributes:
         thread: start and close it.
     """
 
-    def __init__(self, automations: AutomationTable, directory: Directory, clock: Callable[[], int]) -> None:
-        self._automations = automations
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        directory: Directory,
+        feed: MetricFeed,
+        clock: Callable[[], int],
+    ) -> None:
+        self._automations = metadata_store.alerts.automations
+        self._watch = MetricWatch(metadata_store, feed)
         self._directory = directory
         self._clock = clock
         self._lost_until_ms = clock() - _LOST_LOOKBACK_MS
@@ -44,6 +55,7 @@ class AutomationThread:
         if until_ms > self._lost_until_ms:
             self._automations.note_lost(self._lost_until_ms, until_ms)
             self._lost_until_ms = until_ms
+        self._watch.evaluate()
         reacted = 0
         left: dict[int, str] = {}
 

@@ -65,6 +65,14 @@ def raise_for_run(
         add_rows(connection, raised_event, [row])
 
 
+def raise_metric(
+    connection: Connection, automation_id: int, team_id: int, run_id: int, kind: str, data: Mapping[str, Any]
+) -> None:
+    """Write that a metric of a run met the condition of an automation."""
+    row = _row(team_id, kind, data, 0, run_id=run_id)
+    add_rows(connection, raised_event, [{**row, "automation_id": automation_id}])
+
+
 def raise_tags(connection: Connection, run_ids: Iterable[int], tags: Sequence[Mapping[str, Any]]) -> None:
     """Write which tags runs get. Call it before the tags are stored.
 
