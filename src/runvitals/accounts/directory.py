@@ -12,22 +12,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.decision import Decision, decide
 from runvitals.accounts.decision_cache import DecisionCache, Missing
-from runvitals.accounts.identity import Credential, Identity
-from runvitals.accounts.matrix import Role
+from runvitals.accounts.granted_rights import user_of
+from runvitals.accounts.identity import Credential, Identity, Owner
 from runvitals.accounts.organisation_settings import enforced_switches, policies_of, with_defaults
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
-    Access,
     Anonymous,
     GuestLink,
     KeyLimits,
     KeyScope,
-    Membership,
     Operator,
     Principal,
     ServiceAccount,
@@ -42,7 +40,6 @@ from runvitals.store.errors import UnknownAccount
 
 if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
-    from runvitals.store.metadata.accounts.grants import RoleGrant, UserGrants
     from runvitals.store.metadata.accounts.keys import KeyRow
     from runvitals.store.metadata.accounts.project_members import OwnedProject
     from runvitals.store.metadata.accounts.sessions import SessionLife, SessionRow
@@ -53,7 +50,6 @@ KEY_LIFE_MS: Final = 2500
 of a token from before accounts, are noticed this late."""
 RUN_LIFE_MS: Final = 1000
 """How long the project and the author of a run are taken as unchanged."""
-_ACTIONS: Final = {action.value: action for action in Action}
 
 
 class Directory:
@@ -108,6 +104,14 @@ class Directory:
         Tokens from before accounts act as the service account of the team that adopted them.
         """
         return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
+
+    def owner_now(self, owner: Owner) -> Identity | None:
+        """The owner of something with the rights that they have now; None if they have no account any more,
+        or if the key that they made it with is not valid any more. Known for a few seconds."""
+        without = owner.without_account
+        if without is not None:
+            return Identity(without)
+        return self._cache.get(("owner", owner, self._period()), lambda: self._owner_now(owner))
 
     def link_problem(self, secret: str) -> str | None:
         """Why a guest link that was made here is not valid; None if no such link exists."""
@@ -219,17 +223,12 @@ class Directory:
             UnknownRun: there is none.
             AmbiguousName: several teams or users have one.
         """
-        unlimited: Principal = principal
-        if isinstance(principal, (User, ServiceAccount)):
-            unlimited = replace(principal, key=None)
         found = []
         for place in self._metadata_store.runs.places(uid):  # it may have been created a moment ago
             if place.entity_id is None or (entity is not None and place.entity != entity.lower()):
                 continue
             item = self._item(place)
-            if self.may(principal, Action.RUN_CREATE, item) and (
-                _is_own(principal, item) or self.may(unlimited, Action.RUN_UPDATE, item)
-            ):
+            if self._may_add_to(principal, item):
                 found.append((place, item))
         if len(found) > 1 and isinstance(principal, (User, ServiceAccount)):
             found = [pair for pair in found if pair[0].entity_id == principal.home] or found
@@ -239,6 +238,21 @@ class Directory:
             names = sorted(place.entity or "" for place, _ in found)
             raise AmbiguousName(f"{', '.join(names)} each have a run {uid!r}; add ?entity=", names)
         return found[0][1]
+
+    def may_add_to(self, principal: Principal, run_id: int) -> bool:
+        """Whether a principal may add to a run, by its number in the metadata store."""
+        if isinstance(principal, Operator):
+            return self._metadata_store.runs.place(run_id) is not None
+        run = self._run_item(run_id)
+        return run is not None and self._may_add_to(principal, run)
+
+    def _may_add_to(self, principal: Principal, run: ProjectItem) -> bool:
+        unlimited: Principal = principal
+        if isinstance(principal, (User, ServiceAccount)):
+            unlimited = replace(principal, key=None)
+        return self.may(principal, Action.RUN_CREATE, run) and (
+            _is_own(principal, run) or self.may(unlimited, Action.RUN_UPDATE, run)
+        )
 
     def _places(self, uid: str) -> list[RunPlace]:
         second = self._now_ms() // RUN_LIFE_MS
@@ -300,6 +314,17 @@ class Directory:
             return None
         return self._of_service(key.service_account_id, limits, key.public_id)
 
+    def _owner_now(self, owner: Owner) -> Identity | None:
+        limits, public_id = None, None
+        if owner.key_id is not None:
+            key = self._accounts.keys.valid(owner.key_id, self._now_ms())
+            if key is None:
+                return None
+            limits, public_id = _limits(key), key.public_id
+        if owner.kind == "user":
+            return self._of_user(owner.id, limits, public_id)
+        return self._of_service(owner.id, limits or KeyLimits(KeyScope.WRITE), public_id)
+
     def _of_session(self, secret: str) -> Identity | None:
         session = self._accounts.sessions.check(secret, self._now_ms(), self.session_life())
         return None if session is None else self._of_user(session.user_id, None, None, session)
@@ -332,7 +357,7 @@ class Directory:
         grants = self._accounts.user_grants(user_id, self._now_ms())
         if grants is None or grants.state in ("suspended", "deleted"):
             return None
-        user = _user(grants, key, self.policies().personal_entities)
+        user = user_of(grants, key, self.policies().personal_entities)
         if session is not None and session.must_change_password:
             user = replace(user, must_change_password=True)
         return Identity(user, grants.name, public_id, session)
@@ -356,7 +381,7 @@ class Directory:
         grants = self._accounts.user_grants(user_id, self._now_ms())
         if grants is None or grants.state == "deleted":
             return None
-        return _user(grants, None, self.policies().personal_entities)
+        return user_of(grants, None, self.policies().personal_entities)
 
     def _session_life(self) -> SessionLife:
         from runvitals.store.metadata.accounts.sessions import SessionLife
@@ -395,41 +420,8 @@ class Directory:
         return Project(row.id, entity, Visibility(row.visibility), row.owner_id, deleted=row.deleted)
 
 
-def _user(grants: UserGrants, key: KeyLimits | None, has_own_space: bool) -> User:
-    teams = {team: _membership(grant) for team, grant in grants.teams.items()}
-    billing: Any = grants.billing_role
-    state: Any = grants.state
-    return User(
-        grants.id,
-        state=state,
-        org_admin=grants.org_role == "admin",
-        access=Access(grants.access),
-        billing=billing,
-        teams={team: membership for team, membership in teams.items() if membership is not None},
-        projects={project: _membership(grant) for project, grant in grants.projects.items()},
-        key=key,
-        home=_home(grants, has_own_space),
-    )
-
-
 def _limits(key: KeyRow) -> KeyLimits:
     return KeyLimits(KeyScope(key.scope), key.entities or None, key.id)
-
-
-def _home(grants: UserGrants, has_own_space: bool) -> int | None:
-    """Where runs go that name no team: the default team while the user is in it, else their own space."""
-    default = grants.default_entity_id
-    if default is not None and default in grants.teams:
-        return default
-    return grants.entity_id if has_own_space else None
-
-
-def _membership(grant: RoleGrant) -> Membership | None:
-    if grant.role is None:
-        return None
-    # An action of a later version is unknown here and grants nothing.
-    added = frozenset(_ACTIONS[name] for name in grant.actions if name in _ACTIONS)
-    return Membership(Role(grant.role), added)
 
 
 def _is_own(principal: Principal, item: ProjectItem) -> bool:

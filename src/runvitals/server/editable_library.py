@@ -54,8 +54,12 @@ class EditableLibrary(Protocol):
         sections: Mapping[str, Mapping[str, Any]],
         number: int | None = None,
         also: Also = None,
+        removed: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """Set keys of several sections of a run, such as its configuration.
+
+        Args:
+            removed: keys to remove, by section.
 
         Raises:
             UnknownRun: there is no such run.

@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -28,6 +28,8 @@ _STALE_S = 7 * 86_400.0
 _ORPHAN_S = 3600.0
 """A content that no file refers to is removed after this time: before, it may just have been put there."""
 _UNUSED_PER_TURN = 1000
+_RESERVED_AT_ONCE = 16 << 20
+"""A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
 
 log = logging.getLogger("runvitals.server")
@@ -58,6 +60,14 @@ class FileLimits:
     artifact_file_bytes: int = 100 << 30
     total_bytes: int | None = None
     free_bytes: int = 1 << 30
+
+
+class _Reservation(NamedTuple):
+    """Space for a file that arrives whole. `run_id`: the run whose file it is; None: it is one of an
+    artifact."""
+
+    bytes: int
+    run_id: int | None
 
 
 class UploadState(NamedTuple):
@@ -98,6 +108,9 @@ class ReceivedFiles:
         # Nothing is removed between a content and its row.
         self._changing = threading.Lock()
         self._being_kept: Counter[str] = Counter()
+        # Files that arrive whole, by path: those that arrive together must not exceed a limit together.
+        self._reserved: dict[str, _Reservation] = {}
+        self._reserving = threading.Lock()
 
     # Uploads
 
@@ -164,15 +177,22 @@ class ReceivedFiles:
             raise FileRejected(
                 413, f"a file of {size:,} bytes; this server accepts at most {limits.file_bytes:,}"
             )
-        if self._files.run_bytes(run_id) + self._uploads.total_bytes(run_id) + missing > limits.run_bytes:
-            raise FileRejected(
-                507, f"the files of the run would exceed the limit of {limits.run_bytes:,} bytes"
-            )
+        self._check_run_space(run_id, missing)
         self._check_space(missing)
+
+    def _check_run_space(self, run_id: int, missing: int) -> None:
+        limit = self.limits.run_bytes
+        arriving = self._uploads.total_bytes(run_id) + sum(
+            reserved.bytes for reserved in list(self._reserved.values()) if reserved.run_id == run_id
+        )
+        if self._files.run_bytes(run_id) + arriving + missing > limit:
+            raise FileRejected(507, f"the files of the run would exceed the limit of {limit:,} bytes")
 
     def _check_space(self, missing: int) -> None:
         limits = self.limits
-        total = self._files.total_bytes() + self._uploads.total_bytes() + missing
+        reserved = dict(self._reserved)
+        arriving = sum(one.bytes for one in reserved.values())
+        total = self._files.total_bytes() + self._uploads.total_bytes(without=reserved) + arriving + missing
         if limits.total_bytes is not None and total > limits.total_bytes:
             raise FileRejected(
                 507, f"the files of this server would exceed the limit of {limits.total_bytes:,} bytes"
@@ -183,7 +203,7 @@ class ReceivedFiles:
     # Files that arrive whole
 
     def begin(self, size: int, run_id: int | None = None) -> str:
-        """A path for a file of this size, which does not exist yet: `keep` or remove it.
+        """A path for a file of this size, which does not exist yet. Its space is reserved until `end`.
 
         Args:
             run_id: the run whose file it is; None: it is one of an artifact.
@@ -191,20 +211,54 @@ class ReceivedFiles:
         Raises:
             FileRejected: it exceeds a limit.
         """
-        if run_id is not None:
-            self._check_limits(run_id, size, size)
-            return self._uploads.new_path()
-        if size > self.limits.artifact_file_bytes:
-            limit = self.limits.artifact_file_bytes
-            raise FileRejected(413, f"a file of {size:,} bytes; this server accepts at most {limit:,}")
-        self._check_space(size)
-        return self._uploads.new_path()
+        path = self._uploads.new_path()
+        self._reserve(path, size, size, run_id)
+        return path
+
+    def reserve(self, path: str, size: int) -> None:
+        """Reserve space for more of a file whose size was not known at first.
+
+        Raises:
+            FileRejected: it exceeds a limit.
+        """
+        reserved = self._reserved[path]
+        if size > reserved.bytes:
+            steps = -(-size // _RESERVED_AT_ONCE)
+            self._reserve(path, size, steps * _RESERVED_AT_ONCE, reserved.run_id)
+
+    def end(self, path: str) -> None:
+        """Free the reserved space, and remove the file unless it was kept."""
+        self._reserved.pop(path, None)
+        with suppress(FileNotFoundError):
+            os.unlink(path)
+
+    def _reserve(self, path: str, size: int, wanted: int, run_id: int | None) -> None:
+        """
+        Args:
+            wanted: as much as is reserved, if a file of the limit's size is not smaller.
+        """
+        limits = self.limits
+        most = limits.artifact_file_bytes if run_id is None else limits.file_bytes
+        if size > most:
+            raise FileRejected(413, f"a file of {size:,} bytes; this server accepts at most {most:,}")
+        wanted = min(wanted, most)
+        with self._reserving:
+            before = self._reserved.pop(path, None)
+            try:
+                if run_id is not None:
+                    self._check_run_space(run_id, wanted)
+                self._check_space(wanted)
+            except FileRejected:
+                if before is not None:
+                    self._reserved[path] = before
+                raise
+            self._reserved[path] = _Reservation(wanted, run_id)
 
     def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None]) -> None:
         """Keep a file that has arrived.
 
         Args:
-            path: as `begin` returned it; the file was synced to the disk.
+            path: as `begin` returned it, which `end` follows; the file was synced to the disk.
             note: notes in the metadata store whose file it is.
 
         Raises:

@@ -47,6 +47,7 @@ export type Route =
   | { page: 'host'; name: string }
   | RunRoute
   | { page: 'shared' }
+  | { page: 'mlflow' }
   | AccountRoute
   | { page: 'unknown'; path: string };
 
@@ -58,6 +59,7 @@ export function parse(path: string): Route {
   if (parts[0] === 'hosts' && parts.length <= 2) return parts[1] === undefined ? { page: 'hosts' } : { page: 'host', name: parts[1] };
   if (parts[0] === 'projects' && parts.length === 2) return { page: 'runs', project: parts[1]! };
   if (parts.length === 2 && parts[0] === '-' && parts[1] === 'shared') return { page: 'shared' };
+  if (parts.length === 2 && parts[0] === '-' && parts[1] === 'mlflow') return { page: 'mlflow' };
   return runRoute(parts) ?? accountRoute(parts) ?? { page: 'unknown', path };
 }
 
@@ -92,6 +94,17 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   const tab = PROJECT_TABS.find((name) => name === (third ?? 'overview'));
   if (second !== '-' && parts.length <= 3 && tab) return { page: 'project', entity: first, project: second!, tab };
   return null;
+}
+
+const OF_MLFLOW = /^#\/experiments\/([^/?]+)(?:\/runs\/([^/?]+))?/;
+
+/** The address here of a link that MLflow's clients print, such as `/#/experiments/1/runs/…`; null for others. */
+export function mlflowHref(hash: string): string | null {
+  const found = OF_MLFLOW.exec(hash);
+  if (!found) return null;
+  const query = new URLSearchParams({ experiment: decode(found[1]!) });
+  if (found[2] !== undefined) query.set('run', decode(found[2]));
+  return `/-/mlflow?${query}`;
 }
 
 function decode(part: string): string {
@@ -165,10 +178,13 @@ class Location {
   guest = $derived(this.path === SHARED || this.path.startsWith(`${SHARED}/`));
 
   constructor() {
+    this.#read();
     window.addEventListener('popstate', () => this.#read());
   }
 
   #read(): void {
+    const linked = window.location.pathname === '/' ? mlflowHref(window.location.hash) : null;
+    if (linked !== null) window.history.replaceState(null, '', linked);
     this.path = window.location.pathname;
     this.query = new URLSearchParams(window.location.search);
     this.token = tokenInAddress();

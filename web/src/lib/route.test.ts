@@ -1,7 +1,7 @@
 import { describe, expect, it, vi } from 'vitest';
 
 vi.stubGlobal('window', { location: { pathname: '/', search: '', hash: '' }, addEventListener: () => undefined });
-const { compareHref, here, parse, projectHref, runHref } = await import('./route.svelte');
+const { compareHref, here, mlflowHref, parse, projectHref, runHref } = await import('./route.svelte');
 
 describe('the view of an address', () => {
   it.each([
@@ -18,6 +18,7 @@ describe('the view of an address', () => {
     ['/vision/-/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: 'vision', project: '-', shared: false }],
     ['/-/shared/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: null, project: null, shared: true }],
     ['/-/shared', { page: 'shared' }],
+    ['/-/mlflow', { page: 'mlflow' }],
     ['/vision/digits', { page: 'project', entity: 'vision', project: 'digits', tab: 'overview' }],
     ['/vision/digits/workspace', { page: 'project', entity: 'vision', project: 'digits', tab: 'workspace' }],
     ['/vision/digits/runs', { page: 'project', entity: 'vision', project: 'digits', tab: 'runs' }],
@@ -66,5 +67,17 @@ describe('the comparison of runs', () => {
     expect(compareHref([run('a', null), run('b', null)])).toBe('/compare?runs=a&runs=b');
     expect(compareHref([run('a', 'vision'), run('b', 'vision')])).toBe('/compare?runs=a&runs=b&entity=vision');
     expect(compareHref([run('a', 'vision'), run('b', 'speech')])).toBe('/compare?runs=a&runs=b');
+  });
+});
+
+describe('a link of MLflow', () => {
+  it.each([
+    ['#/experiments/1/runs/0a1b', '/-/mlflow?experiment=1&run=0a1b'],
+    ['#/experiments/1/runs/0a1b/model-metrics', '/-/mlflow?experiment=1&run=0a1b'],
+    ['#/experiments/12', '/-/mlflow?experiment=12'],
+    ['#token', null],
+    ['', null],
+  ])('%s', (hash, href) => {
+    expect(mlflowHref(hash)).toBe(href);
   });
 });

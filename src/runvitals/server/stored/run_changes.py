@@ -70,10 +70,11 @@ class StoredChanges(ABC):
         sections: Mapping[str, Mapping[str, Any]],
         number: int | None = None,
         also: Also = None,
+        removed: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         runs = self._metadata_store.runs
         await self._change(
-            lambda: runs.set_sections(self._row(run_id, number).id, sections, self.clock()), also
+            lambda: runs.set_sections(self._row(run_id, number).id, sections, self.clock(), removed), also
         )
 
     async def tag(

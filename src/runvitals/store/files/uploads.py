@@ -6,7 +6,7 @@ import hashlib
 import os
 import secrets
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from contextlib import contextmanager, suppress
 
 from runvitals.journal.paths import OPEN_FLAGS, make_private
@@ -92,10 +92,16 @@ class Uploads:
         """The path of a file that nobody else uses, for what arrives whole."""
         return os.path.join(self._folder, f"whole-{secrets.token_hex(16)}")
 
-    def total_bytes(self, run_id: int | None = None) -> int:
-        """The size of all unfinished uploads, or of those of a run."""
+    def total_bytes(self, run_id: int | None = None, without: Container[str] = ()) -> int:
+        """The size of all unfinished uploads, or of those of a run.
+
+        Args:
+            without: paths that are not counted.
+        """
         total = 0
         for entry in os.scandir(self._folder):
+            if entry.path in without:
+                continue
             if run_id is None or entry.name.startswith(f"{run_id}-"):
                 with suppress(FileNotFoundError):  # completed meanwhile
                     total += entry.stat().st_size

@@ -213,8 +213,17 @@ class RunTable:
         checked = SectionUpdate(run_id, "run", values, now_ms).checked().values
         self._database.write(lambda connection: _set_run_section(connection, {run_id: checked}, now_ms))
 
-    def set_sections(self, run_id: int, sections: Mapping[str, Mapping[str, Any]], now_ms: int) -> None:
+    def set_sections(
+        self,
+        run_id: int,
+        sections: Mapping[str, Mapping[str, Any]],
+        now_ms: int,
+        removed: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
         """Set keys of several sections on behalf of a user, as `set_about` does.
+
+        Args:
+            removed: keys to remove, by section.
 
         Raises:
             ValueError: a value that cannot be stored.
@@ -228,6 +237,8 @@ class RunTable:
         def work(connection: Connection) -> None:
             for name, values in checked.items():
                 _set_section(connection, name, {run_id: values}, now_ms)
+            for name, keys in (removed or {}).items():
+                _set_section(connection, name, {run_id: {}}, now_ms, tuple(keys))
 
         self._database.write(work)
 
@@ -342,14 +353,19 @@ def _set_run_section(connection: Connection, changes: Mapping[int, dict[str, Any
 
 
 def _set_section(
-    connection: Connection, name: str, changes: Mapping[int, dict[str, Any]], now_ms: int
+    connection: Connection,
+    name: str,
+    changes: Mapping[int, dict[str, Any]],
+    now_ms: int,
+    removed: tuple[str, ...] = (),
 ) -> None:
-    """Set keys of a section of runs, even if records with later times set them before."""
+    """Set or remove keys of a section of runs, even if records with later times set them before."""
     documents = read_documents(connection, lock_known_runs(connection, changes), [name])
     updates = []
     for run_id, values in changes.items():
         known = documents.get(SectionKey(run_id, name, ""), SectionDocument())
-        latest_ms = max([now_ms, *(known.time_of(key) for key in values if key in known.values)])
-        updates.append(SectionUpdate(run_id, name, values, latest_ms))
+        present = [key for key in (*values, *removed) if key in known.values]
+        latest_ms = max([now_ms, *(known.time_of(key) for key in present)])
+        updates.append(SectionUpdate(run_id, name, values, latest_ms, removed=removed))
     if updates:
         sections.merge(connection, updates)

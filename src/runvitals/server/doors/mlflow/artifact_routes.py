@@ -31,7 +31,7 @@ from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.doors.wandb.incoming_file import PIECE_BYTES, Incoming, receive_file
+from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.metadata.mlflow_files import PathEntry
 from runvitals.store.metadata.stored_files import StoredFile
@@ -109,7 +109,7 @@ async def put(request: Request, path: str) -> Response:
         raise invalid(f"Invalid path: {path[:200]!r}. The name of the file is missing")
     files = server_files(request).files
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
-        async with receive_file(_with_length(request), files) as incoming:
+        async with receive_file(request, files) as incoming:
 
             def keep(incoming: Incoming) -> None:
                 files.keep(
@@ -121,14 +121,6 @@ async def put(request: Request, path: str) -> Response:
 
             await run_in_threadpool(keep, incoming)
     return answer({})
-
-
-def _with_length(request: Request) -> Request:
-    """The request with a length of 0 where it names none: Python's `requests` sends empty files so."""
-    if "content-length" in request.headers:
-        return request
-    headers = [*request.scope["headers"], (b"content-length", b"0")]
-    return Request({**request.scope, "headers": headers}, request.receive)
 
 
 def _note(request: Request, place: ArtifactPlace, file: StoredFile) -> None:

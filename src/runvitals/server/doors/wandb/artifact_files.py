@@ -7,7 +7,7 @@ import binascii
 import json
 import threading
 from collections.abc import Iterator
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from fastapi import APIRouter, HTTPException, Path, Request
@@ -20,20 +20,29 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.content_response import content_response
 from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.doors.wandb.artifact_nodes import FileOfVersion, ManifestOfVersion
-from runvitals.server.doors.wandb.artifact_requests import version_for
+from runvitals.server.doors.wandb.artifact_nodes import (
+    FileOfVersion,
+    ManifestOfVersion,
+    artifacts_of,
+    may,
+    project_of,
+    project_with,
+    require,
+)
+from runvitals.server.doors.wandb.artifact_requests import draft_to_complete, version_for
 from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToSend
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.incoming_file import PIECE_BYTES, Incoming, receive_file
+from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.wandb.run_nodes import find_project
-from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, base_url, signed_paths
+from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
 from runvitals.store.metadata.artifacts.rows import Entry, UnknownArtifact
 
+T = TypeVar("T", bound=msgspec.Struct)
 MANIFEST_BYTES: Final = 128 << 20
 """Of a manifest as sent. One is decoded at a time: it then takes about four times as much memory."""
 _NAME: Final = "/{name:path}"
@@ -68,7 +77,7 @@ _decoder: Final = msgspec.json.Decoder(_SentManifest)
 @router.put(SIGNED_PATHS + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 async def put_file(request: Request, name: str) -> Response:
     """Take the content of a file. It is on the disk when this is answered."""
-    allowed = _read(request, FileToSend)
+    allowed = await run_in_threadpool(_file_to_send, request)
     files = _files(request)
     contents = _artifacts(request).contents
     clock = request.app.state.access.clock
@@ -93,7 +102,7 @@ async def put_file(request: Request, name: str) -> Response:
 )
 async def put_manifest(request: Request, name: str) -> Response:
     """Take the manifest of a draft."""
-    allowed = _read(request, ManifestToSend)
+    allowed = await run_in_threadpool(_manifest_to_send, request)
     files, artifacts = _files(request), _artifacts(request)
 
     def store(incoming: Incoming) -> None:
@@ -103,6 +112,21 @@ async def put_manifest(request: Request, name: str) -> Response:
             _store_manifest(artifacts, allowed.version_id, incoming.path)
 
     return await _received(request, files, store, MANIFEST_BYTES)
+
+
+def _file_to_send(request: Request) -> FileToSend:
+    allowed, who = _opened(request, FileToSend)
+    require(who, Action.ARTIFACT_CREATE, project_with(who, allowed.project_id, "", None))
+    return allowed
+
+
+def _manifest_to_send(request: Request) -> ManifestToSend:
+    allowed, who = _opened(request, ManifestToSend)
+    try:
+        draft_to_complete(who, allowed.version_id)
+    except InvalidArgument as error:
+        raise HTTPException(409, str(error)) from None
+    return allowed
 
 
 async def _received(
@@ -160,12 +184,34 @@ def _birth(id: str | None) -> int | None:
 @router.get(SIGNED_PATHS + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 def get_file(request: Request, name: str) -> Response:
     """A file of a version, or the range of it that is requested."""
-    allowed = _read(request, FileOfVersion)
+    allowed, who = _opened(request, FileOfVersion)
+    _require_of_version(who, allowed.version_id, Action.ARTIFACT_DOWNLOAD)
     entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
     content = None if entry is None else _open(request, entry)
     if entry is None or entry.sha256 is None or content is None:
         raise HTTPException(404, f"the artifact has no file {allowed.path!r} any more")
     return content_response(request, content, entry.sha256, name)
+
+
+def _require_of_version(who: GraphQLContext, version_id: int, action: Action) -> None:
+    """Raise unless whoever asked for an address may do this with a version: through its own project, or that
+    of a portfolio which has it.
+
+    Raises:
+        HTTPException: 404: it is no draft any more or not yet committed; 401, 403 or 404.
+    """
+    artifacts = artifacts_of(who)
+    try:
+        version = artifacts.versions.get(version_id)
+    except UnknownArtifact as error:
+        raise HTTPException(404, str(error)) from None
+    if version.state != "committed":
+        state = "deleted" if version.state == "deleted" else "not complete yet"
+        raise HTTPException(404, f"the artifact is {state}")
+    memberships = artifacts.collections.memberships([version_id])[version_id]
+    places = [project_of(who, membership.collection) for membership in memberships]
+    if not any(may(who, action, place) for place in places):
+        require(who, action, project_of(who, version.collection), version_id)
 
 
 def _open(request: Request, entry: Entry) -> OpenedContent | None:
@@ -180,7 +226,8 @@ def _open(request: Request, entry: Entry) -> OpenedContent | None:
 )
 def get_manifest(request: Request, name: str) -> Response:
     """The manifest of a version, written in parts."""
-    allowed = _read(request, ManifestOfVersion)
+    allowed, who = _opened(request, ManifestOfVersion)
+    _require_of_version(who, allowed.version_id, Action.ARTIFACT_READ)
     return StreamingResponse(
         _manifest(_artifacts(request), allowed.version_id), media_type="application/json"
     )
@@ -251,22 +298,23 @@ def _redirect(request: Request, project_id: int, digest: str, collection: str | 
     known = _artifacts(request).entries.with_digest(project_id, md5, collection)
     if known is None:
         raise HTTPException(404, f"there is no artifact with a file of the MD5 {digest}")
-    address = signed_paths(request).address(
-        base_url(request), "artifact-file", name.rpartition("/")[2], FileOfVersion(*known), DOWNLOAD_MS
+    address = signed_address(
+        request, "artifact-file", name.rpartition("/")[2], FileOfVersion(*known), DOWNLOAD_MS
     )
     return RedirectResponse(address, 307)
 
 
-def _read(request: Request, kind: type[Any]) -> Any:
-    """What the address of a request allows.
+def _opened(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
+    """What the address of a request allows, and who asked for it. Reads the database.
 
     Raises:
         HTTPException: 403.
     """
     try:
-        return signed_paths(request).read(request, kind)
+        allowed, requester = address_in_use(request, kind)
     except HttpRejection as error:
         raise HTTPException(error.status, error.text) from None
+    return allowed, GraphQLContext(request, requester)
 
 
 def _files(request: Request) -> ReceivedFiles:

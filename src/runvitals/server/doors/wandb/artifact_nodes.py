@@ -15,7 +15,7 @@ from runvitals.accounts.resources import ProjectItem
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
-from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, base_url, signed_paths
+from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, signed_address
 from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
 from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion, Entry, Version
 
@@ -265,19 +265,16 @@ class FileNode:
         if self._entry.reference is not None:
             return self._entry.reference
         require(self._context, Action.ARTIFACT_DOWNLOAD, self._artifact.place, self._artifact.row.id)
-        request = self._context.request
         allowed = FileOfVersion(self._artifact.row.id, self._entry.path)
         name = self._entry.path.rpartition("/")[2]
-        return signed_paths(request).address(base_url(request), "artifact-file", name, allowed, DOWNLOAD_MS)
+        return signed_address(self._context.request, "artifact-file", name, allowed, DOWNLOAD_MS)
 
 
 def manifest_node(context: GraphQLContext, row: Version, upload_url: str | None = None) -> dict[str, Any]:
     """The manifest of a version, and where to send it."""
     request, number = context.request, node_id("ArtifactManifest", row.id)
     name = "wandb_manifest.json"
-    address = signed_paths(request).address(
-        base_url(request), "artifact-manifest", name, ManifestOfVersion(row.id), DOWNLOAD_MS
-    )
+    address = signed_address(request, "artifact-manifest", name, ManifestOfVersion(row.id), DOWNLOAD_MS)
     file: dict[str, Any] = {
         "id": number,
         "name": name,
@@ -308,10 +305,14 @@ def project_with(context: GraphQLContext, number: int, name: str, entity: str | 
 
 def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
     """Whether the requester may see the artifacts of a project."""
+    return may(context, Action.ARTIFACT_READ, project)
+
+
+def may(context: GraphQLContext, action: Action, project: ProjectNode) -> bool:
+    """Whether the requester may do this with the artifacts of a project."""
     if project.resource is None:
         return True
-    item = ProjectItem("artifact", 0, project.resource)
-    return context.access.may(context.requester, Action.ARTIFACT_READ, item)
+    return context.access.may(context.requester, action, ProjectItem("artifact", 0, project.resource))
 
 
 def require(context: GraphQLContext, action: Action, project: ProjectNode, number: int = 0) -> None:

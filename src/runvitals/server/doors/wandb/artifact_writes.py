@@ -30,7 +30,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import find_run
-from runvitals.server.doors.wandb.signed_paths import UPLOAD_MS, base_url, signed_paths
+from runvitals.server.doors.wandb.signed_paths import UPLOAD_MS, signed_address
 from runvitals.store.metadata.artifacts.names import (
     checked_digest,
     checked_label,
@@ -133,8 +133,8 @@ def _begin_manifest(context: GraphQLContext, row: Version, kind: str, base: str 
 
 
 def _manifest_to_send(context: GraphQLContext, row: Version, digest: str | None) -> dict[str, Any]:
-    address = signed_paths(context.request).address(
-        base_url(context.request),
+    address = signed_address(
+        context.request,
         "artifact-manifest",
         "wandb_manifest.json",
         ManifestToSend(row.id, digest or None),
@@ -162,14 +162,14 @@ def create_artifact_files(_: None, info: Info, input: Input) -> dict[str, Any]:
     for project_id in projects:
         digests = [one["md5"] for one in wanted]
         known = artifacts_of(context).contents.known(project_id, digests, context.now_ms())
-    paths, base = signed_paths(context.request), base_url(context.request)
     nodes = []
     for one in wanted:
         row, name, digest = drafts[one["artifact_id"]], one["name"], one["md5"]
         address = None
         if digest not in known:
             allowed = FileToSend(row.collection.project_id, digest)
-            address = paths.address(base, "artifact-file", name.rpartition("/")[2], allowed, UPLOAD_MS)
+            short = name.rpartition("/")[2]
+            address = signed_address(context.request, "artifact-file", short, allowed, UPLOAD_MS)
         nodes.append(_file_to_send(one, address))
     edges = [{"node": node, "cursor": node["name"]} for node in nodes]
     return {"files": {"totalCount": len(edges), "edges": edges, "pageInfo": page_info(None, False)}}

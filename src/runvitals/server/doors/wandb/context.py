@@ -54,10 +54,15 @@ class EntityNode:
 
 
 class GraphQLContext:
-    """A request, and what answers it."""
+    """A request, and what answers it.
 
-    def __init__(self, request: Request) -> None:
+    Args:
+        requester: who asked for the signed address of the request; None: whoever makes it.
+    """
+
+    def __init__(self, request: Request, requester: Requester | None = None) -> None:
         self.request = request
+        self.requester = requester or requester_of(request)
         self._read = 0
         self._rows = 0
         self._refusal: InvalidArgument | None = None
@@ -120,10 +125,6 @@ class GraphQLContext:
     @property
     def access(self) -> AccessControl:
         return access_of(self.request)
-
-    @property
-    def requester(self) -> Requester:
-        return requester_of(self.request)
 
     @property
     def metadata_store(self) -> MetadataStore:

@@ -18,7 +18,9 @@ METADATA: Final = "wandb-metadata.json"
 REQUIREMENTS: Final = "requirements.txt"
 _TABLE: Final = ".table.json"
 _MAX_FACTS_BYTES: Final = 4 << 20
-_MAX_TABLE_BYTES: Final = 64 << 20
+_MAX_TABLE_BYTES: Final = 16 << 20
+"""A larger table is kept as a file: while it is decoded it takes `_DECODED` times as much memory."""
+_DECODED: Final = 12
 _MAX_ROWS: Final = 100_000
 _LONGEST: Final = 200
 _NAMES: Final = {
@@ -51,6 +53,16 @@ def facts_of_file(name: str, path: str, size: int) -> dict[str, dict[str, Any]]:
         found = packages(text.splitlines())
         return {"machine": {"packages": found}} if found else {}
     return metadata_sections(parsed_line(text) or {})
+
+
+def decoding_bytes(name: str, size: int) -> int:
+    """How much memory it takes to see what a file says."""
+    limit = 0
+    if name in (METADATA, REQUIREMENTS):
+        limit = _MAX_FACTS_BYTES
+    elif name.endswith(_TABLE):
+        limit = _MAX_TABLE_BYTES
+    return _DECODED * size if size <= limit else 0
 
 
 def packages(lines: Iterable[str]) -> dict[str, str]:

@@ -25,7 +25,12 @@ from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb import stream_body
 from runvitals.server.doors.wandb.console_lines import console_record
 from runvitals.server.doors.wandb.context import GraphQLContext
-from runvitals.server.doors.wandb.logged_rows import event_envelopes, history_envelopes, parse_history
+from runvitals.server.doors.wandb.logged_rows import (
+    HistoryLine,
+    event_envelopes,
+    history_envelopes,
+    parse_history,
+)
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
 from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
 from runvitals.server.doors.wandb.run_ids import ClientRun, find_run
@@ -138,6 +143,9 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     lines = [(number, "console", console_record(line, now_ms)) for number, line in _numbered(fresh)]
     envelopes += [writers.records(CONSOLE, part) for part in _parts(lines)]
     facts = _facts(body, parsed.damaged + damaged, client, now_ms)
+    outdated = _outdated_summary(context, client, body, parsed.rows)
+    if outdated:
+        facts.append((0, "info", {"t": now_ms, "removed": {"summary": outdated}}))
     # Always one, so that the run is alive: without facts, a heartbeat.
     envelopes.append(writers.records(MONITOR, facts) if facts else writers.heartbeat())
     if body.complete:
@@ -194,6 +202,18 @@ def _facts(
         }
         entries.append((number + 1, "event", event))
     return entries
+
+
+def _outdated_summary(
+    context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
+) -> list[str]:
+    """Names in the summary that rows have new values of, though the client sends no summary with them: it
+    leaves out one that has become too large. What the rows say then counts."""
+    names = {name for row in rows for name in row.numbers}
+    if not names or body.file(stream_body.SUMMARY).content:
+        return []
+    known = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
+    return sorted(names & known.shared.get("summary", {}).keys())
 
 
 def event_number(now_ms: int) -> int:

@@ -1,4 +1,4 @@
-"""The routes: GraphQL, the stream of lines, uploads."""
+"""The routes: GraphQL, and the stream of lines."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import msgspec
 from fastapi import APIRouter, HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
-from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.permission import needs
 from runvitals.server.doors.bodies import read_body
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext
@@ -21,7 +21,6 @@ from runvitals.server.doors.wandb.executor import (
 )
 from runvitals.server.doors.wandb.file_stream import FileStreams
 from runvitals.server.doors.wandb.schema import wandb_schema
-from runvitals.server.doors.wandb.uploads import PATH, receive
 from runvitals.server.ingest.errors import HttpRejection
 
 router: Final = APIRouter()
@@ -58,14 +57,6 @@ async def file_stream(request: Request, entity: str, project: str, run: str) -> 
         return JSONResponse(await _STREAMS.store(request, entity, project, run))
     except HttpRejection as error:
         raise _http_error(error) from None
-
-
-# The address itself allows it: see `upload_tokens`.
-@router.put(PATH + "{token}", include_in_schema=False, dependencies=[needs(PUBLIC)])
-async def upload(request: Request, token: str) -> Response:
-    """Keep a file of a run."""
-    await receive(request, token)
-    return Response(status_code=200)
 
 
 def _http_error(error: HttpRejection) -> HTTPException:

@@ -47,6 +47,19 @@ def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
     return {key: _unwrapped(value) for key, value in sent.items() if key != INTERNAL}
 
 
+def removed_config(
+    text: str | None, sent: Mapping[str, Any], known: Mapping[str, Any]
+) -> dict[str, list[str]]:
+    """The keys that a client has removed from a configuration, by section: what it sends is complete.
+
+    Args:
+        text: as sent; None: the client said nothing about the configuration.
+        sent, known: what it has, and what was stored before.
+    """
+    missing = sorted(known.keys() - sent.keys()) if text else []
+    return {"config": missing} if missing else {}
+
+
 def wrapped_config(values: Mapping[str, Any]) -> str:
     """A configuration as clients read it."""
     return json.dumps({key: {"value": value, "desc": None} for key, value in values.items()})

@@ -18,7 +18,12 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
-from runvitals.server.doors.wandb.run_settings import config_values, parsed_json, run_values
+from runvitals.server.doors.wandb.run_settings import (
+    config_values,
+    parsed_json,
+    removed_config,
+    run_values,
+)
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata import RunRow
 from runvitals.store.metadata.log_summaries import summary_of
@@ -33,22 +38,24 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
     context = info.context
     number = number_of("Run", sent["id"])
     row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
-    sections = await run_in_threadpool(_changes, context, row, sent)
-    if sections:
+    sections, removed = await run_in_threadpool(_changes, context, row, sent)
+    if sections or removed:
         library: StoredLibrary = context.state.library
-        changed = sorted({*sections.get("run", {}), *(name for name in sections if name != "run")})
+        changed = sorted({*sections.get("run", {}), *(name for name in sections if name != "run"), *removed})
         record = partial(
             context.access.record_of_run, context.requester, number, "run.update", {"fields": changed}
         )
         try:
-            await library.set_sections(row.uid, sections, number, record)
+            await library.set_sections(row.uid, sections, number, record, removed)
         except ValueError as error:
             raise InvalidArgument(str(error)) from None
     return {"bucket": await run_in_threadpool(_node, info, number), "inserted": False}
 
 
-def _changes(context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The values that differ from the present ones, by section."""
+def _changes(
+    context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]
+) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
+    """The values that differ from the present ones, and the keys that are removed, by section."""
     present = context.metadata_store.sections.read([row.id], ("run", "config", "summary", LOGGED))[row.id]
     wanted = {
         "run": run_values(dict(sent)),
@@ -72,7 +79,8 @@ def _changes(context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]) -> d
         }
         for section, values in wanted.items()
     }
-    return {section: values for section, values in changes.items() if values}
+    removed = removed_config(sent.get("config"), wanted["config"], known["config"])
+    return {section: values for section, values in changes.items() if values}, removed
 
 
 def _node(info: Info, number: int) -> RunNode:

@@ -20,6 +20,7 @@ from runvitals.server.doors.wandb.run_settings import (
     machine_values,
     metric_definitions,
     parsed_json,
+    removed_config,
     run_values,
 )
 from runvitals.server.doors.wandb.run_updates import update_run
@@ -69,7 +70,7 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
         client = replace(client, host=host_name(input.get("host")), started_ms=now_ms, ended=False)
     entity = wanted.entity.name if context.has_accounts else None
     writers = RunWriters(wanted.run, entity, client)
-    values = await run_in_threadpool(_sections, wanted, input)
+    values = await run_in_threadpool(_sections, context, wanted, input)
     recorder: DoorRecorder = context.state.door_recorder
     info_record = (0, "info", {"t": now_ms, **values})
     await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)
@@ -92,7 +93,7 @@ def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Want
     return _Wanted(run, entity, known)
 
 
-def _sections(wanted: _Wanted, sent: dict[str, Any]) -> dict[str, Any]:
+def _sections(context: GraphQLContext, wanted: _Wanted, sent: dict[str, Any]) -> dict[str, Any]:
     """The sections that a request changes."""
     config = parsed_json("config", sent.get("config"))
     internal = internal_values(config)
@@ -113,6 +114,7 @@ def _sections(wanted: _Wanted, sent: dict[str, Any]) -> dict[str, Any]:
         "metrics": metric_definitions(internal),
         "machine": machine_values(sent),
         SECTION: own,
+        "removed": _removed(context, wanted, sent, config),
     }
     return {name: values for name, values in sections.items() if values}
 
@@ -123,6 +125,17 @@ def _join(context: GraphQLContext, sweep: str, name: str, place: RunPlace) -> No
     known = sweeps.sweeps.named(place.project_id, sweep)
     if known is not None:
         sweeps.runs.begin(known.id, name, place.run_id, context.now_ms())
+
+
+def _removed(
+    context: GraphQLContext, wanted: _Wanted, sent: dict[str, Any], config: dict[str, Any]
+) -> dict[str, list[str]]:
+    """What the client has removed. Of several that log to the same run, each knows its own part only."""
+    place = wanted.run.place
+    if place is None or context.request.headers.get(ASYNC_CLIENT):
+        return {}
+    known = context.metadata_store.sections.read([place.run_id], ("config",))[place.run_id]
+    return removed_config(sent.get("config"), config_values(config), known.shared.get("config", {}))
 
 
 def _begun(

@@ -1,4 +1,8 @@
-"""Addresses that allow one thing for some time, without a key: clients send none to where files are."""
+"""Addresses that allow one thing for some time, without a key: clients send none to where files are.
+
+An address says who asked for it. Whoever serves it decides again whether they may do what it allows: it ends
+with the right.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +11,41 @@ import binascii
 import hashlib
 import hmac
 from collections.abc import Callable
-from typing import Final, TypeVar
+from dataclasses import replace
+from typing import Final, Generic, NamedTuple, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
 from fastapi import Request
 
+from runvitals.accounts.identity import Owner
+from runvitals.accounts.principals import Operator
 from runvitals.server.access.authentication import SIGNED_PATHS
+from runvitals.server.access.control import access_of
+from runvitals.server.access.requester import Requester, Via, requester_of
 from runvitals.server.ingest.errors import HttpRejection
 
 T = TypeVar("T", bound=msgspec.Struct)
 DOWNLOAD_MS: Final = 3_600_000
+RUN_FILE_MS: Final = 3_600_000
 UPLOAD_MS: Final = 86_400_000
 """Clients ask for the addresses of thousands of files before they send the first."""
-_MAX_TOKEN: Final = 4096
+_MAX_TOKEN: Final = 8192
+
+
+class _Signed(msgspec.Struct, Generic[T], array_like=True):
+    """What is signed. `owner`: who asked for the address."""
+
+    expires_ms: int
+    owner: Owner
+    allowed: T
+
+
+class AddressInUse(NamedTuple, Generic[T]):
+    """What an address allows, and who asked for it, with the rights that they have now."""
+
+    allowed: T
+    requester: Requester
 
 
 class SignedPaths:
@@ -35,34 +60,26 @@ class SignedPaths:
 
     Example:
         >>> paths = SignedPaths(key, now_ms)
-        >>> address = paths.address(base_url, "artifact-file", "model.pt", Upload(7, digest), UPLOAD_MS)
-        >>> paths.read(request, Upload)
-        Upload(version_id=7, digest='…')
+        >>> token = paths.token(owner, FileOfVersion(7, "model.pt"), DOWNLOAD_MS)
+        >>> paths.opened(token, FileOfVersion)
+        (Owner(kind='user', id=3, key_id=None), FileOfVersion(version_id=7, path='model.pt'))
     """
 
     def __init__(self, key: bytes, clock: Callable[[], int]) -> None:
         self._key = key
         self._clock = clock
 
-    def address(self, base_url: str, what: str, name: str, allowed: msgspec.Struct, life_ms: int) -> str:
-        """An address under which the server does what is allowed.
+    def token(self, owner: Owner, allowed: msgspec.Struct, life_ms: int) -> str:
+        """The text that stands for what the owner asked for."""
+        body = msgspec.json.encode(_Signed(self._clock() + life_ms, owner, allowed))
+        return _text(body) + "." + _text(self._signature(type(allowed), body))
 
-        Args:
-            what: the path below `SIGNED_PATHS`.
-            name: the name of the file, for whoever reads the address.
-        """
-        expires_ms = self._clock() + life_ms
-        body = msgspec.json.encode((expires_ms, allowed))
-        token = _text(body) + "." + _text(self._signature(type(allowed), body))
-        return f"{base_url}{SIGNED_PATHS}{what}/{quote(name)}?{urlencode({'token': token})}"
-
-    def read(self, request: Request, kind: type[T]) -> T:
-        """What the address of a request allows.
+    def opened(self, token: str, kind: type[T]) -> tuple[Owner, T]:
+        """Who asked for what.
 
         Raises:
-            HttpRejection: 403: its signature is not valid, or its time is over.
+            HttpRejection: 403: the signature is not valid, or the time is over.
         """
-        token = request.query_params.get("token", "")
         body, _, signature = token.partition(".")
         try:
             if len(token) > _MAX_TOKEN:
@@ -70,20 +87,53 @@ class SignedPaths:
             content = _bytes(body)
             if not hmac.compare_digest(_bytes(signature), self._signature(kind, content)):
                 raise ValueError("another signature")
-            expires_ms, allowed = msgspec.json.decode(content, type=tuple[int, kind])  # type: ignore[valid-type]
+            signed = msgspec.json.decode(content, type=_Signed[kind])  # type: ignore[valid-type]
         except (ValueError, binascii.Error, msgspec.MsgspecError):
             raise HttpRejection(403, "this address is not valid") from None
-        if expires_ms < self._clock():
+        if signed.expires_ms < self._clock():
             raise HttpRejection(403, "the time of this address is over: ask for a new one")
-        found: T = allowed
-        return found
+        return signed.owner, signed.allowed
 
     def _signature(self, kind: type[msgspec.Struct], body: bytes) -> bytes:
         return hmac.digest(self._key, kind.__name__.encode() + b":" + body, hashlib.sha256)
 
 
-def signed_paths(request: Request) -> SignedPaths:
-    """The signed addresses of the server that got a request."""
+def signed_address(request: Request, what: str, name: str, allowed: msgspec.Struct, life_ms: int) -> str:
+    """An address under which the server does what is allowed, as long as the requester may do it.
+
+    Args:
+        what: the path below `SIGNED_PATHS`.
+        name: the name of the file, for whoever reads the address.
+    """
+    token = _paths(request).token(Owner.of(requester_of(request).principal), allowed, life_ms)
+    return f"{base_url(request)}{SIGNED_PATHS}{what}/{quote(name)}?{urlencode({'token': token})}"
+
+
+def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:
+    """What the address of a request allows to whom. Reads the database.
+
+    Raises:
+        HttpRejection: 403: its signature is not valid, its time is over, or whoever asked for it has no
+            account any more, or revoked the key.
+    """
+    owner, allowed = _paths(request).opened(request.query_params.get("token", ""), kind)
+    access = access_of(request)
+    identity = access.directory.owner_now(owner)
+    if identity is None or (isinstance(identity.principal, Operator) and access.mode() == "accounts"):
+        raise HttpRejection(403, "whoever asked for this address may not use it any more")
+    visitor = requester_of(request)
+    via: Via = "" if owner.kind in ("operator", "visitor") else "key" if owner.key_id else "session"
+    requester = replace(
+        visitor,
+        principal=identity.principal,
+        name=identity.name,
+        via=via,
+        key_public_id=identity.key_public_id,
+    )
+    return AddressInUse(allowed, requester)
+
+
+def _paths(request: Request) -> SignedPaths:
     state = request.app.state
     return SignedPaths(state.account_services.box.derived_key("addresses of files"), state.access.clock)
 

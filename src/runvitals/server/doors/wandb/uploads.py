@@ -5,26 +5,30 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
-from typing import TYPE_CHECKING, Any, BinaryIO, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
 
-import anyio
-import anyio.to_thread
-from fastapi import HTTPException, Request
+import msgspec
+from fastapi import APIRouter, HTTPException, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
 
 from runvitals.model import media
 from runvitals.model.names import key_fault
 from runvitals.model.numbers import parse_integer
+from runvitals.server.access.authentication import SIGNED_PATHS
+from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.api.uploads import ServerFiles
+from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.file_facts import facts_of_file, table_item
+from runvitals.server.doors.wandb.file_facts import decoding_bytes, facts_of_file, table_item
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
-from runvitals.server.doors.wandb.upload_tokens import LIFE_MS, Upload, UploadTokens
-from runvitals.server.received_files import FileRejected
+from runvitals.server.doors.wandb.signed_paths import RUN_FILE_MS, address_in_use, signed_address
+from runvitals.server.ingest.errors import HttpRejection
 from runvitals.store.metadata import SectionUpdate
 from runvitals.store.metadata.media import StoredMedia
 from runvitals.store.metadata.stored_files import StoredFile
@@ -33,13 +37,27 @@ if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
 UPLOADS: Final = Resolvers("uploads")
-PATH: Final = "/wandb/signed/run-files/"
 CLIENT_HEADER: Final = "x-wandb-client-id"
 _MAX_FILES: Final = 1000
 _MAX_LENGTH: Final = 1 << 40
-_BLOCK_BYTES: Final = 1 << 20
-_SILENT_S: Final = 30.0
 _RANDOM_BITS: Final = 20
+
+
+router: Final = APIRouter()
+
+
+class FileOfRun(msgspec.Struct):
+    """What an address allows: to upload the file of this name to a run.
+
+    Args:
+        writer_id: the writer under which the file is recorded.
+        host: the machine of the client.
+    """
+
+    run_id: int
+    writer_id: int
+    host: str
+    name: str
 
 
 @UPLOADS.field("Mutation", "createRunFiles")
@@ -63,13 +81,8 @@ async def create_run_files(_: None, info: Info, input: dict[str, Any]) -> dict[s
     def addresses() -> list[dict[str, str]]:
         stored = context.metadata_store.writers.of_runs([run_id])[run_id]
         writer_id = next(writer.id for writer in stored if writer.name == monitor)
-        tokens = _tokens(context)
-        base, until_ms = str(context.request.base_url).rstrip("/"), context.now_ms() + LIFE_MS
         return [
-            {
-                "name": name,
-                "uploadUrl": f"{base}{PATH}{tokens.token(Upload(run_id, writer_id, host, name, until_ms))}",
-            }
+            {"name": name, "uploadUrl": _address(context.request, FileOfRun(run_id, writer_id, host, name))}
             for name in names
         ]
 
@@ -83,6 +96,11 @@ async def mark_run_files_uploaded(_: None, info: Info, input: dict[str, Any]) ->
     return {"success": True}
 
 
+def _address(request: Request, upload: FileOfRun) -> str:
+    name = upload.name.rpartition("/")[2]
+    return signed_address(request, "run-files", name, upload, RUN_FILE_MS)
+
+
 def _name_fault(name: str) -> str | None:
     parts = name.replace("\\", "/").split("/")
     if ".." in parts or name.startswith("/"):
@@ -91,76 +109,43 @@ def _name_fault(name: str) -> str | None:
     return None if fault is None else f"invalid name of a file: {fault}"
 
 
-def _tokens(context: GraphQLContext) -> UploadTokens:
-    return UploadTokens(context.access.accounts.cursor_key())
-
-
-async def receive(request: Request, token: str) -> None:
-    """Keep the file that a request uploads.
-
-    Raises:
-        HTTPException: 403 if the address is not valid any more, 404 if the server keeps no files, 413 or 507
-            if the file is too large.
-    """
+@router.put(SIGNED_PATHS + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+async def receive(request: Request, name: str) -> Response:
+    """Keep the file that a request uploads. It is on the disk when this is answered."""
     context = GraphQLContext(request)
-    upload = await run_in_threadpool(lambda: _tokens(context).upload(token, context.now_ms()))
-    if upload is None:
-        raise HTTPException(403, "this address is not valid, or not any more: request another one")
     server: ServerFiles | None = getattr(context.state, "uploads", None)
     if server is None:
         raise HTTPException(404, "this server keeps no files")
-    declared = request.headers.get("content-length", "")
-    length = parse_integer(declared, _MAX_LENGTH) or 0
+    recorder = door_recorder(request)
     try:
-        path = await run_in_threadpool(server.files.begin, length, upload.run_id)
-        try:
-            size, sha256 = await _written(request, path, server)
-            await anyio.to_thread.run_sync(_keep, context, server, upload, path, size, sha256)
-        finally:
-            await anyio.to_thread.run_sync(_remove, path)
-    except FileRejected as error:
-        raise HTTPException(error.status, str(error)) from None
+        upload = await run_in_threadpool(_allowed, request, context)
+        announced = parse_integer(request.headers.get("content-length", ""), _MAX_LENGTH) or 0
+        # Before it arrives: a client that is refused later sends the whole file again.
+        with recorder.in_flight(2 * PIECE_BYTES + decoding_bytes(upload.name, announced)) as in_flight:
+            async with receive_file(request, server.files, run_id=upload.run_id) as incoming:
+                in_flight.reserve(2 * PIECE_BYTES + decoding_bytes(upload.name, incoming.size))
+                await run_in_threadpool(_keep, context, server, upload, incoming)
+    except HttpRejection as error:
+        headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
+        raise HTTPException(error.status, error.text, headers) from None
+    return Response(status_code=200)
 
 
-def _remove(path: str) -> None:
-    if os.path.exists(path):  # it was not kept
-        os.unlink(path)
+def _allowed(request: Request, context: GraphQLContext) -> FileOfRun:
+    """
+    Raises:
+        HttpRejection: 403: the address is not valid any more, or the run takes no files from its owner.
+    """
+    upload, requester = address_in_use(request, FileOfRun)
+    if not context.access.directory.may_add_to(requester.principal, upload.run_id):
+        raise HttpRejection(403, "whoever asked for this address may not log to the run any more")
+    return upload
 
 
-async def _written(request: Request, path: str, server: ServerFiles) -> tuple[int, str]:
-    """Write the body to a file; returns its size and SHA-256."""
-    digest, size, most = hashlib.sha256(), 0, server.files.limits.file_bytes
-    with open(path, "xb") as file:
-        stream, block = request.stream(), bytearray()
-        while True:
-            with anyio.move_on_after(_SILENT_S) as waiting:
-                part = await anext(stream, None)
-            if waiting.cancelled_caught:
-                raise HTTPException(408, f"nothing arrived for {_SILENT_S:g} s", {"connection": "close"})
-            size += len(part or b"")
-            if size > most:
-                raise FileRejected(413, f"the file has more than {most:,} bytes, the largest size allowed")
-            block += part or b""
-            if part is None or len(block) >= _BLOCK_BYTES:
-                await anyio.to_thread.run_sync(_write, file, digest, bytes(block), part is None)
-                block.clear()
-            if part is None:
-                return size, digest.hexdigest()
-
-
-def _write(file: BinaryIO, digest: Any, block: bytes, last: bool) -> None:
-    digest.update(block)
-    file.write(block)
-    if last:
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _keep(
-    context: GraphQLContext, server: ServerFiles, upload: Upload, path: str, size: int, sha256: str
-) -> None:
+def _keep(context: GraphQLContext, server: ServerFiles, upload: FileOfRun, incoming: Incoming) -> None:
     """Keep a file that has arrived, with what it says about the run."""
     store, now_ms = context.metadata_store, context.now_ms()
+    path, size, _, sha256 = incoming
     facts = facts_of_file(upload.name, path, size)
     table = table_item(upload.name, path, size)
     items: list[dict[str, Any]] = []
@@ -172,7 +157,7 @@ def _keep(
     server.files.keep(path, sha256, size, note)
     if table is not None:
         content, item = table
-        server.files.keep(*_stored(server, content), note)
+        _keep_content(server, content, note)
         items[-1] = {**items[-1], **item}
     number = now_ms << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
     record = StoredMedia(
@@ -187,8 +172,13 @@ def _keep(
     )
 
 
-def _stored(server: ServerFiles, content: bytes) -> tuple[str, str, int]:
+def _keep_content(server: ServerFiles, content: bytes, note: Callable[[StoredFile], None]) -> None:
     path = server.files.begin(len(content))
-    with open(path, "xb") as file:
-        _write(file, hashlib.sha256(), content, True)
-    return path, hashlib.sha256(content).hexdigest(), len(content)
+    try:
+        with open(path, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        server.files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note)
+    finally:
+        server.files.end(path)

@@ -152,6 +152,13 @@ class KeyTable:
         with self._database.read() as connection:
             return _key(connection, key_id)
 
+    def valid(self, key_id: int, now_ms: int) -> KeyRow | None:
+        """A key by its id; None if there is none, or it was revoked or has expired."""
+        statement = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms))
+        with self._database.read() as connection:
+            found = connection.execute(statement).scalar()
+            return None if found is None else _key(connection, found)
+
     def by_public_id(self, shown: str) -> KeyRow:
         """
         Raises:

@@ -6,8 +6,8 @@ import base64
 import errno
 import hashlib
 import os
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import BinaryIO, Final, NamedTuple
 
 import anyio
@@ -66,42 +66,60 @@ class _Writer:
 
 @asynccontextmanager
 async def receive_file(
-    request: Request, files: ReceivedFiles, most_bytes: int | None = None
+    request: Request, files: ReceivedFiles, most_bytes: int | None = None, run_id: int | None = None
 ) -> AsyncIterator[Incoming]:
     """The body of a request as a file, which is removed afterwards unless it was moved away.
 
+    A body without a length counts as large as it has become so far.
+
     Args:
-        most_bytes: a longer body is rejected; None: the limit of files of artifacts.
+        most_bytes: a longer body is rejected; None: the limit of files of runs or artifacts.
+        run_id: the run whose file it is; None: it is one of an artifact.
 
     Raises:
-        HttpRejection: 400, 408, 411, 413, 507.
+        HttpRejection: 400, 408, 413, 507.
     """
-    size = parse_integer(request.headers.get("content-length", "").encode("latin-1"), _MAX_LENGTH)
-    if size is None:
-        raise HttpRejection(411, "the length of the file is missing: send Content-Length")
-    if most_bytes is not None and size > most_bytes:
-        raise HttpRejection(413, f"a body of {size:,} bytes; at most {most_bytes:,} are allowed")
+    announced = request.headers.get("content-length")
+    size = None if announced is None else parse_integer(announced.encode("latin-1"), _MAX_LENGTH)
+    if announced is not None and size is None:
+        raise HttpRejection(400, f"invalid Content-Length {announced[:60]!r}: expected a number of bytes")
+    _check_size(size or 0, most_bytes)
     try:
-        path = await run_in_threadpool(files.begin, size)
+        path = await run_in_threadpool(files.begin, size or 0, run_id)
     except FileRejected as error:
         raise HttpRejection(error.status, str(error)) from None
     try:
-        incoming = await _written(request, path)
-        if incoming.size != size:
+
+        def grown(written: int) -> None:
+            _check_size(written, most_bytes)
+            files.reserve(path, written)
+
+        incoming = await _written(request, path, grown if size is None else None)
+        if size is not None and incoming.size != size:
             raise HttpRejection(400, f"the body has {incoming.size:,} bytes, not {size:,} as announced")
         yield incoming
+    except FileRejected as error:
+        raise HttpRejection(error.status, str(error)) from None
     except OSError as error:
         status = 507 if error.errno in _NO_SPACE else 503
         raise HttpRejection(status, f"the file could not be stored: {error.strerror}") from None
     finally:
-        with suppress(FileNotFoundError):
-            os.unlink(path)
+        files.end(path)
 
 
-async def _written(request: Request, path: str) -> Incoming:
+def _check_size(size: int, most_bytes: int | None) -> None:
+    if most_bytes is not None and size > most_bytes:
+        raise HttpRejection(413, f"a body of {size:,} bytes; at most {most_bytes:,} are allowed")
+
+
+async def _written(request: Request, path: str, grown: Callable[[int], None] | None) -> Incoming:
+    """
+    Args:
+        grown: called in a thread with the size that the file is about to have.
+    """
     writer = await run_in_threadpool(_Writer, path)
     try:
-        piece = bytearray()
+        piece, size = bytearray(), 0
         chunks = request.stream()
         while True:
             try:
@@ -114,9 +132,14 @@ async def _written(request: Request, path: str) -> Incoming:
             if chunk is None:
                 break
             piece += chunk
+            size += len(chunk)
             if len(piece) >= PIECE_BYTES:
+                if grown is not None:
+                    await run_in_threadpool(grown, size)
                 await run_in_threadpool(writer.write, bytes(piece))
                 piece.clear()
+        if grown is not None:
+            await run_in_threadpool(grown, size)
         await run_in_threadpool(writer.write, bytes(piece))
         return await run_in_threadpool(writer.finish)
     finally:

@@ -1,0 +1,66 @@
+"""`GET /api/v1/client-links/…`: which run or project an address means that a client of wandb or MLflow prints.
+
+Clients make these addresses themselves, from names and ids of their own: the page asks here where they lead.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import APIRouter, HTTPException, Query, Request
+from pydantic import BaseModel, Field
+
+from runvitals.accounts.actions import Action
+from runvitals.server.access.control import access_of
+from runvitals.server.access.permission import needs
+from runvitals.server.doors.mlflow.errors import MlflowError
+from runvitals.server.doors.mlflow.experiments import experiments_of
+from runvitals.server.doors.mlflow.run_numbers import find_run as find_mlflow_run
+from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.run_nodes import find_project, find_run
+
+router: Final = APIRouter(prefix="/api/v1/client-links")
+_MAX_NAME: Final = 512
+
+
+class ClientLink(BaseModel):
+    entity: str | None = Field(description="The team or user; null on a server without accounts.")
+    project: str
+    run: str | None = Field(description="The run id; null: the address is that of a project.")
+
+
+Name = Annotated[str, Query(max_length=_MAX_NAME)]
+OptionalName = Annotated[str | None, Query(max_length=_MAX_NAME)]
+
+
+@router.get("/wandb", response_model=ClientLink, dependencies=[needs("filtered run:read")])
+def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName = None) -> ClientLink:
+    """What `/{entity}/{project}/runs/{run}` means, as wandb's clients print it."""
+    context = GraphQLContext(request)
+    found = find_project(context, project, entity)
+    if found is None:
+        raise HTTPException(404, f"there is no project {project!r}")
+    owner = found.entity.name if context.has_accounts else None
+    if run is None:
+        return ClientLink(entity=owner, project=found.name, run=None)
+    row = find_run(context, found, run)
+    if row is None:
+        raise HTTPException(404, f"there is no run {run!r} in the project {project!r}")
+    return ClientLink(entity=row.entity if context.has_accounts else None, project=row.project, run=row.uid)
+
+
+@router.get("/mlflow", response_model=ClientLink, dependencies=[needs("filtered run:read")])
+def mlflow_link(request: Request, experiment: Name, run: OptionalName = None) -> ClientLink:
+    """What `/#/experiments/{experiment}/runs/{run}` means, as MLflow's clients print it."""
+    experiments = experiments_of(request)
+    try:
+        if run is None:
+            found = experiments.find(experiment)
+            return ClientLink(entity=found.entity, project=found.project, run=None)
+        number = find_mlflow_run(request, run, Action.RUN_READ).run_id
+    except MlflowError as error:
+        raise HTTPException(404, error.message) from None
+    place = access_of(request).metadata_store.runs.place(number)
+    if place is None:
+        raise HTTPException(404, f"there is no run {run!r}")
+    return ClientLink(entity=place.entity, project=place.project, run=place.uid)
