@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from runvitals.integrations.wandb import AlertLevel, login
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
+    from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.media.table import Table
     from runvitals.sdk.media.values import Audio, Histogram, Html, Image, Text, Video
     from runvitals.sdk.recorded_dict import RecordedDict
@@ -45,6 +46,7 @@ else:
 __all__ = [
     "AlertLevel",
     "Api",
+    "Artifact",
     "Audio",
     "Client",
     "Histogram",
@@ -63,12 +65,14 @@ __all__ = [
     "finish",
     "init",
     "log",
+    "log_artifact",
     "login",
     "open_run",
     "run",
     "save",
     "summary",
     "unwatch",
+    "use_artifact",
     "watch",
 ]
 
@@ -113,6 +117,24 @@ def save(pattern: str, base: str | None = None, **others: Any) -> list[str]:
         RuntimeError: no run is open.
     """
     return _active().save(pattern, base, **others)
+
+
+def log_artifact(artifact_or_path: Any, *arguments: Any, **others: Any) -> Artifact:
+    """Record a version of files in the open run; see `Run.log_artifact`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
+    return _active().log_artifact(artifact_or_path, *arguments, **others)
+
+
+def use_artifact(artifact_or_name: Any, *arguments: Any, **others: Any) -> Artifact:
+    """Record that the open run uses a version of an artifact; see `Run.use_artifact`.
+
+    Raises:
+        RuntimeError: no run is open.
+    """
+    return _active().use_artifact(artifact_or_name, *arguments, **others)
 
 
 def alert(title: str, text: str = "", level: str = "info", wait_duration: Any = None) -> None:
@@ -187,6 +209,10 @@ def __getattr__(name: str) -> object:
         from runvitals.sdk.media.table import Table
 
         return Table
+    if name == "Artifact":
+        from runvitals.sdk.artifacts.artifact import Artifact
+
+        return Artifact
     if name in _OF_ACTIVE_RUN:
         return getattr(_active(), name)
     if name == "run":

@@ -8,10 +8,13 @@ from types import TracebackType
 from typing import Any, Literal
 
 from runvitals.client import responses
+from runvitals.client.artifacts import ServerArtifacts
 from runvitals.client.connection import ApiConnection
 from runvitals.client.remote_run import RemoteRun
 from runvitals.client.responses import FleetSeries, Latest
+from runvitals.model.artifacts import ArtifactAddress
 from runvitals.relay.destinations.runvitals import login
+from runvitals.sdk.artifacts.artifact import Artifact
 
 PAGE_SIZE = 100
 Texts = str | Sequence[str]
@@ -99,6 +102,20 @@ class Client:
         """
         row = self._connection.get_of_run(run_id)
         return RemoteRun(self._connection, row, responses.run(row))
+
+    def artifact(self, name: str) -> Artifact:
+        """A version of an artifact, by `[entity/]project/name[:alias]`; the alias may be a version: `v3`.
+
+        Raises:
+            UnknownArtifact: there is none (a LookupError).
+            ValueError: an invalid name, or one without a project.
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> client.artifact("digits/mnist:best").download()
+            'artifacts/mnist:v3'
+        """
+        return Artifact.found(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
 
     def latest(
         self,

@@ -86,12 +86,23 @@ class ApiConnection:
             UnknownRun: no such run or file.
             ServerError: the server rejected the request, is unreachable, or sent something else.
         """
-        path = _of_run(run_id, path)
+        try:
+            return self.get_range(_of_run(run_id, path), (), first, end)
+        except ServerError as error:
+            raise _unknown(error) from None
+
+    def get_range(self, path: str, parameters: Parameters, first: int, end: int) -> bytes:
+        """Some bytes of a file: from `first` to before `end`.
+
+        Raises:
+            ServerError: the server rejected the request, is unreachable, or sent something else.
+        """
+        path = _with_query(path, parameters)
         headers = {**self._headers, "Accept": "*/*", "Range": f"bytes={first}-{end - 1}"}
         del headers["Accept-Encoding"]
         answer = self._request("GET", path, None, headers)
         if answer.status != 206:
-            raise _unknown(self._refusal("GET", path, answer))
+            raise self._refusal("GET", path, answer)
         if len(answer.body) != end - first:
             raise ServerError(f"{self.url}{PREFIX}{path}: the connection was closed before the end")
         return answer.body

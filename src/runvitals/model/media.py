@@ -10,9 +10,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 HISTOGRAM, IMAGE, AUDIO, VIDEO = "histogram", "image", "audio", "video"
-HTML, TEXT, TABLE, FIGURE, FILE = "html", "text", "table", "figure", "file"
-KINDS = (HISTOGRAM, IMAGE, AUDIO, VIDEO, HTML, TEXT, TABLE, FIGURE, FILE)
-"""The kinds that our writers write. `FILE`: saved by `run.save`; its name is the key of the record."""
+HTML, TEXT, TABLE, FIGURE, FILE, ARTIFACT = "html", "text", "table", "figure", "file", "artifact"
+KINDS = (HISTOGRAM, IMAGE, AUDIO, VIDEO, HTML, TEXT, TABLE, FIGURE, FILE, ARTIFACT)
+"""The kinds that our writers write. `FILE`: saved by `run.save`; its name is the key of the record.
+`ARTIFACT`: a part of an artifact that was logged, or the use of one; its name is the key."""
+NOT_LOGGED = (FILE, ARTIFACT)
+"""Kinds that are not values of `run.log`."""
 _HEX = frozenset("0123456789abcdef")
 _TYPE_CHARACTERS = 100
 

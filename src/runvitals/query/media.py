@@ -34,10 +34,10 @@ class MediaLog:
             self.left_out += 1
 
     def keys(self) -> list[MediaKey]:
-        """The names of everything logged, in order of first use; not those of saved files."""
+        """The names of everything logged, in order of first use; not those of saved files and artifacts."""
         found = []
         for key, records in self._records.items():
-            logged = [record for record in records if record.value["kind"] != media.FILE]
+            logged = [record for record in records if record.value["kind"] not in media.NOT_LOGGED]
             steps = [record.value["step"] for record in logged if record.value["step"] is not None]
             if logged:
                 last_ms = max(record.time_ms for record in logged)
@@ -47,7 +47,7 @@ class MediaLog:
 
     def of(self, key: str) -> list[Record]:
         """The records of a key, in the order of their journal."""
-        return self._records.get(key, [])
+        return [record for record in self._records.get(key, []) if record.value["kind"] != media.ARTIFACT]
 
     def files(self, folder: str) -> list[SavedFile]:
         """The saved files, by name, each as it was last saved."""
@@ -59,6 +59,16 @@ class MediaLog:
                 newest[key] = max(reversed(saved), key=lambda record: record.time_ms)
         found = (_saved_file(folder, record) for _, record in sorted(newest.items()))
         return [file for file in found if file is not None]
+
+    def artifacts(self) -> list[Record]:
+        """The records about artifacts, in the order of their times."""
+        found = [
+            record
+            for records in self._records.values()
+            for record in records
+            if record.value["kind"] == media.ARTIFACT
+        ]
+        return sorted(found, key=lambda record: record.time_ms)
 
     def names(self, sha256: str) -> bool:
         """Whether a record names a file."""

@@ -16,7 +16,7 @@ from runvitals.sdk.logged_values import without_secrets
 from runvitals.sdk.messages import notify
 from runvitals.sdk.metric_definition import metric_definition
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
-from runvitals.sdk.recorded_run import RecordedRun
+from runvitals.sdk.run_artifacts import RunArtifacts
 
 if TYPE_CHECKING:
     from datetime import timedelta
@@ -27,7 +27,7 @@ LEVELS = ("info", "warning", "error")
 _LEVELS = {**{level: level for level in LEVELS}, "warn": "warning"}
 
 
-class Run(RecordedRun):
+class Run(RunArtifacts):
     """A run, created by `runvitals.init`.
 
     Attributes:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from runvitals.sdk.run import Run
 
-_ARTIFACTS = "save() for files; a server of runvitals accepts artifacts from W&B's own client"
+_LINKS = "an alias; W&B's own client links artifacts on a server of runvitals, too"
 _CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
 _SWEEPS = "start the trainings with a tool for searches, such as Optuna, one init() each"
 _AUTOMATIC = "use a callback of runvitals.callbacks, or log() in the training loop"
@@ -27,13 +27,10 @@ ABSENT: dict[str, dict[str, str]] = {
         "Classes": "draw classes into the image",
         "JoinedTable": "log a joined Table",
         "PartitionedTable": "log one Table",
-        "Artifact": _ARTIFACTS,
-        "log_artifact": _ARTIFACTS,
-        "use_artifact": _ARTIFACTS,
-        "link_artifact": _ARTIFACTS,
-        "log_model": "save() the file of the model",
-        "use_model": "download the file with runvitals.Client",
-        "link_model": "save() the file of the model",
+        "link_artifact": _LINKS,
+        "log_model": "log_artifact(path, name, type='model')",
+        "use_model": "use_artifact(name).file()",
+        "link_model": _LINKS,
         "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
         "keras": _FRAMEWORK,
         "integration": _FRAMEWORK,
@@ -55,16 +52,14 @@ ABSENT: dict[str, dict[str, str]] = {
         "launch": "your scheduler",
     },
     "run": {
-        "log_artifact": _ARTIFACTS,
-        "upsert_artifact": _ARTIFACTS,
-        "finish_artifact": _ARTIFACTS,
-        "use_artifact": _ARTIFACTS,
-        "link_artifact": _ARTIFACTS,
-        "logged_artifacts": _ARTIFACTS,
-        "used_artifacts": _ARTIFACTS,
-        "log_model": "save() the file of the model",
-        "use_model": "download the file with runvitals.Client",
-        "link_model": "save() the file of the model",
+        "upsert_artifact": "log_artifact()",
+        "finish_artifact": "log_artifact()",
+        "link_artifact": _LINKS,
+        "logged_artifacts": "the Artifacts tab of the run's page",
+        "used_artifacts": "the Artifacts tab of the run's page",
+        "log_model": "log_artifact(path, name, type='model')",
+        "use_model": "use_artifact(name).file()",
+        "link_model": _LINKS,
         "log_code": "save('**/*.py'); the git commit and changes are recorded anyway",
         "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
         "mark_preempting": "nothing: the state of a run whose process was ended is known from its signal",

@@ -6,9 +6,9 @@ from typing import Any
 
 ABSENT = (
     "display", "finish_artifact", "get_project_url", "join", "link_artifact", "link_model",
-    "log_artifact", "log_code", "log_model", "logged_artifacts", "mark_preempting", "plot_table",
+    "log_code", "log_model", "logged_artifacts", "mark_preempting", "plot_table",
     "project_url", "restore", "resumed", "settings", "start_time", "status", "sweep_url", "to_html",
-    "upsert_artifact", "use_artifact", "use_model", "used_artifacts", "write_logs",
+    "upsert_artifact", "use_model", "used_artifacts", "write_logs",
 )  # fmt: skip
 """Their errors say what to use instead: `wandb_names.ABSENT`."""
 

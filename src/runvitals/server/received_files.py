@@ -224,7 +224,10 @@ class ReceivedFiles:
         reserved = self._reserved[path]
         if size > reserved.bytes:
             steps = -(-size // _RESERVED_AT_ONCE)
-            self._reserve(path, size, steps * _RESERVED_AT_ONCE, reserved.run_id)
+            try:
+                self._reserve(path, size, steps * _RESERVED_AT_ONCE, reserved.run_id)
+            except FileRejected:  # near a limit, only what is needed
+                self._reserve(path, size, size, reserved.run_id)
 
     def end(self, path: str) -> None:
         """Free the reserved space, and remove the file unless it was kept."""

@@ -8,6 +8,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple, Protocol, TypeVar
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
 from runvitals.metrics import DEFINITIONS
+from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.completion import FieldChoice
 from runvitals.model.event import Event
 from runvitals.model.filter import Filter, ReadableRuns
@@ -150,6 +151,23 @@ class MediaPage(NamedTuple):
     total: int
 
 
+ArtifactRelation = Literal["logged", "used"]
+
+
+class RunArtifact(NamedTuple):
+    """A version of an artifact of a run. `project_id`: in the metadata store; None on this machine."""
+
+    version: ArtifactVersion
+    project_id: int | None
+
+
+class ArtifactsPage(NamedTuple):
+    """Versions of artifacts, and how many there are in all."""
+
+    artifacts: list[RunArtifact]
+    total: int
+
+
 class OpenedContent(NamedTuple):
     """A file of a run, open at its beginning; the reader closes it. The type is that of its content."""
 
@@ -249,6 +267,9 @@ class RunView(Protocol):
 
     def saved_files(self) -> list[SavedFile]:
         """The files that the run saved, by name."""
+
+    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> ArtifactsPage:
+        """A page of the versions of artifacts that the run logged or used, the oldest first."""
 
     def content(self, sha256: str) -> OpenedContent | None:
         """A file that a record of the run names; None if there is none, or if it has not arrived."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
+from functools import partial
 
 from fastapi import APIRouter, FastAPI
 from starlette.concurrency import run_in_threadpool
@@ -19,6 +20,7 @@ from runvitals.mail.mailer import Mailer
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.server import page
 from runvitals.server.access import idempotency_openapi
+from runvitals.server.access.author_rights import may_of_author
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.server_access import ServerAccess
@@ -156,6 +158,7 @@ class SharedServer:
             trusted_proxies=trusted_proxies,
         )
         self.access = access.control
+        self._recorder.artifacts.may = partial(may_of_author, self.access)
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)
         self.api = self._with_health(
             application(

@@ -36,8 +36,8 @@ def test_absent_name_says_what_to_use(name: str) -> None:
 def test_absent_names_of_a_run_are_not_attributes() -> None:
     run = runvitals.init(mode="disabled", reinit=True)
     assert [name for name in wandb_names.ABSENT["run"] if hasattr(run, name)] == []
-    name = "log_artifact"
-    with pytest.raises(AttributeError, match=r"wandb.Run.log_artifact; instead: save\(\)"):
+    name = "log_model"
+    with pytest.raises(AttributeError, match=r"wandb.Run.log_model; instead: log_artifact\("):
         getattr(run, name)("x")
     assert sorted(wandb_run.ABSENT) == sorted(wandb_names.ABSENT["run"])
     assert (run.path, run.get_url(), run.project_name(), run.sweep_id) == (

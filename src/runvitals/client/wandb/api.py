@@ -9,6 +9,7 @@ from runvitals.client import Client
 from runvitals.client.wandb.api_run import ApiRun
 from runvitals.client.wandb.filters import holds
 from runvitals.sdk import wandb_names
+from runvitals.sdk.artifacts.artifact import Artifact
 from runvitals.sdk.start import resolved
 
 _FIELDS = {
@@ -82,6 +83,21 @@ class Api:
             dict(filters or {}),
             order,
         )
+
+    def artifact(self, name: str, type: str | None = None) -> Artifact:
+        """The version of an artifact with this name: `name:alias`, `project/name:alias` or
+        `entity/project/name:alias`.
+
+        Raises:
+            UnknownArtifact: there is none (a LookupError).
+            ValueError: it has another type.
+        """
+        entity, project = self.default_entity, self._default_project
+        before = [[*([entity] if entity else []), project], [entity] if entity else [], []]
+        artifact = self._client.artifact("/".join([*before[min(name.count("/"), 2)], name]))
+        if type is not None and artifact.type != type:
+            raise ValueError(f"the artifact {name!r} has the type {artifact.type!r}, not {type!r}")
+        return artifact
 
     def close(self) -> None:
         """Close the connection. The next call opens a new one."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 
 from runvitals.journal import frames
@@ -30,6 +30,7 @@ _WITH_ARTICLE = {
     media.FIGURE: "a figure",
     media.HISTOGRAM: "a histogram",
     media.FILE: "a file",
+    media.ARTIFACT: "an artifact",
 }
 
 
@@ -80,6 +81,23 @@ class MediaRecorder:
                 self._record(name, media.FILE, [item], step, now_ms())
                 saved.append(name)
         return saved
+
+    def artifact(
+        self, name: str, parts: Callable[[RunFiles], Iterable[Item]], step: int, now_ms: Callable[[], int]
+    ) -> bool:
+        """Record an artifact, each item in a record of its own; returns whether it was recorded.
+
+        Args:
+            parts: stores the files, and returns the items.
+        """
+        try:
+            items = list(parts(self._files))
+        except Exception as error:  # noqa: BLE001 - encoders call code of the user's types; files may be gone
+            self._fault(f"{_WITH_ARTICLE[media.ARTIFACT]} that cannot be recorded ({error})"[:300])
+            return False
+        for item in items:
+            self._record(name, media.ARTIFACT, [{"kind": media.ARTIFACT, **item}], step, now_ms())
+        return True
 
     def _item(self, kind: str, store: Callable[[], Item]) -> Item:
         """The item that `store` returns; if it fails, one that says why. It never raises."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import errno
 import hashlib
@@ -61,8 +62,13 @@ class RunFiles:
         pieces = (view[first : first + _BUFFER_BYTES] for first in range(0, len(view), _BUFFER_BYTES))
         return self._store(pieces, expected)
 
-    def add_file(self, path: str, expected: tuple[str, ...] = ("",)) -> dict[str, Any]:
+    def add_file(
+        self, path: str, expected: tuple[str, ...] = ("",), with_md5: bool = False
+    ) -> dict[str, Any]:
         """Store a copy of a regular file; see `add`. The last part of the path must not be a symbolic link.
+
+        Args:
+            with_md5: also compute the MD5 of the content, as base64.
 
         Raises:
             FileTooLarge: it exceeds a limit.
@@ -75,7 +81,12 @@ class RunFiles:
             if not stat.S_ISREG(status.st_mode):
                 raise OSError(errno.EINVAL, "not a regular file", path)
             self._check_size(status.st_size)
-            return self._store(iter(lambda: memoryview(os.read(fd, _BUFFER_BYTES)), b""), expected)
+            pieces = iter(lambda: memoryview(os.read(fd, _BUFFER_BYTES)), b"")
+            if not with_md5:
+                return self._store(pieces, expected)
+            md5 = hashlib.md5(usedforsecurity=False)
+            about = self._store(_digested(pieces, md5), expected)
+            return {**about, "md5": base64.b64encode(md5.digest()).decode("ascii")}
         finally:
             os.close(fd)
 
@@ -124,6 +135,13 @@ class RunFiles:
                 _write(fd, piece)
         os.ftruncate(fd, size)
         return {"sha256": digest.hexdigest(), "bytes": size, "type": kind or _checked_type(b"", expected)}
+
+
+def _digested(pieces: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[memoryview]:
+    """The pieces, which are added to a digest as they are read."""
+    for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 def _checked_type(piece: memoryview | bytes, expected: tuple[str, ...]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import Annotated, Any, Final, NoReturn
@@ -144,6 +144,14 @@ class AccessControl:
     def readable_runs(self, request: Request) -> ReadableRuns | None:
         """The runs that the requester may read, for lists; None: all."""
         return self.directory.readable_runs(requester_of(request).principal)
+
+    def projects_with_artifacts(self, request: Request, project_ids: Collection[int]) -> set[int]:
+        """Those of some projects whose artifacts the requester may see."""
+        requester = requester_of(request)
+        if isinstance(requester.principal, Operator):
+            return set(project_ids)
+        projects = [self.directory.project(one) for one in project_ids]
+        return {one.id for one in projects if self.may(requester, Action.ARTIFACT_READ, one)}
 
     def rights_changed(self) -> None:
         """Forget cached rights in this process, after a change of rights."""

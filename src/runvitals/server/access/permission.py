@@ -9,7 +9,7 @@ Example:
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Literal, Protocol
 
@@ -53,6 +53,9 @@ class RouteCheck(Protocol):
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""
+
+    def projects_with_artifacts(self, request: Request, project_ids: Collection[int]) -> set[int]:
+        """Those of some projects, by number, whose artifacts the requester may see."""
 
     def bound_cursor(self, request: Request, cursor: str) -> str:
         """A cursor for the requester only."""

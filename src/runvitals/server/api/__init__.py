@@ -10,6 +10,7 @@ from fastapi import APIRouter
 
 from runvitals.server.api import (
     about,
+    artifacts,
     bulk,
     compare,
     console,
@@ -40,6 +41,7 @@ for resource in (
     events,
     console,
     media,
+    artifacts,
     metric_definitions,
     defined_metrics,
     plan,

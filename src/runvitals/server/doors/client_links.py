@@ -1,4 +1,4 @@
-"""`GET /api/v1/client-links/…`: which run or project an address means that a client of wandb or MLflow prints.
+"""`GET /api/v1/client-links/…`: which run or project an address of wandb's or MLflow's clients means.
 
 Clients make these addresses themselves, from names and ids of their own: the page asks here where they lead.
 """

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from runvitals.model.errors import UnknownRun
+from runvitals.server.ingest.artifact_commits import ArtifactCommits
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
 from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
@@ -96,6 +97,9 @@ class Recorder:
 
     Args:
         clock: the time now, ms UTC.
+
+    Attributes:
+        artifacts: makes versions of what runs log.
     """
 
     def __init__(
@@ -111,6 +115,7 @@ class Recorder:
         self.usage = UsageCollector(lambda: organisation_calendar(metadata_store))
         self.heartbeats = Heartbeats(metadata_store, clock, self.usage)
         self.sample_commits = SampleCommits(sample_store)
+        self.artifacts = ArtifactCommits(metadata_store, clock)
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
         self._versions: dict[int, RunVersion] = {}
         self.feed = MetricFeed(metadata_store.metrics.keys)
@@ -444,7 +449,9 @@ class Recorder:
         store.writers.record_processes([process for metadata in every for process in metadata.processes])
         store.events.add([event for metadata in every for event in metadata.events])
         store.console.add([line for metadata in every for line in metadata.console])
-        store.media.add([media for metadata in every for media in metadata.media])
+        media = [media for metadata in every for media in metadata.media]
+        store.events.add(self.artifacts.add(media))  # first: a record that is stored is not looked at again
+        store.media.add(media)
         store.writers.record_ends([end for metadata in every for end in metadata.ends])
         return [None] * len(requests)
 

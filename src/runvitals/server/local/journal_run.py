@@ -19,6 +19,7 @@ from runvitals.model.logged_media import MediaKey, SavedFile
 from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.model.run import Run
 from runvitals.model.state import TRAIN
+from runvitals.query.artifacts import LocalArtifacts
 from runvitals.query.console import KEPT_BYTES, Console, parse
 from runvitals.query.history import History
 from runvitals.query.rates import rate_of
@@ -26,6 +27,8 @@ from runvitals.query.reader import RunReader
 from runvitals.query.series import Groups, Series
 from runvitals.server.local.value_ranges import ValueRanges
 from runvitals.server.run_library import (
+    ArtifactRelation,
+    ArtifactsPage,
     BucketedSeries,
     ChartData,
     ConsolePiece,
@@ -36,6 +39,7 @@ from runvitals.server.run_library import (
     NewSample,
     OpenedContent,
     Position,
+    RunArtifact,
     SeriesSelection,
     SeriesSummary,
     TooMuch,
@@ -199,6 +203,19 @@ class JournalView:
 
     def saved_files(self) -> list[SavedFile]:
         return self.reader.media.files(self.reader.folder)
+
+    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> ArtifactsPage:
+        if not self.reader.media.artifacts():
+            return ArtifactsPage([], 0)
+        directory = os.path.dirname(os.path.dirname(self.reader.folder))
+        found = [
+            RunArtifact(one.version, None)
+            for one in LocalArtifacts(directory).versions()
+            if (
+                one.version.run == self.run_id if relation == "logged" else self.run_id in one.version.used_by
+            )
+        ]
+        return ArtifactsPage(found[skip : skip + limit], len(found))
 
     def content(self, sha256: str) -> OpenedContent | None:
         if not self.reader.media.names(sha256):

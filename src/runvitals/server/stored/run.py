@@ -21,6 +21,8 @@ from runvitals.server import cached_read
 from runvitals.server.local.journal_run import check_value_count, summary
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
+    ArtifactRelation,
+    ArtifactsPage,
     BucketedSeries,
     ChartData,
     ConsolePiece,
@@ -31,6 +33,7 @@ from runvitals.server.run_library import (
     NewSample,
     OpenedContent,
     Position,
+    RunArtifact,
     SeriesSelection,
     SeriesSummary,
     TooMuch,
@@ -353,6 +356,21 @@ class StoredRun:
 
     def saved_files(self) -> list[SavedFile]:
         return self._metadata_store.media.files(self._number)
+
+    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> ArtifactsPage:
+        artifacts = self._metadata_store.artifacts
+        read = artifacts.versions.made_by if relation == "logged" else artifacts.lineage.used_by
+        rows, total = read(self._number, skip, limit)
+        places = artifacts.collections.memberships(row.id for row in rows)
+        found = [
+            RunArtifact(
+                places[row.id][0].as_read(self.run_id if row.run_id == self._number else None),
+                row.collection.project_id,
+            )
+            for row in rows
+            if places[row.id]  # it may have been deleted a moment ago
+        ]
+        return ArtifactsPage(found, total)
 
     def content(self, sha256: str) -> OpenedContent | None:
         return None if self._files is None else self._files.open(self._number, sha256)

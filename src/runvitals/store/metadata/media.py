@@ -75,6 +75,19 @@ class MediaTable:
         if rows:
             self._database.write(lambda connection: _add(connection, runs, rows))
 
+    def known(self, records: Sequence[StoredMedia]) -> set[tuple[int, int]]:
+        """Writer and number of those of some records that are stored already."""
+        found: set[tuple[int, int]] = set()
+        with self._database.read() as connection:
+            for first in range(0, len(records), _NAMES_PER_QUERY):
+                part = records[first : first + _NAMES_PER_QUERY]
+                same = or_(
+                    *(and_(media.c.writer_id == one.writer_id, media.c.seq == one.seq) for one in part)
+                )
+                rows = connection.execute(select(media.c.writer_id, media.c.seq).where(same))
+                found.update(map(tuple, rows))
+        return found
+
     def save_file(self, run_id: int, seq: int, name: str, file: StoredFile, now_ms: int) -> bool:
         """Note a saved file of a run that no envelope names; False if the run has no writer. Durable."""
         first = select(func.min(writer.c.id)).where(writer.c.run_id == run_id)
@@ -94,7 +107,8 @@ class MediaTable:
         self._database.write(lambda connection: connection.execute(statement))
 
     def keys(self, run_id: int) -> list[MediaKey]:
-        """The names under which media were logged, in order of first use; not those of saved files."""
+        """The names under which media were logged, in order of first use; not those of saved files and
+        artifacts."""
         statement = (
             select(
                 media.c.key,
@@ -104,7 +118,7 @@ class MediaTable:
                 func.max(media.c.step),
                 func.max(media.c.time_ms),
             )
-            .where(media.c.run_id == run_id, media.c.kind != model.FILE)
+            .where(media.c.run_id == run_id, media.c.kind.not_in(model.NOT_LOGGED))
             .group_by(media.c.key)
             .order_by(func.min(media.c.id))
         )
@@ -168,7 +182,7 @@ class MediaTable:
 
 
 def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> list[ColumnElement[bool]]:
-    conditions = [media.c.run_id == run_id, media.c.key == plain_text(key)]
+    conditions = [media.c.run_id == run_id, media.c.key == plain_text(key), media.c.kind != model.ARTIFACT]
     if first is not None:
         conditions.append(media.c.step >= first)
     if last is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -37,10 +38,10 @@ class Door:
         url = f"{self.served.url}/graphql"
         return httpx.post(url, json=body, headers=headers, timeout=PATIENCE_S).json()
 
-    def begin(self, **sent: Any) -> Any:
+    def begin(self, headers: dict[str, str] | None = None, **sent: Any) -> Any:
         """Begin the run; returns what the client gets."""
         sent = {"name": self.run, "project": "digits", "entity": "main", "host": "node1", **sent}
-        answer = self.graphql(UPSERT, **sent)
+        answer = self.graphql(UPSERT, headers, **sent)
         assert "errors" not in answer, answer
         return answer["data"]["upsertBucket"]
 
@@ -60,6 +61,12 @@ class Door:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("wandb")) as served:
         yield served
+
+
+@pytest.fixture
+def folder_of_uploads(served: Served) -> Path:
+    """Where files are while they arrive."""
+    return Path(served.app.api.state.uploads.files._folder) / "uploads"
 
 
 @pytest.fixture

@@ -34,6 +34,7 @@ _COMMIT = """mutation CommitArtifact($id: ID!) {
   commitArtifact(input: {artifactID: $id}) { artifact { id digest } } }"""
 _ADDRESSES = """query Files($name: String!) { project(entityName: "vision", name: "cars") {
     artifactCollectionMembership(name: $name) { files(first: 5) { edges { node { name directUrl } } } } } }"""
+_READ_MANIFEST = "query M($id: ID!) { artifact(id: $id) { currentManifest { file { directUrl } } } }"
 _NAMES = _ADDRESSES.replace(" directUrl", "")
 
 
@@ -214,7 +215,8 @@ def test_an_address_allows_one_thing_for_some_time(owners: Owners) -> None:
     assert httpx.get(address, timeout=PATIENCE_S).status_code == 403
     head, _, token = address.partition("token=")
     signature = token.partition(".")[2]
-    forged = base64.urlsafe_b64encode(b'[9999999999999,{"project_id":7}]').decode().rstrip("=")
+    claim = b'[9999999999999,["operator",0,null],{"project_id":7,"digest":"x"}]'
+    forged = base64.urlsafe_b64encode(claim).decode().rstrip("=")
     assert httpx.put(f"{head}token={forged}.{signature}", content=b"", timeout=PATIENCE_S).status_code == 403
     assert httpx.put(address, content=b"content", timeout=PATIENCE_S).status_code == 200
     assert owners.address(id, "a.txt", b"content") is None
@@ -298,6 +300,9 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
     edges = shown["data"]["project"]["artifactCollectionMembership"]["files"]["edges"]
     assert edges == [{"node": {"name": "a.txt"}}]
     assert "artifact:download" in error_of(owners.graphql(_ADDRESSES, "viewer", name="cars:latest"))
+    manifest = owners.graphql(_READ_MANIFEST, "member", id=id)["data"]["artifact"]["currentManifest"]
+    reading = manifest["file"]["directUrl"]
+    assert httpx.get(reading, timeout=PATIENCE_S).json()["contents"].keys() == {"a.txt"}
     found = owners.graphql(_ADDRESSES, "member", name="cars:latest")
     node = found["data"]["project"]["artifactCollectionMembership"]["files"]["edges"][0]["node"]
     assert httpx.get(node["directUrl"], timeout=PATIENCE_S).content == b"a"
@@ -308,6 +313,35 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
     wanted = {"artifactID": id, "aliases": [alias]}
     assert "artifact:alias" in error_of(owners.graphql(add, "viewer", input=wanted))
     assert owners.graphql(add, "member", input=wanted)["data"]["addAliases"] == {"success": True}
+    draft = owners.begin({"b.txt": b"b"}, "cars", "member", "vision/cars")
+    sending = owners.address(draft, "b.txt", b"b", "member")
+    assert sending is not None
+
+    accounts.members.remove("vision", "member", CLI, T0)
+    owners.served.app.access.rights_changed()
+    for address in (node["directUrl"], reading):
+        assert httpx.get(address, timeout=PATIENCE_S).status_code in (403, 404)
+    assert httpx.put(sending, content=b"b", timeout=PATIENCE_S).status_code in (403, 404)
+
+
+def test_the_addresses_of_a_version_that_was_deleted_or_is_a_draft_lead_nowhere(owners: Owners) -> None:
+    body = json.dumps({"version": 1, "contents": {}}).encode()
+    draft = owners.begin({}, "drafted")
+    answer = owners.graphql(_MANIFEST, id=draft, digest=digest(body))["data"]
+    of_draft = answer["createArtifactManifest"]["artifactManifest"]["file"]["directUrl"]
+    found = httpx.get(of_draft, timeout=PATIENCE_S)
+    assert (found.status_code, "not complete" in found.text) == (404, True)
+
+    id = made(owners, "deleted")
+    address = owners.graphql(_READ_MANIFEST, id=id)["data"]["artifact"]["currentManifest"]["file"][
+        "directUrl"
+    ]
+    assert httpx.get(address, timeout=PATIENCE_S).status_code == 200
+    delete = """mutation D($id: ID!) {
+      deleteArtifact(input: {artifactID: $id, deleteAliases: true}) { artifact { id } } }"""
+    assert "errors" not in owners.graphql(delete, id=id)
+    found = httpx.get(address, timeout=PATIENCE_S)
+    assert (found.status_code, "deleted" in found.text) == (404, True)
 
 
 def test_what_a_run_that_does_not_exist_uses_is_answered_with_its_name(owners: Owners) -> None:

@@ -74,6 +74,16 @@ def test_rows_of_the_same_time_are_all_kept(door: Door) -> None:
     lines = [json.dumps({"_step": n, "_timestamp": NOW_S, "loss": n}) for n in range(5)]
     send(door, {HISTORY: {"offset": 0, "content": lines}})
     assert losses(door) == {n: n for n in range(5)}
+    (group,) = door.shown("/history", keys="loss")["groups"]
+    assert group["t"] == [round(NOW_S * 1000)] * 5
+
+
+def test_rows_count_where_the_client_leaves_out_a_summary_that_is_too_large(door: Door) -> None:
+    door.begin()
+    summary = {SUMMARY: {"offset": 0, "content": [json.dumps({"loss": 0.5, "best": 7})]}}
+    send(door, rows(0, 2) | summary)
+    send(door, rows(2, 2))
+    assert door.shown()["summary"] == {"loss": 1.5, "best": 7}
 
 
 def test_lines_that_are_damaged_are_left_out_and_reported(door: Door) -> None:

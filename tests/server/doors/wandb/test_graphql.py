@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import httpx
 import pytest
@@ -17,6 +18,8 @@ PROBE = """query ProbeServerCapabilities {
     MutationType: __type(name: "Mutation") { ...fieldData }
     ServerInfoType: __type(name: "ServerInfo") { ...fieldData } }
 fragment fieldData on __Type { fields { name } }"""
+
+SHARED = {"x-wandb-client-id": "second"}
 
 
 def test_the_viewer_of_a_server_without_accounts_has_an_entity(door: Door) -> None:
@@ -113,6 +116,23 @@ def test_an_id_that_is_not_valid_here_becomes_one(door: Door) -> None:
     begun = door.begin(name="läuft/1")
     assert begun["bucket"]["name"] == "läuft/1"
     assert not door.begin(name="läuft/1", host=None)["inserted"]
+
+
+def config_of(door: Door) -> Any:
+    """As stored: what the API shows may be a quarter of a second old."""
+    store = door.served.metadata_store
+    number = store.runs.places(door.run)[0].run_id
+    return store.sections.read([number], ["config"])[number].shared["config"]
+
+
+def test_a_key_that_the_client_removed_from_the_configuration_is_gone(door: Door) -> None:
+    door.begin(config=json.dumps({"lr": {"value": 0.1}, "old": {"value": 1}}))
+    door.begin(host=None, config=None)
+    assert config_of(door) == {"lr": 0.1, "old": 1}
+    door.begin(host=None, config=json.dumps({"lr": {"value": 0.1}}))
+    assert config_of(door) == {"lr": 0.1}
+    door.begin(config=json.dumps({"of": {"value": "another process"}}), headers=SHARED)
+    assert config_of(door) == {"lr": 0.1, "of": "another process"}
 
 
 @pytest.mark.parametrize("config", ["{", "[]", '{"lr": {"value": ' * 3000])

@@ -138,6 +138,37 @@ def test_a_sweep_belongs_to_who_made_it(users: Users) -> None:
     ]
 
 
+def test_the_address_of_an_upload_ends_with_the_right(users: Users) -> None:
+    begin(users, "bo", None, "ended")
+    created = users.graphql("bo", CREATE, entity="bo", project="digits", run="ended", files=["x"])
+    address = created["data"]["createRunFiles"]["files"][0]["uploadUrl"]
+    assert httpx.put(address, content=b"x", timeout=PATIENCE_S).status_code == 200
+    accounts = users.served.metadata_store.accounts
+    bo = accounts.users.by_name("bo")
+    accounts.users.update(bo.id, CLI, NOW, state="suspended")
+    users.served.app.access.rights_changed()
+    try:
+        answer = httpx.put(address, content=b"y", timeout=PATIENCE_S)
+        assert (answer.status_code, "may not use it any more" in answer.text) == (403, True)
+    finally:
+        accounts.users.update(bo.id, CLI, NOW, state="active")
+        users.served.app.access.rights_changed()
+    assert httpx.put(address, content=b"z", timeout=PATIENCE_S).status_code == 200
+
+
+def test_the_address_of_an_upload_ends_with_the_key(users: Users) -> None:
+    begin(users, "ina", None, "revoked")
+    created = users.graphql("ina", CREATE, entity="ina", project="digits", run="revoked", files=["x"])
+    address = created["data"]["createRunFiles"]["files"][0]["uploadUrl"]
+    accounts = users.served.metadata_store.accounts
+    user = accounts.users.by_name("ina")
+    (key,) = accounts.keys.all(user_id=user.id)
+    accounts.keys.revoke(key.id, CLI, NOW)
+    users.served.app.access.rights_changed()
+    assert httpx.put(address, content=b"x", timeout=PATIENCE_S).status_code == 403
+    users.keys["ina"], _ = accounts.keys.create("b", CLI, NOW, user_id=user.id, scope="ingest")
+
+
 def test_uploads_need_no_token_where_requests_do(tmp_path_factory: pytest.TempPathFactory) -> None:
     with serving(tmp_path_factory.mktemp("tokens"), token_required=True) as served:
         address = f"{served.url}/wandb/signed/run-files/{'A' * 80}"

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from runvitals.server.doors.wandb.upload_tokens import Upload, UploadTokens
-from tests.patience import PATIENCE_S
+from runvitals.accounts.identity import Owner
+from runvitals.server.doors.wandb.signed_paths import SignedPaths
+from runvitals.server.doors.wandb.uploads import FileOfRun
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.received_files import FileLimits
+from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door
 
 CREATE = """mutation CreateRunFiles($entity: String!, $project: String!, $run: String!, $files: [String!]!) {
   createRunFiles(input: {entityName: $entity, projectName: $project, runName: $run, files: $files}) {
     runID uploadHeaders files { name uploadUrl } } }"""
-UPLOAD = Upload(7, 3, "node1", "model.pt", 2000)
+UPLOAD = FileOfRun(7, 3, "node1", "model.pt")
+OWNER = Owner("user", 5, 9)
 
 
 def asked(door: Door, *names: str, **more: Any) -> Any:
@@ -28,7 +35,7 @@ def addresses(door: Door, *names: str) -> dict[str, str]:
     return {file["name"]: file["uploadUrl"] for file in found}
 
 
-def put(address: str, content: bytes) -> httpx.Response:
+def put(address: str, content: bytes | Iterable[bytes]) -> httpx.Response:
     return httpx.put(address, content=content, timeout=PATIENCE_S)
 
 
@@ -93,13 +100,75 @@ def test_an_address_that_was_changed_allows_nothing(door: Door) -> None:
 
 
 def test_what_a_token_allows() -> None:
-    tokens = UploadTokens(b"key")
-    token = tokens.token(UPLOAD)
-    assert tokens.upload(token, 1999) == UPLOAD
-    assert tokens.upload(token, 2000) is None
-    assert UploadTokens(b"another").upload(token, 1999) is None
-    for index in range(0, len(token), 7):
-        letter = "A" if token[index] != "A" else "B"
-        assert tokens.upload(token[:index] + letter + token[index + 1 :], 1999) is None
-    for wrong in ("", "é", "A" * 10_000):
-        assert tokens.upload(wrong, 0) is None
+    now_ms = 1000
+    paths = SignedPaths(b"key", lambda: now_ms)
+    token = paths.token(OWNER, UPLOAD, 1000)
+    assert paths.opened(token, FileOfRun) == (OWNER, UPLOAD)
+    wrong = ["", "é", "A" * 10_000, token[:-3], f"{token}AAA"]
+    wrong += [token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :] for at in range(0, 100, 7)]
+    for text in wrong:
+        with pytest.raises(HttpRejection, match="not valid"):
+            paths.opened(text, FileOfRun)
+    with pytest.raises(HttpRejection, match="not valid"):
+        SignedPaths(b"another", lambda: now_ms).opened(token, FileOfRun)
+    now_ms = 2001
+    with pytest.raises(HttpRejection, match="time of this address is over"):
+        paths.opened(token, FileOfRun)
+
+
+def in_parts(address: str, content: bytes, parts: int) -> httpx.Response:
+    """Send a file without saying how large it is."""
+    size = -(-len(content) // parts)
+    return put(address, (content[first : first + size] for first in range(0, len(content), size)))
+
+
+def test_a_file_of_unknown_size_counts_against_the_limits(door: Door) -> None:
+    door.begin()
+    files = door.served.app.api.state.uploads.files
+    before = files.limits
+    content = bytes(range(256)) * 12_000  # three times as much as is written at once
+    files.limits = FileLimits(run_bytes=2_000_000)
+    try:
+        answer = in_parts(addresses(door, "big")["big"], content, 7)
+        assert (answer.status_code, "files of the run" in answer.text) == (507, True)
+        assert in_parts(addresses(door, "small")["small"], content[:1000], 3).status_code == 200
+    finally:
+        files.limits = before
+    assert [file["name"] for file in door.shown("/files")["files"]] == ["small"]
+
+
+def test_a_connection_that_ends_leaves_nothing(door: Door, folder_of_uploads: Path) -> None:
+    door.begin()
+    path = addresses(door, "cut")["cut"].removeprefix(door.served.url)
+    head = f"PUT {path} HTTP/1.1\r\nhost: {door.served.url[7:]}\r\ncontent-length: 5000000\r\n\r\n"
+    with door.served.connect() as connection:
+        connection.sendall(head.encode() + bytes(2_500_000))
+        eventually(lambda: any(folder_of_uploads.iterdir()))
+    eventually(lambda: not any(folder_of_uploads.iterdir()))
+    assert door.shown("/files")["files"] == []
+
+
+def test_a_disk_that_is_full(door: Door, folder_of_uploads: Path) -> None:
+    door.begin()
+    address = addresses(door, "x")["x"]
+    moved = folder_of_uploads.with_name("elsewhere")
+    folder_of_uploads.rename(moved)
+    try:
+        assert put(address, b"content").status_code == 503
+    finally:
+        moved.rename(folder_of_uploads)
+    assert put(address, b"content").status_code == 200
+
+
+def test_a_large_table_waits_for_memory(door: Door) -> None:
+    """Decoded, a table takes much more memory than its file: it is counted among what is in flight."""
+    door.begin()
+    address = addresses(door, "t.table.json")["t.table.json"]
+    content = json.dumps({"columns": ["a"], "data": [[7]] * 1000}).encode()
+    recorder = door.served.app.api.state.door_recorder
+    rest = recorder.limits.bytes_in_flight - (3 << 20)
+    with recorder.in_flight(rest):
+        assert put(address, content + b" " * (1 << 20)).status_code == 429
+    assert put(address, content).status_code == 200
+    (file,) = door.shown("/files")["files"]
+    assert file["name"] == "t.table.json"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from runvitals.server.api.entities import (
+    artifacts,
     defaults,
     links,
     members,
@@ -16,5 +17,5 @@ from runvitals.server.api.entities import (
 )
 
 router = APIRouter(prefix="/api/v1")
-for resource in (projects, members, links, shared, runs, defaults, views, routing_rules):
+for resource in (artifacts, projects, members, links, shared, runs, defaults, views, routing_rules):
     router.include_router(resource.router)

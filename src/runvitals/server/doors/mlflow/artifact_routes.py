@@ -20,6 +20,7 @@ from runvitals.server.access.control import access_of
 from runvitals.server.access.permission import needs
 from runvitals.server.api.content_response import content_response
 from runvitals.server.api.uploads import server_files
+from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.errors import (
     NOT_IMPLEMENTED,
     RESOURCE_DOES_NOT_EXIST,
@@ -31,7 +32,6 @@ from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
 from runvitals.server.doors.recording import door_recorder
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.metadata.mlflow_files import PathEntry
 from runvitals.store.metadata.stored_files import StoredFile

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.accounts.actions import Action
+from runvitals.model.artifact_names import checked_metadata
 from runvitals.server.doors.wandb.artifact_nodes import (
     artifact_nodes,
     artifacts_of,
@@ -31,7 +32,6 @@ from runvitals.server.doors.wandb.artifact_requests import (
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.store.metadata.artifacts.names import checked_metadata
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info

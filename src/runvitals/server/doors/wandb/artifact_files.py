@@ -19,6 +19,7 @@ from runvitals.server.access.authentication import SIGNED_PATHS
 from runvitals.server.access.permission import needs
 from runvitals.server.api.content_response import content_response
 from runvitals.server.api.uploads import server_files
+from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
@@ -33,7 +34,6 @@ from runvitals.server.doors.wandb.artifact_requests import draft_to_complete, ve
 from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToSend
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.wandb.run_nodes import find_project
 from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.ingest.errors import HttpRejection
@@ -264,6 +264,7 @@ def redirect_to_file(
     entity: str,
     project: str,
     collection: str,
+    birth: str,
     digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
     name: str,
 ) -> Response:
@@ -271,7 +272,7 @@ def redirect_to_file(
     found = find_project(GraphQLContext(request), project, entity)
     if found is None:
         raise HTTPException(404, f"there is no project {project!r}")
-    return _redirect(request, found.number, digest, collection, name)
+    return _redirect(request, found.number, digest, collection, name, _birth(birth))
 
 
 # Clients up to 0.22 name no project: it is that of the version which had the file first.
@@ -289,13 +290,26 @@ def redirect_to_old_address(
         row = version_for(context, birth, Action.ARTIFACT_DOWNLOAD)
     except InvalidArgument as error:
         raise HTTPException(404, str(error)) from None
-    return _redirect(request, row.collection.project_id, digest, None, digest)
+    return _redirect(request, row.collection.project_id, digest, None, digest, row.id)
 
 
-def _redirect(request: Request, project_id: int, digest: str, collection: str | None, name: str) -> Response:
-    """A redirect to the address of a file."""
+def _redirect(
+    request: Request, project_id: int, digest: str, collection: str | None, name: str, birth: int | None
+) -> Response:
+    """A redirect to the address of a file.
+
+    Args:
+        birth: the version that had the file first. Contents that runs of our own have sent are found by it:
+            their digests were not checked, so a project does not have them by their digests.
+    """
     md5 = base64.b64encode(binascii.unhexlify(digest)).decode("ascii")
-    known = _artifacts(request).entries.with_digest(project_id, md5, collection)
+    artifacts = _artifacts(request)
+    known = artifacts.entries.with_digest(project_id, md5, collection)
+    if known is None and birth is not None:
+        places = artifacts.collections.memberships([birth])[birth]
+        path = artifacts.entries.in_version(birth, md5)
+        if path is not None and any(place.collection.project_id == project_id for place in places):
+            known = birth, path
     if known is None:
         raise HTTPException(404, f"there is no artifact with a file of the MD5 {digest}")
     address = signed_address(

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.accounts.actions import Action
+from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.doors.wandb.artifact_nodes import (
     MAX_PAGE,
     ArtifactNode,
@@ -38,7 +39,6 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_nodes,
     selected_fields,
 )
-from runvitals.store.metadata.artifacts.names import MAX_PATH
 from runvitals.store.metadata.artifacts.rows import CollectionVersion, UnknownArtifact, Version
 
 if TYPE_CHECKING:

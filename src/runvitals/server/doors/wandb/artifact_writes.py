@@ -8,6 +8,12 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from runvitals.accounts.actions import Action
+from runvitals.model.artifact_names import (
+    checked_digest,
+    checked_label,
+    checked_metadata,
+    checked_path,
+)
 from runvitals.server.doors.wandb.artifact_nodes import (
     TypeNode,
     artifact_nodes,
@@ -31,12 +37,6 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import find_run
 from runvitals.server.doors.wandb.signed_paths import UPLOAD_MS, signed_address
-from runvitals.store.metadata.artifacts.names import (
-    checked_digest,
-    checked_label,
-    checked_metadata,
-    checked_path,
-)
 from runvitals.store.metadata.artifacts.rows import NewVersion, Version
 
 if TYPE_CHECKING:

@@ -9,15 +9,15 @@ from collections.abc import Iterable
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.store.errors import NameTaken
-from runvitals.store.metadata.alerts.automation_events import raise_aliases, raise_version
-from runvitals.store.metadata.artifacts.names import (
+from runvitals.model.artifact_names import (
     checked_aliases,
     checked_description,
     checked_label,
     checked_tags,
     is_version,
 )
+from runvitals.store.errors import NameTaken
+from runvitals.store.metadata.alerts.automation_events import raise_aliases, raise_version
 from runvitals.store.metadata.artifacts.reading import (
     collections_query,
     read_collections,
@@ -34,6 +34,7 @@ from runvitals.store.metadata.artifacts.tables import (
     artifact_alias,
     artifact_collection,
     artifact_membership,
+    artifact_version,
 )
 from runvitals.store.metadata.database import Database, add_rows, put_rows
 
@@ -131,6 +132,18 @@ class CollectionTable:
             .order_by(number.asc() if oldest_first else number.desc())
             .offset(skip)
             .limit(limit)
+        )
+        with self._database.read() as connection:
+            return read_memberships(connection, wanted)
+
+    def with_digest(self, collection_id: int, digest: str) -> list[CollectionVersion]:
+        """The versions of a collection with these files, the newest first."""
+        columns = artifact_membership.c
+        wanted = (
+            select(artifact_membership)
+            .join(artifact_version, artifact_version.c.id == columns.version_id)
+            .where(columns.collection_id == collection_id, artifact_version.c.digest == digest)
+            .order_by(columns.number.desc())
         )
         with self._database.read() as connection:
             return read_memberships(connection, wanted)

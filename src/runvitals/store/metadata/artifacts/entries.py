@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, delete, func, select, update
 
-from runvitals.store.metadata.artifacts.names import (
+from runvitals.model.artifact_names import (
     MAX_ENTRIES,
     MAX_EXTRA_BYTES,
     checked_digest,
@@ -26,7 +26,7 @@ from runvitals.store.metadata.artifacts.tables import (
 )
 from runvitals.store.metadata.database import Database, ensure_ids, put_rows
 from runvitals.store.metadata.stored_files import StoredFile
-from runvitals.store.metadata.tables import stored_file
+from runvitals.store.metadata.tables import run_file, stored_file
 from runvitals.store.metadata.text import check_integers
 
 _ROWS: Final = 2000
@@ -59,9 +59,13 @@ class EntryTable:
 
         self._database.write(work)
 
-    def put(self, version_id: int, entries: Iterable[Entry]) -> None:
+    def put(self, version_id: int, entries: Iterable[Entry], run_id: int | None = None) -> None:
         """Add the entries of a manifest to a draft; those with the same path are replaced. Many are added in
         several transactions: who is interrupted sends the manifest again.
+
+        Args:
+            run_id: the run that has sent the contents, which the entries name by `sha256`; None: the project
+                has them, by their digests.
 
         Raises:
             ValueError: an invalid entry, or too many.
@@ -74,13 +78,22 @@ class EntryTable:
             if count > MAX_ENTRIES:
                 raise ValueError(f"more than {MAX_ENTRIES:,} entries in a manifest")
             rows = [_row(version_id, entry) for entry in some]
+            local = [(row, entry) for row, entry in zip(rows, some, strict=True) if entry.reference is None]
 
-            def work(connection: Connection, rows: list[dict[str, Any]] = rows) -> None:
+            def work(
+                connection: Connection,
+                rows: list[dict[str, Any]] = rows,
+                local: list[tuple[dict[str, Any], Entry]] = local,
+            ) -> None:
                 project_id = _draft_project(connection, version_id)
-                local = {row["digest"] for row in rows if row["reference"] is None}
-                files = _files(connection, project_id, local)
-                for row in rows:
-                    row["file_id"] = files.get(row["digest"]) if row["reference"] is None else None
+                if run_id is None:
+                    files = _files(connection, project_id, {entry.digest for _, entry in local})
+                    for row, entry in local:
+                        row["file_id"] = files.get(entry.digest)
+                else:
+                    files = _files_of_run(connection, run_id, {entry.sha256 or "" for _, entry in local})
+                    for row, entry in local:
+                        row["file_id"] = files.get(entry.sha256 or "")
                 put_rows(connection, artifact_entry, rows)
 
             self._database.write(work)
@@ -139,6 +152,13 @@ class EntryTable:
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         return None if row is None else (row.version_id, row.path)
+
+    def in_version(self, version_id: int, digest: str) -> str | None:
+        """The path of a file of a version with this digest; None if it has none."""
+        columns = artifact_entry.c
+        same = (columns.version_id == version_id, columns.digest == digest, columns.file_id.is_not(None))
+        with self._database.read() as connection:
+            return connection.execute(select(columns.path).where(*same).limit(1)).scalar()
 
 
 class ContentTable:
@@ -271,6 +291,20 @@ def _files(connection: Connection, project_id: int, digests: Iterable[str]) -> d
     for first in range(0, len(wanted), _DIGESTS):
         statement = select(columns.digest, columns.file_id).where(
             columns.project_id == project_id, columns.digest.in_(wanted[first : first + _DIGESTS])
+        )
+        found.update(map(tuple, connection.execute(statement)))
+    return found
+
+
+def _files_of_run(connection: Connection, run_id: int, digests: Iterable[str]) -> dict[str, int]:
+    """The files that a run has sent, by SHA-256."""
+    found: dict[str, int] = {}
+    wanted = sorted(digests)
+    for first in range(0, len(wanted), _DIGESTS):
+        statement = (
+            select(stored_file.c.sha256, stored_file.c.id)
+            .join(run_file, run_file.c.file_id == stored_file.c.id)
+            .where(run_file.c.run_id == run_id, stored_file.c.sha256.in_(wanted[first : first + _DIGESTS]))
         )
         found.update(map(tuple, connection.execute(statement)))
     return found

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from runvitals.model.artifacts import ArtifactVersion
+from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
+
 
 @dataclass(frozen=True, slots=True)
 class Collection:
@@ -70,6 +73,30 @@ class CollectionVersion:
     version: Version
     aliases: tuple[str, ...]
 
+    def as_read(self, run: str | None = None, used_by: tuple[str, ...] = ()) -> ArtifactVersion:
+        """The version as readers get it.
+
+        Args:
+            run, used_by: the ids of the runs that logged and used it.
+        """
+        version, collection = self.version, self.collection
+        return ArtifactVersion(
+            collection.entity,
+            collection.project,
+            collection.name,
+            collection.type,
+            self.number,
+            self.aliases,
+            version.digest,
+            version.description,
+            version.metadata,
+            version.bytes,
+            version.files,
+            version.created_ms,
+            run,
+            used_by,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -108,10 +135,6 @@ class NewVersion:
     author_id: int | None = None
     client_id: str | None = None
     distributed_id: str | None = None
-
-
-class UnknownArtifact(LookupError):
-    """There is no such collection, version, alias or file of an artifact."""
 
 
 class ArtifactConflict(ValueError):

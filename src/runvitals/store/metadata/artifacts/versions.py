@@ -9,9 +9,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Integer, delete, func, insert, literal, select, update
 
-from runvitals.store.metadata.alerts.automation_events import raise_version
-from runvitals.store.metadata.artifacts.collections import add_member, ensure_collection, set_aliases
-from runvitals.store.metadata.artifacts.names import (
+from runvitals.model.artifact_names import (
     LATEST,
     MAX_ENTRIES,
     MAX_METADATA_BYTES,
@@ -20,6 +18,8 @@ from runvitals.store.metadata.artifacts.names import (
     checked_label,
     checked_tags,
 )
+from runvitals.store.metadata.alerts.automation_events import raise_version
+from runvitals.store.metadata.artifacts.collections import add_member, ensure_collection, set_aliases
 from runvitals.store.metadata.artifacts.reading import read_version, read_versions
 from runvitals.store.metadata.artifacts.rows import (
     ArtifactConflict,

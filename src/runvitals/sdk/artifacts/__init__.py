@@ -1,0 +1,1 @@
+"""Artifacts: versions of files that runs log and use."""

@@ -1,0 +1,434 @@
+"""`runvitals.Artifact`: files under a name, in versions."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any, Final, NoReturn
+
+from runvitals.model.artifact_names import checked_aliases, checked_description, checked_label, checked_tags
+from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
+from runvitals.sdk.artifacts import finding
+from runvitals.sdk.artifacts.draft import ArtifactDraft
+from runvitals.sdk.artifacts.finding import ArtifactPlace
+from runvitals.sdk.artifacts.source import ArtifactSource
+from runvitals.sdk.media.base import is_media
+from runvitals.sdk.media.values import recognised
+
+_ROOT: Final = "artifacts"
+_POLL_S: Final = 0.25
+_WAIT_S: Final = 60.0
+_ABSENT: Final = {
+    "save": "run.log_artifact(artifact)",
+    "new_draft": "a new Artifact of the same name; unchanged files are stored once",
+    "get": "get_entry(name).download()",
+    "checkout": "download(root)",
+    "link": "an alias",
+    "unlink": "an alias",
+    "delete": "W&B's own Api, which runvitals' server answers",
+}
+
+
+class ArtifactNotLogged(RuntimeError):
+    """The artifact has no version yet: it was not logged, or has not arrived."""
+
+
+@dataclass(frozen=True, slots=True)
+class ArtifactFile:
+    """A file or reference of a version, as `Artifact.get_entry` returns it."""
+
+    entry: ArtifactEntry
+    source: ArtifactSource
+
+    @property
+    def path(self) -> str:
+        """Its path in the artifact."""
+        return self.entry.path
+
+    @property
+    def size(self) -> int | None:
+        """Bytes; None if a reference's size is not known."""
+        return self.entry.bytes
+
+    @property
+    def digest(self) -> str:
+        """The MD5 of a file as base64; what identifies the content of a reference."""
+        return self.entry.digest
+
+    @property
+    def ref(self) -> str | None:
+        """The address of a reference; None for a file."""
+        return self.entry.reference
+
+    def ref_target(self) -> str:
+        """The address of a reference.
+
+        Raises:
+            ValueError: it is a file.
+        """
+        if self.entry.reference is None:
+            raise ValueError(f"{self.path!r} is a file, not a reference")
+        return self.entry.reference
+
+    def download(self, root: str | None = None) -> str:
+        """Write the file below a folder; returns its path.
+
+        Args:
+            root: default: `artifacts/NAME:vN` in the working directory.
+
+        Raises:
+            ValueError: it is a reference, whose content is kept elsewhere.
+        """
+        if self.entry.reference is not None:
+            raise ValueError(f"{self.path!r} is a reference: its content is at {self.entry.reference}")
+        path = os.path.join(root or _default_root(self.source), *self.path.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self.source.copy(self.entry, path)
+        return path
+
+
+class Artifact:
+    """Files under a name in a project, kept in versions: data sets, models, results.
+
+    A new one is filled with `add_file` and so on, and logged with `run.log_artifact`. One that was logged is
+    found with `run.use_artifact` or `Client.artifact`.
+
+    Args:
+        name: letters, digits and signs except `/` and `:`.
+        type: such as `dataset` or `model`; all versions of a name have the same.
+        description: free text.
+        metadata: a mapping that can be written as JSON.
+        others: further arguments of W&B's class; `incremental` is not supported.
+
+    Raises:
+        ValueError: an invalid name or type.
+        TypeError: an unknown argument.
+
+    Example:
+        >>> artifact = runvitals.Artifact("mnist", "dataset", metadata={"rows": 60000})
+        >>> artifact.add_dir("data/mnist")
+        >>> run.log_artifact(artifact, aliases=["best"])
+    """
+
+    def __init__(
+        self,
+        name: str,
+        type: str,
+        description: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        **others: Any,
+    ) -> None:
+        if others.pop("incremental", False):
+            raise TypeError("Artifact(): incremental is not supported; add all files of the version")
+        if unknown := others.keys() - {"use_as", "storage_region"}:
+            raise TypeError(f"Artifact() got an unexpected keyword argument {min(unknown)!r}")
+        self._name = checked_label("name of an artifact", name)
+        self._type = checked_label("type of artifacts", type)
+        self.description = checked_description(description or "")
+        self.metadata: dict[str, Any] = dict(metadata or {})
+        self._draft: ArtifactDraft | None = ArtifactDraft()
+        self._source: ArtifactSource | None = None
+        self._place: ArtifactPlace | None = None
+        self._digest: str | None = None
+        self._wanted_aliases: tuple[str, ...] = ()
+
+    @classmethod
+    def found(cls, source: ArtifactSource) -> Artifact:
+        """An artifact that was logged."""
+        version = source.version
+        artifact = cls(version.name, version.type, version.description, version.metadata)
+        artifact._draft, artifact._source = None, source
+        return artifact
+
+    # What it is
+
+    @property
+    def name(self) -> str:
+        """The name; with its version, `mnist:v3`, once it has one."""
+        return self._name if self._source is None else f"{self._name}:{self.version}"
+
+    @property
+    def source_name(self) -> str:
+        """The same as `name`."""
+        return self.name
+
+    @property
+    def collection_name(self) -> str:
+        """The name without a version."""
+        return self._name
+
+    @property
+    def type(self) -> str:
+        """Such as `dataset` or `model`."""
+        return self._type
+
+    @property
+    def qualified_name(self) -> str:
+        """`entity/project/name:version`, as `use_artifact` takes it."""
+        version = self._logged().version
+        return "/".join([*([version.entity] if version.entity else []), version.project, self.name])
+
+    @property
+    def version(self) -> str:
+        """`v0`, `v1`, …
+
+        Raises:
+            ArtifactNotLogged: it has none yet.
+        """
+        return f"v{self._logged().version.version}"
+
+    @property
+    def aliases(self) -> list[str]:
+        """The aliases; of an artifact that has no version yet, those that it will get."""
+        return list(self._wanted_aliases if self._source is None else self._source.version.aliases)
+
+    @property
+    def digest(self) -> str:
+        """Identifies the files: versions with the same files have the same.
+
+        Raises:
+            ArtifactNotLogged: it was not logged.
+        """
+        if self._digest is None:
+            self._digest = self._logged().version.digest
+        return self._digest
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files and references whose size is known."""
+        if self._draft is not None:
+            return sum(entry.bytes or 0 for entry in self._draft.entries.values())
+        return self._logged().version.bytes
+
+    @property
+    def file_count(self) -> int:
+        """How many files and references it has."""
+        return len(self._draft.entries) if self._draft is not None else self._logged().version.files
+
+    @property
+    def created_ms(self) -> int:
+        """When the version was logged, ms UTC."""
+        return self._logged().version.created_ms
+
+    # Filling
+
+    def add_file(
+        self, local_path: str | os.PathLike[str], name: str | None = None, **others: Any
+    ) -> ArtifactEntry:
+        """Add a file. It is read when the artifact is logged.
+
+        Args:
+            name: its path in the artifact; default: the last part of `local_path`.
+            others: W&B's further arguments, which have no effect.
+
+        Raises:
+            ValueError: it is not a file, or the name is invalid.
+        """
+        return self._filled().add_file(os.fspath(local_path), name)
+
+    def add_dir(self, local_path: str | os.PathLike[str], name: str | None = None, **others: Any) -> None:
+        """Add all files of a folder, also of the folders in it; links to folders are not followed.
+
+        Args:
+            name: the folder in the artifact that they are put in; default: none.
+        """
+        self._filled().add_folder(os.fspath(local_path), name)
+
+    def add_reference(self, uri: str, name: str | None = None, **others: Any) -> Sequence[ArtifactEntry]:
+        """Add the address of a content that is kept elsewhere. It is not read, except `file://…`, of which
+        the MD5 is computed: the address identifies the content.
+
+        Args:
+            uri: such as `s3://bucket/key`.
+            name: its path in the artifact; default: the last part of the address.
+        """
+        return self._filled().add_reference(str(uri), name)
+
+    @contextmanager
+    def new_file(self, name: str, mode: str = "w", encoding: str | None = None) -> Iterator[IO[Any]]:
+        """Write a new file of the artifact.
+
+        Example:
+            >>> with artifact.new_file("labels.json") as file:
+            ...     json.dump(labels, file)
+        """
+        draft = self._filled()
+        path = draft.new_file(name)
+        if "b" not in mode and encoding is None:
+            encoding = "utf-8"
+        with open(path, mode, encoding=encoding) as file:
+            yield file
+        draft.add_file(path, name)
+
+    def add(self, obj: Any, name: str, **others: Any) -> ArtifactEntry:
+        """Add an image, a table, audio, a video, HTML or a figure as a file.
+
+        Args:
+            obj: what `log` takes.
+            name: its path; the extension of its type is added if it is missing.
+
+        Raises:
+            TypeError: another type.
+        """
+        if not is_media(obj) or isinstance(obj, (list, tuple)):
+            raise TypeError(f"add(): expected an image, table or other media, not {type(obj).__name__}")
+        return self._filled().add_media(recognised(obj), name)
+
+    def remove(self, item: str | ArtifactEntry) -> None:
+        """Remove a file, or a folder with all in it.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        self._filled().remove(item.path if isinstance(item, ArtifactEntry) else str(item))
+
+    # Reading
+
+    def files(self) -> list[ArtifactFile]:
+        """All files and references, by path."""
+        source = self._logged()
+        return [ArtifactFile(entry, source) for entry in source.entries()]
+
+    def get_entry(self, name: str) -> ArtifactFile:
+        """A file or reference by its path.
+
+        Raises:
+            KeyError: there is none.
+        """
+        for file in self.files():
+            if file.path == name:
+                return file
+        raise KeyError(f"the artifact {self.name} has no file {name!r}")
+
+    def get_path(self, name: str) -> ArtifactFile:
+        """W&B's former name of `get_entry`."""
+        return self.get_entry(name)
+
+    def download(
+        self, root: str | os.PathLike[str] | None = None, path_prefix: str | None = None, **others: Any
+    ) -> str:
+        """Write all files below a folder; returns it. References are left out, except `file://…` ones of this
+        machine.
+
+        Args:
+            root: default: `artifacts/NAME:vN` in the working directory.
+            path_prefix: only files whose path begins so.
+
+        Raises:
+            ArtifactNotLogged: it was not logged.
+        """
+        source = self._logged()
+        folder = os.fspath(root) if root is not None else _default_root(source)
+        os.makedirs(folder, exist_ok=True)
+        for file in self.files():
+            if file.ref is None and file.path.startswith(path_prefix or ""):
+                file.download(folder)
+        return folder
+
+    def file(self, root: str | None = None) -> str:
+        """Download the only file of the artifact; returns its path.
+
+        Raises:
+            ValueError: it has several.
+        """
+        files = self.files()
+        if len(files) != 1:
+            raise ValueError(f"the artifact {self.name} has {len(files)} files; use download()")
+        return files[0].download(root)
+
+    def logged_by(self) -> Any:
+        """The run that logged it; None if there is none any more."""
+        source = self._logged()
+        return None if source.version.run is None else source.run(source.version.run)
+
+    def used_by(self) -> list[Any]:
+        """The runs that used it."""
+        source = self._logged()
+        source.refresh()
+        return [source.run(run_id) for run_id in source.version.used_by]
+
+    def wait(self, timeout: float | None = None) -> Artifact:
+        """Wait until a logged artifact has its version, and returns itself.
+
+        Without a server it has one at once: its number among the versions on this machine.
+
+        Args:
+            timeout: seconds; default: a minute.
+
+        Raises:
+            ArtifactNotLogged: it was not logged, or has not arrived in time.
+        """
+        until_s = time.monotonic() + (_WAIT_S if timeout is None else timeout)
+        while self._source is None:
+            if not self._look() and time.monotonic() >= until_s:
+                raise ArtifactNotLogged(f"the artifact {self._name!r} has not arrived at the server yet")
+            if self._source is None:
+                time.sleep(_POLL_S)
+        return self
+
+    # Logging
+
+    def logged(self, place: ArtifactPlace, digest: str) -> None:
+        """Note where it was logged: from now on it has a version, or will have one."""
+        self._draft, self._place, self._digest = None, place, digest
+
+    def draft(self, aliases: Sequence[str], tags: Sequence[str]) -> tuple[ArtifactDraft, dict[str, Any]]:
+        """What is to be logged, and what is said about it.
+
+        Raises:
+            ValueError: an invalid alias or tag, or it was logged already.
+        """
+        self._wanted_aliases = tuple(checked_aliases(list(aliases)))
+        about = {
+            "artifact_type": self._type,
+            "description": checked_description(self.description or ""),
+            "metadata": self.metadata,
+            "aliases": list(self._wanted_aliases),
+            "tags": checked_tags(list(tags)),
+        }
+        return self._filled(), about
+
+    def _filled(self) -> ArtifactDraft:
+        if self._draft is None:
+            raise ValueError(f"the artifact {self._name!r} was logged: make a new one for another version")
+        return self._draft
+
+    def _logged(self) -> ArtifactSource:
+        if self._source is None:
+            self._look()
+        if self._source is None:
+            why = "was not logged" if self._place is None else "has not arrived yet: call wait()"
+            raise ArtifactNotLogged(f"the artifact {self._name!r} {why}")
+        return self._source
+
+    def _look(self) -> bool:
+        """Look for the version of a logged artifact; whether it is there.
+
+        Raises:
+            ArtifactNotLogged: it was not logged.
+        """
+        if self._place is None or self._digest is None:
+            raise ArtifactNotLogged(f"the artifact {self._name!r} was not logged")
+        try:
+            self._source = finding.find_content(self._place, self._name, self._digest)
+        except UnknownArtifact:
+            self._source = None
+        return self._source is not None
+
+    def __getattr__(self, name: str) -> NoReturn:
+        if name in _ABSENT:
+            raise AttributeError(f"runvitals does not have Artifact.{name}; instead: {_ABSENT[name]}")
+        raise AttributeError(f"'Artifact' object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<Artifact {self._name} of the type {self._type}>"
+
+
+def _default_root(source: ArtifactSource) -> str:
+    version = source.version
+    return os.path.join(
+        _ROOT, f"{version.name}:v{version.version}".replace(":", "-" if os.name == "nt" else ":")
+    )

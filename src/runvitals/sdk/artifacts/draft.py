@@ -1,0 +1,218 @@
+"""What is to be logged as an artifact: files of this machine and references, by their paths in it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+from runvitals.journal.json_codec import dumps
+from runvitals.journal.paths import content_path
+from runvitals.model.artifact_names import MAX_ENTRIES, MAX_METADATA_BYTES, checked_path, checked_reference
+from runvitals.model.artifacts import ArtifactEntry, manifest_digest
+from runvitals.sdk.media.base import Item, Media
+from runvitals.sdk.media.run_files import RunFiles
+
+_FILES_PER_PART: Final = 5000
+_PART_BYTES: Final = 2 << 20
+"""Of the paths and addresses in a record; its limit is twice as much."""
+_BUFFER_BYTES: Final = 1 << 20
+_NEW: Final = "new"
+_EXTENSIONS: Final = {
+    "image/svg+xml": ".svg",
+    "audio/mpeg": ".mp3",
+    "text/plain": ".txt",
+    "application/json": ".json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class DraftFile:
+    """A file that is to be logged. `path`: on this machine."""
+
+    path: str
+    bytes: int
+
+
+class ArtifactDraft:
+    """The content of an artifact before it is logged.
+
+    Files are read when the artifact is logged. What this class writes is in a temporary folder, which goes
+    with it.
+    """
+
+    def __init__(self) -> None:
+        self.entries: dict[str, DraftFile | ArtifactEntry] = {}
+        self._folder: str | None = None
+        self.id = secrets.token_hex(16)
+
+    def add_file(self, path: str, name: str | None) -> ArtifactEntry:
+        """
+        Raises:
+            ValueError: it is no regular file, or the name is invalid.
+        """
+        if not os.path.isfile(path):
+            raise ValueError(f"add_file(): {path!r} is not a file")
+        size = os.path.getsize(path)
+        name = checked_path(name or os.path.basename(path))
+        self._add(name, DraftFile(os.path.realpath(path), size))
+        return ArtifactEntry(name, "", size)
+
+    def add_folder(self, folder: str, name: str | None) -> None:
+        """
+        Raises:
+            ValueError: it is no folder, or a name is invalid.
+        """
+        if not os.path.isdir(folder):
+            raise ValueError(f"add_dir(): {folder!r} is not a folder")
+        prefix = f"{name.strip('/')}/" if name else ""
+        for parent, folders, files in os.walk(folder):
+            folders.sort()
+            for file in sorted(files):
+                path = os.path.join(parent, file)
+                self.add_file(path, prefix + os.path.relpath(path, folder).replace(os.sep, "/"))
+
+    def add_reference(self, uri: str, name: str | None) -> list[ArtifactEntry]:
+        """
+        Raises:
+            ValueError: it is no address, or the file that it names does not exist.
+        """
+        parts = urlsplit(uri)
+        if not parts.scheme:
+            raise ValueError(f"add_reference(): {uri!r} is not an address such as s3://bucket/key")
+        if parts.scheme == "file":
+            return [self._add_local(unquote(parts.path), name)]
+        found = ArtifactEntry(name or parts.path.rpartition("/")[2] or parts.netloc, uri, None, uri)
+        checked_path(found.path)
+        checked_reference(uri, found.digest)
+        self._add(found.path, found)
+        return [found]
+
+    def _add_local(self, path: str, name: str | None) -> ArtifactEntry:
+        if not os.path.isfile(path):
+            raise ValueError(f"add_reference(): {path!r} is not a file")
+        name = checked_path(name or os.path.basename(path))
+        found = ArtifactEntry(name, _md5(path), os.path.getsize(path), f"file://{path}")
+        self._add(name, found)
+        return found
+
+    def new_file(self, name: str) -> str:
+        """The path of a new file of the artifact, to be written by the caller."""
+        path = os.path.join(self._own_folder(), _NEW, *checked_path(name).split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        return path
+
+    def add_media(self, value: Media, name: str) -> ArtifactEntry:
+        """Encode a value of `log` as a file; its name gets the extension of its type.
+
+        Raises:
+            ValueError: it has no file, as a histogram.
+        """
+        own = self._own_folder()
+        item = value.item(RunFiles(own))
+        if "sha256" not in item:
+            raise ValueError(f"add(): a {value.kind} is recorded without a file; log() it instead")
+        kind = str(item["type"]).partition(";")[0]
+        extension = _EXTENSIONS.get(kind) or f".{kind.rpartition('/')[2]}"
+        target = self.new_file(name if name.endswith(extension) else name + extension)
+        shutil.copyfile(content_path(own, item["sha256"]), target)
+        return self.add_file(target, os.path.relpath(target, os.path.join(own, _NEW)).replace(os.sep, "/"))
+
+    def remove(self, path: str) -> None:
+        """
+        Raises:
+            FileNotFoundError: there is no such file or folder.
+        """
+        inside = [name for name in self.entries if name == path or name.startswith(f"{path}/")]
+        if not inside:
+            raise FileNotFoundError(f"the artifact has no file {path!r}")
+        for name in inside:
+            del self.entries[name]
+
+    def _add(self, name: str, entry: DraftFile | ArtifactEntry) -> None:
+        if len(self.entries) >= MAX_ENTRIES and name not in self.entries:
+            raise ValueError(f"more than {MAX_ENTRIES:,} files in an artifact")
+        self.entries[name] = entry
+
+    def _own_folder(self) -> str:
+        if self._folder is None:
+            self._folder = tempfile.mkdtemp(prefix="runvitals-artifact-")
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        return self._folder
+
+    def stored(self, files: RunFiles) -> list[tuple[ArtifactEntry, str]]:
+        """Its entries by path, each with the media type of its content, after all files were stored.
+
+        Raises:
+            FileTooLarge, OSError: a file cannot be stored.
+        """
+        found = []
+        for name, entry in sorted(self.entries.items()):
+            if isinstance(entry, DraftFile):
+                about = files.add_file(entry.path, with_md5=True)
+                stored = ArtifactEntry(name, about["md5"], about["bytes"], None, about["sha256"])
+                found.append((stored, str(about["type"])))
+            else:
+                found.append((entry, ""))
+        return found
+
+
+def record_items(id: str, about: dict[str, Any], stored: list[tuple[ArtifactEntry, str]]) -> Iterator[Item]:
+    """The items that record an artifact, each for a record of its own; see docs/concepts/journal.md.
+
+    Args:
+        id: names it until it has a version.
+        about: `artifact_type`, `description`, `metadata`, `aliases`, `tags`.
+
+    Raises:
+        ValueError: too large metadata.
+    """
+    if len(dumps(about["metadata"])) > MAX_METADATA_BYTES:
+        raise ValueError(f"the metadata of the artifact has more than {MAX_METADATA_BYTES:,} bytes")
+    digest = manifest_digest(entry for entry, _ in stored)
+    parts = list(_parts(stored))
+    for number, part in enumerate(parts):
+        item: Item = {"action": "log", "id": id, "part": number, "parts": len(parts), "digest": digest}
+        item["artifact_type"] = about["artifact_type"]
+        if number == 0:
+            item |= about
+        item["files"] = [
+            {"path": e.path, "md5": e.digest, "sha256": e.sha256, "bytes": e.bytes, "type": kind}
+            for e, kind in part
+            if e.reference is None
+        ]
+        item["references"] = [
+            {"path": e.path, "url": e.reference, "digest": e.digest, "bytes": e.bytes}
+            for e, _ in part
+            if e.reference is not None
+        ]
+        yield item
+
+
+def _parts(stored: list[tuple[ArtifactEntry, str]]) -> Iterator[list[tuple[ArtifactEntry, str]]]:
+    part: list[tuple[ArtifactEntry, str]] = []
+    size = 0
+    for entry, kind in stored:
+        length = len(entry.path) + len(entry.digest) + len(entry.reference or "") + 200
+        if part and (len(part) >= _FILES_PER_PART or size + length > _PART_BYTES):
+            yield part
+            part, size = [], 0
+        part.append((entry, kind))
+        size += length
+    yield part
+
+
+def _md5(path: str) -> str:
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(_BUFFER_BYTES):
+            digest.update(block)
+    return base64.b64encode(digest.digest()).decode("ascii")

@@ -1,0 +1,60 @@
+"""Finds artifacts that were logged: on the server that runs are delivered to, or else on this machine."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runvitals.model.artifacts import ArtifactAddress
+from runvitals.sdk.artifacts.source import ArtifactSource
+
+
+class ArtifactPlace(NamedTuple):
+    """Where the artifacts of a run are.
+
+    Args:
+        server: the address of the server; None: the journals in `folder`.
+        folder: the data folder.
+        entity, project: of the run; they complete names that leave them out.
+    """
+
+    server: str | None
+    folder: str | None
+    entity: str | None
+    project: str
+
+
+def find(place: ArtifactPlace, name: str) -> ArtifactSource:
+    """The version with a name: `[[entity/]project/]name[:alias]`.
+
+    Raises:
+        ValueError: an invalid name.
+        UnknownArtifact: there is no such version.
+        ServerError: the server rejected the request or is unreachable.
+    """
+    named = ArtifactAddress.parsed(name)
+    address = ArtifactAddress(
+        named.entity or place.entity, named.project or place.project, named.name, named.alias
+    )
+    if place.server is None:
+        from runvitals.query.artifacts import LocalArtifacts
+
+        return LocalArtifacts(place.folder).find(address)
+    from runvitals.client.artifacts import ServerArtifacts
+
+    return ServerArtifacts.of(place.server).find(address)
+
+
+def find_content(place: ArtifactPlace, name: str, digest: str) -> ArtifactSource | None:
+    """The version of an artifact with these files; None if it has not arrived yet.
+
+    Raises:
+        ServerError: the server rejected the request or is unreachable.
+    """
+    address = ArtifactAddress(place.entity, place.project, name)
+    if place.server is None:
+        from runvitals.query.artifacts import LocalArtifacts
+
+        return LocalArtifacts(place.folder).with_digest(address, digest)
+    from runvitals.client.artifacts import ServerArtifacts
+
+    return ServerArtifacts.of(place.server).with_digest(address, digest)

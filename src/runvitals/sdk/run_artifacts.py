@@ -1,0 +1,142 @@
+"""What a run logs and uses as artifacts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from runvitals.sdk.recorded_run import RecordedRun
+
+if TYPE_CHECKING:
+    from runvitals.sdk.artifacts.artifact import Artifact
+    from runvitals.sdk.artifacts.finding import ArtifactPlace
+
+
+class RunArtifacts(RecordedRun):
+    """The part of `Run` for artifacts. Few runs have any, so what it needs is imported in its functions."""
+
+    def log_artifact(
+        self,
+        artifact_or_path: Artifact | str | os.PathLike[str],
+        name: str | None = None,
+        type: str | None = None,
+        aliases: Sequence[str] | None = None,
+        tags: Sequence[str] | None = None,
+    ) -> Artifact:
+        """Record a version of files. Copies them into the run's folder, as `save` does; the version exists on
+        the server once the record has arrived there, and has the alias `latest`.
+
+        If the files are those of the newest version, that one gets the aliases, and there is no new one.
+
+        Args:
+            artifact_or_path: an artifact; or a file, a folder or an address such as `s3://…`.
+            name, type: of an artifact that is given by a path; default: `run-ID-NAME`, and `unspecified`.
+            aliases: further names of the version; other versions lose them.
+            tags: of the version.
+
+        Returns:
+            The artifact; `wait()` waits until it has its version.
+
+        Raises:
+            ValueError: an invalid name, alias or tag, or an artifact that was logged already.
+            RuntimeError: the run is finished.
+
+        Example:
+            >>> run.log_artifact("model.pt", name="classifier", type="model", aliases=["best"])
+        """
+        from runvitals.sdk.artifacts.artifact import Artifact
+        from runvitals.sdk.artifacts.draft import record_items
+
+        artifact = (
+            artifact_or_path
+            if isinstance(artifact_or_path, Artifact)
+            else _of_path(os.fspath(artifact_or_path), name or self._artifact_name(artifact_or_path), type)
+        )
+        draft, about = artifact.draft([aliases] if isinstance(aliases, str) else aliases or (), tags or ())
+        if self.disabled:
+            return artifact
+        self._must_be_open("log_artifact")
+        digests: list[str] = []
+
+        def parts(files: Any) -> Any:
+            items = list(record_items(draft.id, about, draft.stored(files)))
+            digests.append(items[0]["digest"])
+            return items
+
+        recorder, step = self._media_recorder(), max(self.step - 1, 0)
+        if recorder.artifact(artifact.collection_name, parts, step, self._now_ms):
+            artifact.logged(self._artifact_place(), digests[0])
+        self._ensure_monitor()
+        return artifact
+
+    def use_artifact(
+        self,
+        artifact_or_name: Artifact | str,
+        type: str | None = None,
+        aliases: Sequence[str] | None = None,
+        use_as: str | None = None,
+    ) -> Artifact:
+        """Record that the run uses a version of an artifact, and return it.
+
+        Args:
+            artifact_or_name: an artifact that was logged; or `[[entity/]project/]name[:alias]`, on the server
+                of this run, or without one on this machine.
+            type: if given, the type that it must have.
+            aliases: not supported; `log_artifact` gives aliases.
+            use_as: what it is used for.
+
+        Raises:
+            UnknownArtifact: there is none (a LookupError).
+            ValueError: it has another type, or the name is invalid.
+            ServerError: the server rejected the request or is unreachable.
+            RuntimeError: the run is finished.
+
+        Example:
+            >>> folder = run.use_artifact("mnist:best").download()
+        """
+        from runvitals.sdk.artifacts import finding
+        from runvitals.sdk.artifacts.artifact import Artifact
+
+        if aliases:
+            raise ValueError("use_artifact(): aliases are not supported; log_artifact() gives them")
+        if isinstance(artifact_or_name, Artifact):
+            artifact = artifact_or_name.wait()
+        else:
+            artifact = Artifact.found(finding.find(self._artifact_place(), artifact_or_name))
+        if type is not None and artifact.type != type:
+            raise ValueError(f"use_artifact(): {artifact.name} has the type {artifact.type!r}, not {type!r}")
+        if self.disabled:
+            return artifact
+        self._must_be_open("use_artifact")
+        item = {"action": "use", "artifact": artifact.qualified_name, "use_as": use_as or ""}
+        step = max(self.step - 1, 0)
+        self._media_recorder().artifact(artifact.collection_name, lambda _: [item], step, self._now_ms)
+        self._ensure_monitor()
+        return artifact
+
+    def _artifact_place(self) -> ArtifactPlace:
+        from runvitals.sdk.artifacts.finding import ArtifactPlace
+
+        about = self._about
+        server = about["server"] if about["mode"] == "online" else None
+        folder = None if self.disabled else os.path.dirname(os.path.dirname(self.dir))
+        return ArtifactPlace(server, folder, about["entity"], self.project)
+
+    def _artifact_name(self, path: str | os.PathLike[str]) -> str:
+        """The name of an artifact that is given by a path only."""
+        last = os.path.basename(os.fspath(path).rstrip("/")) or "files"
+        return f"run-{self.id}-{last}".replace("/", "-").replace(":", "-")[:128]
+
+
+def _of_path(path: str, name: str, type: str | None) -> Artifact:
+    from runvitals.sdk.artifacts.artifact import Artifact
+
+    artifact = Artifact(name, type or "unspecified")
+    if "://" in path:
+        artifact.add_reference(path)
+    elif os.path.isdir(path):
+        artifact.add_dir(path)
+    else:
+        artifact.add_file(path)
+    return artifact

@@ -1,0 +1,61 @@
+"""What the API answers about artifacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+
+class ArtifactSchema(BaseModel):
+    entity: str | None = Field(description="The team or user that has the project; null without accounts.")
+    project: str
+    name: str
+    type: str
+    version: int = Field(description="Its number, from 0.")
+    aliases: list[str]
+    digest: str = Field(description="Of its files, as wandb's clients compute it.")
+    description: str
+    metadata: dict[str, Any]
+    bytes: int
+    files: int = Field(description="How many files and references it has.")
+    created_ms: int
+    run: str | None = Field(description="The run that logged it, if the requester may read it.")
+    used_by: list[str] = Field(description="The runs that used it, as far as the requester may read them.")
+
+
+class ArtifactsPage(BaseModel):
+    artifacts: list[ArtifactSchema]
+    total: int
+    next: str | None
+
+
+class CollectionSchema(BaseModel):
+    name: str
+    type: str
+    kind: str = Field(description="`sequence`: versions that were logged; `portfolio`: that were linked.")
+    description: str
+    tags: list[str]
+    versions: int
+    created_ms: int
+    updated_ms: int
+
+
+class CollectionsPage(BaseModel):
+    collections: list[CollectionSchema]
+    total: int
+    next: str | None
+
+
+class EntrySchema(BaseModel):
+    path: str
+    digest: str = Field(description="The MD5 of a file as base64; of a reference: what identifies it.")
+    bytes: int | None
+    reference: str | None = Field(description="Where the content is; null: it is a file.")
+    sha256: str | None
+
+
+class EntriesPage(BaseModel):
+    files: list[EntrySchema]
+    total: int
+    next: str | None

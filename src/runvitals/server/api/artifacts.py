@@ -1,0 +1,57 @@
+"""`/runs/{run}/artifacts`: what a run logged and used. Those of projects are in `entities/artifacts`."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.server.access.permission import needs, route_check
+from runvitals.server.api import artifact_models
+from runvitals.server.api.listing import ThePage
+from runvitals.server.api.parameters import TheRun
+from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
+from runvitals.server.run_library import ArtifactRelation, RunArtifact, RunView
+
+router = APIRouter(responses=RUN_ERRORS)
+
+
+@router.get(
+    "/runs/{run}/artifacts",
+    response_model=artifact_models.ArtifactsPage,
+    dependencies=[needs("run:read")],
+)
+async def run_artifacts(
+    request: Request,
+    run: TheRun,
+    page: ThePage,
+    relation: Annotated[
+        ArtifactRelation, Query(description="What the run logged, or what it used.")
+    ] = "logged",
+) -> Response:
+    """The versions of artifacts that the run logged or used, the oldest first. Those that the requester may
+    not see are left out."""
+    skip = page.after_id
+
+    def read(view: RunView) -> tuple[list[RunArtifact], int]:
+        found = view.artifacts(relation, skip, page.limit)
+        return found.artifacts, found.total
+
+    artifacts, total = await run.use(read)
+    seen = await run_in_threadpool(_seen, request, artifacts)
+    end = skip + len(artifacts)
+    following = str(end) if artifacts and end < total else None
+    shown = [asdict(one.version) for one in seen]
+    return await json_response(request, json_bytes({"artifacts": shown, "total": total, "next": following}))
+
+
+def _seen(request: Request, artifacts: list[RunArtifact]) -> list[Any]:
+    access = route_check(request)
+    if access is None:
+        return artifacts
+    numbers = {one.project_id for one in artifacts if one.project_id is not None}
+    readable = access.projects_with_artifacts(request, numbers)
+    return [one for one in artifacts if one.project_id in readable]

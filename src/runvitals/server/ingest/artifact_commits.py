@@ -1,0 +1,167 @@
+"""Makes versions of artifacts from the records of runs that logged them.
+
+Doing the same twice has no effect, so it does not matter if a record is sent again after the server ended
+between a version and the record.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from runvitals.accounts.actions import Action
+from runvitals.model import media
+from runvitals.model.artifacts import ArtifactAddress, UnknownArtifact
+from runvitals.store.metadata import MetadataStore, StoredEvent
+from runvitals.store.metadata.artifacts.rows import Entry, NewVersion
+from runvitals.store.metadata.media import StoredMedia
+from runvitals.store.metadata.run_places import RunPlace
+
+_MOST_PARTS: Final = 10_000
+MayDo = Callable[[RunPlace, Action, int], bool]
+"""Whether the author of a run may do something with the artifacts of a project, by its number."""
+
+log = logging.getLogger("runvitals.server")
+
+
+class _File(msgspec.Struct):
+    path: str
+    md5: str
+    sha256: str
+    bytes: int
+
+
+class _Reference(msgspec.Struct):
+    path: str
+    url: str
+    digest: str
+    bytes: int | None = None
+
+
+class _Part(msgspec.Struct):
+    """A part of an artifact that was logged; the first one has what is said about it."""
+
+    id: str
+    digest: str
+    artifact_type: str
+    part: int = 0
+    parts: int = 1
+    description: str = ""
+    metadata: dict[str, Any] = {}
+    aliases: list[str] = []
+    tags: list[str] = []
+    files: list[_File] = []
+    references: list[_Reference] = []
+
+
+class _Use(msgspec.Struct):
+    artifact: str
+    use_as: str = ""
+
+
+class _Refused(Exception):
+    """The author of the run may not do this."""
+
+
+class ArtifactCommits:
+    """Logs and uses artifacts as records say.
+
+    Args:
+        clock: the time now, ms UTC.
+
+    Attributes:
+        may: the rights of authors; without accounts all is allowed.
+    """
+
+    def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        self._store = metadata_store
+        self._clock = clock
+        self.may: MayDo = lambda place, action, project_id: True
+
+    def add(self, records: Sequence[StoredMedia]) -> list[StoredEvent]:
+        """Carry out what the new ones of some records say about artifacts; returns events about what could
+        not be done."""
+        wanted = [record for record in records if record.kind == media.ARTIFACT]
+        events: list[StoredEvent] = []
+        known = self._store.media.known(wanted) if wanted else set()
+        for record in wanted:
+            if (record.writer_id, record.seq) in known:
+                continue
+            for item in record.items:
+                try:
+                    self._apply(record, item)
+                except (ValueError, UnknownArtifact, _Refused, msgspec.ValidationError) as error:
+                    events.append(_refusal(record, item, str(error)))
+        return events
+
+    def _apply(self, record: StoredMedia, item: dict[str, Any]) -> None:
+        place = self._store.runs.place(record.run_id)
+        if place is None:  # deleted for good a moment ago
+            return
+        if item.get("action") == "log":
+            self._log(record, place, msgspec.convert(item, _Part))
+        elif item.get("action") == "use":
+            self._use(record, place, msgspec.convert(item, _Use))
+
+    def _log(self, record: StoredMedia, place: RunPlace, part: _Part) -> None:
+        if not 0 <= part.part < part.parts <= _MOST_PARTS:
+            raise ValueError(f"part {part.part} of {part.parts}; expected at most {_MOST_PARTS:,} parts")
+        self._require(place, Action.ARTIFACT_CREATE, place.project_id)
+        now_ms, versions = self._clock(), self._store.artifacts.versions
+        new = NewVersion(
+            place.project_id,
+            part.artifact_type,
+            record.key,
+            part.digest,
+            tuple(part.aliases),
+            tuple(part.tags),
+            part.description,
+            part.metadata,
+            run_id=record.run_id,
+            author_id=place.author_id,
+            client_id=part.id,
+        )
+        version = versions.begin(new, now_ms)
+        if version.state == "committed":
+            return  # the same files were logged before
+        self._store.artifacts.entries.put(version.id, _entries(part), record.run_id)
+        if part.part == part.parts - 1:
+            versions.commit(version.id, now_ms)
+
+    def _use(self, record: StoredMedia, place: RunPlace, use: _Use) -> None:
+        address = ArtifactAddress.parsed(use.artifact)
+        project_id = self._project(place, address)
+        found = None
+        if project_id is not None:
+            name = f"{address.name}:{address.alias}"
+            found = self._store.artifacts.collections.member(project_id, name)
+        if project_id is None or found is None:
+            raise UnknownArtifact(f"there is no artifact {address}")
+        self._require(place, Action.ARTIFACT_READ, project_id)
+        self._store.artifacts.lineage.add(found.version.id, record.run_id, use.use_as, self._clock())
+
+    def _project(self, place: RunPlace, address: ArtifactAddress) -> int | None:
+        entity_id = place.entity_id
+        if address.entity is not None and address.entity != place.entity:
+            entity_id = self._store.accounts.entity_id(address.entity)
+        projects = dict(self._store.projects.named(address.project or place.project))
+        return projects.get(entity_id)
+
+    def _require(self, place: RunPlace, action: Action, project_id: int) -> None:
+        if not self.may(place, action, project_id):
+            raise _Refused(f"the author of the run may not do this: it needs the permission {action.value}")
+
+
+def _entries(part: _Part) -> list[Entry]:
+    files = [Entry(file.path, file.md5, file.bytes, sha256=file.sha256) for file in part.files]
+    return [*files, *(Entry(one.path, one.digest, one.bytes, one.url) for one in part.references)]
+
+
+def _refusal(record: StoredMedia, item: dict[str, Any], why: str) -> StoredEvent:
+    verb = "used" if item.get("action") == "use" else "logged"
+    text = f"the artifact {record.key!r} could not be {verb}: {why}"
+    log.warning(text, extra={"fields": {"run": record.run_id}})
+    return StoredEvent(record.run_id, record.time_ms, "artifact_rejected", "warning", text[:2000])
