@@ -18,7 +18,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.decision import Decision, decide
 from runvitals.accounts.decision_cache import DecisionCache, Missing
 from runvitals.accounts.granted_rights import user_of
-from runvitals.accounts.identity import Credential, Identity, Owner
+from runvitals.accounts.identity import Credential, CredentialOwner, Identity
 from runvitals.accounts.organisation_settings import enforced_switches, policies_of, with_defaults
 from runvitals.accounts.policies import OrganisationPolicies
 from runvitals.accounts.principals import (
@@ -105,7 +105,7 @@ class Directory:
         """
         return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
 
-    def owner_now(self, owner: Owner) -> Identity | None:
+    def owner_now(self, owner: CredentialOwner) -> Identity | None:
         """The owner of something with the rights that they have now; None if they have no account any more,
         or if the key that they made it with is not valid any more. Known for a few seconds."""
         without = owner.without_account
@@ -314,7 +314,7 @@ class Directory:
             return None
         return self._of_service(key.service_account_id, limits, key.public_id)
 
-    def _owner_now(self, owner: Owner) -> Identity | None:
+    def _owner_now(self, owner: CredentialOwner) -> Identity | None:
         limits, public_id = None, None
         if owner.key_id is not None:
             key = self._accounts.keys.valid(owner.key_id, self._now_ms())

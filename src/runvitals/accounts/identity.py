@@ -40,7 +40,7 @@ class Identity:
 OwnerKind = Literal["user", "service account", "project link", "run link", "visitor", "operator"]
 
 
-class Owner(NamedTuple):
+class CredentialOwner(NamedTuple):
     """Whom something belongs to that outlives the request in which it was made.
 
     Attributes:
@@ -53,7 +53,7 @@ class Owner(NamedTuple):
     key_id: int | None = None
 
     @classmethod
-    def of(cls, principal: Principal) -> Owner:
+    def of(cls, principal: Principal) -> CredentialOwner:
         """The owner of what this principal makes."""
         if isinstance(principal, (User, ServiceAccount)):
             kind: OwnerKind = "user" if isinstance(principal, User) else "service account"

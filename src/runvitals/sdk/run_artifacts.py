@@ -10,7 +10,7 @@ from runvitals.sdk.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from runvitals.sdk.artifacts.artifact import Artifact
-    from runvitals.sdk.artifacts.finding import ArtifactPlace
+    from runvitals.sdk.artifacts.finding import ArtifactScope
 
 
 class RunArtifacts(RecordedRun):
@@ -115,13 +115,13 @@ class RunArtifacts(RecordedRun):
         self._ensure_monitor()
         return artifact
 
-    def _artifact_place(self) -> ArtifactPlace:
-        from runvitals.sdk.artifacts.finding import ArtifactPlace
+    def _artifact_place(self) -> ArtifactScope:
+        from runvitals.sdk.artifacts.finding import ArtifactScope
 
         about = self._about
         server = about["server"] if about["mode"] == "online" else None
         folder = None if self.disabled else os.path.dirname(os.path.dirname(self.dir))
-        return ArtifactPlace(server, folder, about["entity"], self.project)
+        return ArtifactScope(server, folder, about["entity"], self.project)
 
     def _artifact_name(self, path: str | os.PathLike[str]) -> str:
         """The name of an artifact that is given by a path only."""

@@ -161,7 +161,7 @@ class RunArtifact(NamedTuple):
     project_id: int | None
 
 
-class ArtifactsPage(NamedTuple):
+class RunArtifactPage(NamedTuple):
     """Versions of artifacts, and how many there are in all."""
 
     artifacts: list[RunArtifact]
@@ -268,7 +268,7 @@ class RunView(Protocol):
     def saved_files(self) -> list[SavedFile]:
         """The files that the run saved, by name."""
 
-    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> ArtifactsPage:
+    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
         """A page of the versions of artifacts that the run logged or used, the oldest first."""
 
     def content(self, sha256: str) -> OpenedContent | None:

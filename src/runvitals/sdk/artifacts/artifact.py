@@ -13,7 +13,7 @@ from runvitals.model.artifact_names import checked_aliases, checked_description,
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import finding
 from runvitals.sdk.artifacts.draft import ArtifactDraft
-from runvitals.sdk.artifacts.finding import ArtifactPlace
+from runvitals.sdk.artifacts.finding import ArtifactScope
 from runvitals.sdk.artifacts.source import ArtifactSource
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import recognised
@@ -131,7 +131,7 @@ class Artifact:
         self.metadata: dict[str, Any] = dict(metadata or {})
         self._draft: ArtifactDraft | None = ArtifactDraft()
         self._source: ArtifactSource | None = None
-        self._place: ArtifactPlace | None = None
+        self._place: ArtifactScope | None = None
         self._digest: str | None = None
         self._wanted_aliases: tuple[str, ...] = ()
 
@@ -371,7 +371,7 @@ class Artifact:
 
     # Logging
 
-    def logged(self, place: ArtifactPlace, digest: str) -> None:
+    def logged(self, place: ArtifactScope, digest: str) -> None:
         """Note where it was logged: from now on it has a version, or will have one."""
         self._draft, self._place, self._digest = None, place, digest
 

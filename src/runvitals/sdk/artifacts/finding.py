@@ -8,7 +8,7 @@ from runvitals.model.artifacts import ArtifactAddress
 from runvitals.sdk.artifacts.source import ArtifactSource
 
 
-class ArtifactPlace(NamedTuple):
+class ArtifactScope(NamedTuple):
     """Where the artifacts of a run are.
 
     Args:
@@ -23,7 +23,7 @@ class ArtifactPlace(NamedTuple):
     project: str
 
 
-def find(place: ArtifactPlace, name: str) -> ArtifactSource:
+def find(place: ArtifactScope, name: str) -> ArtifactSource:
     """The version with a name: `[[entity/]project/]name[:alias]`.
 
     Raises:
@@ -44,7 +44,7 @@ def find(place: ArtifactPlace, name: str) -> ArtifactSource:
     return ServerArtifacts.of(place.server).find(address)
 
 
-def find_content(place: ArtifactPlace, name: str, digest: str) -> ArtifactSource | None:
+def find_content(place: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
     """The version of an artifact with these files; None if it has not arrived yet.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runvitals.accounts.actions import Action
-from runvitals.accounts.identity import Owner
+from runvitals.accounts.identity import CredentialOwner
 from runvitals.accounts.resources import ProjectItem
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.control import AccessControl
@@ -17,9 +17,9 @@ def may_of_author(access: AccessControl, place: RunPlace, action: Action, projec
     if access.mode() != "accounts":
         return True
     if place.author_id is not None:
-        owner = Owner("user", place.author_id)
+        owner = CredentialOwner("user", place.author_id)
     elif place.service_account_id is not None:
-        owner = Owner("service account", place.service_account_id)
+        owner = CredentialOwner("service account", place.service_account_id)
     else:
         return place.project_id == project_id
     identity = access.directory.owner_now(owner)

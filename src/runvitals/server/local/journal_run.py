@@ -28,7 +28,6 @@ from runvitals.query.series import Groups, Series
 from runvitals.server.local.value_ranges import ValueRanges
 from runvitals.server.run_library import (
     ArtifactRelation,
-    ArtifactsPage,
     BucketedSeries,
     ChartData,
     ConsolePiece,
@@ -40,6 +39,7 @@ from runvitals.server.run_library import (
     OpenedContent,
     Position,
     RunArtifact,
+    RunArtifactPage,
     SeriesSelection,
     SeriesSummary,
     TooMuch,
@@ -204,9 +204,9 @@ class JournalView:
     def saved_files(self) -> list[SavedFile]:
         return self.reader.media.files(self.reader.folder)
 
-    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> ArtifactsPage:
+    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
         if not self.reader.media.artifacts():
-            return ArtifactsPage([], 0)
+            return RunArtifactPage([], 0)
         directory = os.path.dirname(os.path.dirname(self.reader.folder))
         found = [
             RunArtifact(one.version, None)
@@ -215,7 +215,7 @@ class JournalView:
                 one.version.run == self.run_id if relation == "logged" else self.run_id in one.version.used_by
             )
         ]
-        return ArtifactsPage(found[skip : skip + limit], len(found))
+        return RunArtifactPage(found[skip : skip + limit], len(found))
 
     def content(self, sha256: str) -> OpenedContent | None:
         if not self.reader.media.names(sha256):

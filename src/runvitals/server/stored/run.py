@@ -22,7 +22,6 @@ from runvitals.server.local.journal_run import check_value_count, summary
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
     ArtifactRelation,
-    ArtifactsPage,
     BucketedSeries,
     ChartData,
     ConsolePiece,
@@ -34,6 +33,7 @@ from runvitals.server.run_library import (
     OpenedContent,
     Position,
     RunArtifact,
+    RunArtifactPage,
     SeriesSelection,
     SeriesSummary,
     TooMuch,
@@ -357,7 +357,7 @@ class StoredRun:
     def saved_files(self) -> list[SavedFile]:
         return self._metadata_store.media.files(self._number)
 
-    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> ArtifactsPage:
+    def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
         artifacts = self._metadata_store.artifacts
         read = artifacts.versions.made_by if relation == "logged" else artifacts.lineage.used_by
         rows, total = read(self._number, skip, limit)
@@ -370,7 +370,7 @@ class StoredRun:
             for row in rows
             if places[row.id]  # it may have been deleted a moment ago
         ]
-        return ArtifactsPage(found, total)
+        return RunArtifactPage(found, total)
 
     def content(self, sha256: str) -> OpenedContent | None:
         return None if self._files is None else self._files.open(self._number, sha256)

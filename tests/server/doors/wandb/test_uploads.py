@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.accounts.identity import Owner
+from runvitals.accounts.identity import CredentialOwner
 from runvitals.server.doors.wandb.signed_paths import SignedPaths
 from runvitals.server.doors.wandb.uploads import FileOfRun
 from runvitals.server.ingest.errors import HttpRejection
@@ -22,7 +22,7 @@ CREATE = """mutation CreateRunFiles($entity: String!, $project: String!, $run: S
   createRunFiles(input: {entityName: $entity, projectName: $project, runName: $run, files: $files}) {
     runID uploadHeaders files { name uploadUrl } } }"""
 UPLOAD = FileOfRun(7, 3, "node1", "model.pt")
-OWNER = Owner("user", 5, 9)
+OWNER = CredentialOwner("user", 5, 9)
 
 
 def asked(door: Door, *names: str, **more: Any) -> Any:

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 import msgspec
 from fastapi import Request
 
-from runvitals.accounts.identity import Owner
+from runvitals.accounts.identity import CredentialOwner
 from runvitals.accounts.principals import Operator
 from runvitals.server.access.authentication import SIGNED_PATHS
 from runvitals.server.access.control import access_of
@@ -37,7 +37,7 @@ class _Signed(msgspec.Struct, Generic[T], array_like=True):
     """What is signed. `owner`: who asked for the address."""
 
     expires_ms: int
-    owner: Owner
+    owner: CredentialOwner
     allowed: T
 
 
@@ -62,19 +62,19 @@ class SignedPaths:
         >>> paths = SignedPaths(key, now_ms)
         >>> token = paths.token(owner, FileOfVersion(7, "model.pt"), DOWNLOAD_MS)
         >>> paths.opened(token, FileOfVersion)
-        (Owner(kind='user', id=3, key_id=None), FileOfVersion(version_id=7, path='model.pt'))
+        (CredentialOwner(kind='user', id=3, key_id=None), FileOfVersion(version_id=7, path='model.pt'))
     """
 
     def __init__(self, key: bytes, clock: Callable[[], int]) -> None:
         self._key = key
         self._clock = clock
 
-    def token(self, owner: Owner, allowed: msgspec.Struct, life_ms: int) -> str:
+    def token(self, owner: CredentialOwner, allowed: msgspec.Struct, life_ms: int) -> str:
         """The text that stands for what the owner asked for."""
         body = msgspec.json.encode(_Signed(self._clock() + life_ms, owner, allowed))
         return _text(body) + "." + _text(self._signature(type(allowed), body))
 
-    def opened(self, token: str, kind: type[T]) -> tuple[Owner, T]:
+    def opened(self, token: str, kind: type[T]) -> tuple[CredentialOwner, T]:
         """Who asked for what.
 
         Raises:
@@ -105,7 +105,7 @@ def signed_address(request: Request, what: str, name: str, allowed: msgspec.Stru
         what: the path below `SIGNED_PATHS`.
         name: the name of the file, for whoever reads the address.
     """
-    token = _paths(request).token(Owner.of(requester_of(request).principal), allowed, life_ms)
+    token = _paths(request).token(CredentialOwner.of(requester_of(request).principal), allowed, life_ms)
     return f"{base_url(request)}{SIGNED_PATHS}{what}/{quote(name)}?{urlencode({'token': token})}"
 
 
