@@ -36,6 +36,7 @@ class ColumnSummary:
     min: float | None = None
     mean: float | None = None
     max: float | None = None
+    sum: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,7 @@ class RunGroup:
         values: in the order of what they are grouped by; None where a run has no value.
         states: how many runs are in each state.
         first_ms, last_ms: when the first and the last of them started; None without runs.
+        duration_ms: how long they took, or have taken so far.
         columns: by field.
     """
 
@@ -54,6 +56,7 @@ class RunGroup:
     states: Mapping[str, int]
     first_ms: int | None
     last_ms: int | None
+    duration_ms: ColumnSummary
     columns: Mapping[str, ColumnSummary] = field(default_factory=dict)
 
 

@@ -61,16 +61,21 @@ def _group(
         Counter(run.state for run in runs),
         min(started, default=None),
         max(started, default=None),
-        {name: _summary(runs, name, statistics) for name in columns},
+        _summary([float(run.duration_ms) for run in runs]),
+        {name: _summary(_numbers(runs, name, statistics)) for name in columns},
     )
 
 
-def _summary(runs: Sequence[Run], name: str, statistics: SystemStatistics) -> ColumnSummary:
+def _numbers(runs: Sequence[Run], name: str, statistics: SystemStatistics) -> list[float]:
     found = (value_of(run, name, statistics) for run in runs)
-    numbers = [value.number for value in found if value is not None and value.kind == NUMBER]
+    return [value.number for value in found if value is not None and value.kind == NUMBER]
+
+
+def _summary(numbers: Sequence[float]) -> ColumnSummary:
     if not numbers:
         return ColumnSummary(0)
-    return ColumnSummary(len(numbers), min(numbers), sum(numbers) / len(numbers), max(numbers))
+    total = sum(numbers)
+    return ColumnSummary(len(numbers), min(numbers), total / len(numbers), max(numbers), total)
 
 
 def choices_of(runs: Sequence[Run]) -> list[FieldChoice]:

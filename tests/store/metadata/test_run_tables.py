@@ -166,10 +166,12 @@ def test_groups(metadata_store: MetadataStore, four: dict[str, int]) -> None:
         T0 + 3,
     )
     assert other.columns == {
-        "system.gpu": ColumnSummary(2, 50.0, 70.0, 90.0),
+        "system.gpu": ColumnSummary(2, 50.0, 70.0, 90.0, 140.0),
         "config.lr": ColumnSummary(0),
     }
-    assert found["digits",].columns["config.lr"] == ColumnSummary(2, 0.1, pytest.approx(0.15), 0.2)
+    assert found["digits",].columns["config.lr"] == ColumnSummary(
+        2, 0.1, pytest.approx(0.15), 0.2, pytest.approx(0.3)
+    )
 
 
 @pytest.mark.parametrize(

@@ -109,12 +109,23 @@ export interface RunDetail extends RunRow {
 }
 
 /** The runs that have the same values, and what is known of them together. */
+/** The numbers of a column in some runs; `n`: how many have one. */
+export interface ColumnSummary {
+  n: number;
+  min: Value;
+  mean: Value;
+  max: Value;
+  sum?: Value;
+}
+
 export interface RunGroup {
   values: Record<string, string | number | boolean | null>;
   runs: number;
   states: Partial<Record<State, number>>;
-  started_ms: [first: number, last: number] | null;
-  columns?: Record<string, { min: Value; mean: Value; max: Value; n: number }>;
+  started_ms: [first: number | null, last: number | null] | null;
+  /** Servers of earlier versions have neither this nor sums. */
+  duration_ms?: ColumnSummary;
+  columns?: Record<string, ColumnSummary>;
 }
 
 export interface RunGroups {

@@ -14,6 +14,7 @@ class ColumnSummarySchema(BaseModel):
     min: float | None
     mean: float | None
     max: float | None
+    sum: float | None
 
 
 class RunGroupSchema(BaseModel):
@@ -23,6 +24,7 @@ class RunGroupSchema(BaseModel):
     runs: int
     states: dict[str, int] = Field(description="How many runs are in each state; none is left out.")
     started_ms: list[int | None] = Field(description="When the first and the last of the runs started.")
+    duration_ms: ColumnSummarySchema = Field(description="How long the runs took, or have taken so far.")
     columns: dict[str, ColumnSummarySchema]
 
 

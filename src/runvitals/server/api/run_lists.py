@@ -106,6 +106,7 @@ def _group(group: RunGroup, names: tuple[str, ...], fields: dict[str, str]) -> d
         "runs": group.runs,
         "states": dict(group.states),
         "started_ms": [group.first_ms, group.last_ms],
+        "duration_ms": finite(asdict(group.duration_ms)),
         "columns": {name: finite(asdict(group.columns[field])) for name, field in fields.items()},
     }
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, case, func, select
+from sqlalchemy import ColumnElement, Connection, Double, and_, case, cast, func, select
 
 from runvitals.model.fields import NUMBER
 from runvitals.model.filter import Filter, is_field
@@ -13,10 +13,14 @@ from runvitals.model.names import plain_text
 from runvitals.model.run_groups import MAX_GROUPS, ColumnSummary, GroupValue, RunGroup, TooManyGroups
 from runvitals.model.state import STATES
 from runvitals.store.metadata.database import ids_of
+from runvitals.store.metadata.filter_conditions import COLUMNS
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_columns import sorted_columns
 from runvitals.store.metadata.run_states import state_at
 from runvitals.store.metadata.tables import field, run, run_field, run_tag, writer
+
+_STATISTICS = 5
+"""How many values a `ColumnSummary` has."""
 
 
 def groups_of(
@@ -34,7 +38,8 @@ def groups_of(
     state = state_at(now_ms)
     states = [func.sum(case((state == name, 1), else_=0)) for name in STATES]
     started = [func.count(), func.min(run.c.started_ms), func.max(run.c.started_ms)]
-    selected = [*keys, *started, *states, *summaries]
+    durations = _statistics(COLUMNS["duration_ms"])
+    selected = [*keys, *started, *states, *durations, *summaries]
     statement = (
         select(*(one.label(f"value_{index}") for index, one in enumerate(selected)))
         .select_from(source)
@@ -89,9 +94,14 @@ def _summaries(
             values.c.kind == NUMBER,
         )
         source = source.outerjoin(values, of_run)
-        number = values.c.number
-        summaries += [func.count(number), func.min(number), func.avg(number), func.max(number)]
+        summaries += _statistics(values.c.number)
     return source, summaries
+
+
+def _statistics(number: ColumnElement[Any]) -> list[ColumnElement[Any]]:
+    """The parts of a `ColumnSummary`, as SQL expressions."""
+    number = cast(number, Double)
+    return [func.count(number), func.min(number), func.avg(number), func.max(number), func.sum(number)]
 
 
 def _group(row: list[Any], by: Sequence[str], columns: Sequence[str]) -> RunGroup:
@@ -109,8 +119,11 @@ def _group(row: list[Any], by: Sequence[str], columns: Sequence[str]) -> RunGrou
     at += 3
     counts = row[at : at + len(STATES)]
     at += len(STATES)
-    summaries = {
-        name: ColumnSummary(*row[at + 4 * index : at + 4 * index + 4]) for index, name in enumerate(columns)
-    }
+    durations, *summaries = (ColumnSummary(*part) for part in _parts(row[at:], _STATISTICS))
     states = {name: int(count) for name, count in zip(STATES, counts, strict=True) if count}
-    return RunGroup(tuple(values), runs, states, first_ms, last_ms, summaries)
+    of_columns = dict(zip(columns, summaries, strict=True))
+    return RunGroup(tuple(values), runs, states, first_ms, last_ms, durations, of_columns)
+
+
+def _parts(values: Sequence[Any], size: int) -> Iterator[Sequence[Any]]:
+    return (values[at : at + size] for at in range(0, len(values), size))

@@ -30,6 +30,8 @@ export interface ChartModel {
   pins: readonly Pin[];
   /** Addresses of the same values as CSV: as many as are shown, and all samples. */
   tables: { shown: string; all: string } | null;
+  /** The shown points as CSV, where no address has them: the page computed them. */
+  csv?: () => Blob;
   /** Its own options, unless the address has others. */
   preset?: Partial<ChartOptions>;
 }

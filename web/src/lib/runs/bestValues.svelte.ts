@@ -1,16 +1,13 @@
 // The best value of each column of a table of runs, of metrics for which runs declared a goal.
 
 import { getContext, setContext } from 'svelte';
-import { get, type Params } from '../api';
+import type { ColumnSummary, Params } from '../api';
 import { definitionOf, loadDefinedMetrics, type DefinedMetrics, type Goal } from '../definedMetrics';
 
 const CONTEXT = Symbol('best values');
 const SUMMARY = 'summary.';
 
-interface Extremes {
-  min: number | null;
-  max: number | null;
-}
+type Extremes = Pick<ColumnSummary, 'min' | 'max'>;
 
 /** The columns of metrics with a goal. */
 export function goalsOf(columns: readonly string[], defined: DefinedMetrics): Map<string, Goal> {
@@ -40,16 +37,11 @@ export class BestValues {
     return typeof value === 'number' && this.#best.get(column) === value;
   }
 
-  /** `matching`: the parameters of the list; `scope`: its project. */
-  async load(matching: Params, scope: Params, columns: readonly string[], signal: AbortSignal): Promise<void> {
-    const wanted = columns.filter((name) => name.startsWith(SUMMARY));
+  /** `scope`: the project of the list; `extremes`: of its columns. */
+  async load(scope: Params, extremes: Readonly<Record<string, Extremes>>, signal: AbortSignal): Promise<void> {
+    const wanted = Object.keys(extremes).filter((name) => name.startsWith(SUMMARY));
     const goals = wanted.length ? goalsOf(wanted, await loadDefinedMetrics(scope, signal)) : new Map<string, Goal>();
-    if (goals.size === 0) {
-      this.#best = new Map();
-      return;
-    }
-    const { groups } = await get<{ groups: { columns: Record<string, Extremes> }[] }>('runs/groups', { ...matching, columns: [...goals.keys()] }, signal);
-    this.#best = bestOf(goals, groups[0]?.columns ?? {});
+    this.#best = bestOf(goals, extremes);
   }
 }
 

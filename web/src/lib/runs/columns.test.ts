@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { columnChoices } from './columnChoices';
-import { columnOf, columnsOf, statisticsText, valueText } from './columns';
+import { columnOf, columnsOf, statisticsText, totalText, valueText } from './columns';
 import { idFilters, withoutHead } from './csv';
 import { widthsOf } from './layout';
 import { itemAt, type Section } from './runList.svelte';
@@ -19,7 +19,10 @@ it('columns are known by name; the name of the run is the first', () => {
 
 it('values have as few digits as tell them from each other', () => {
   expect([0.1 + 0.2, 1e-7, 12345678, true, null, undefined, 'a', [1, 2]].map(valueText)).toEqual(['0.3', '1e-7', '12345678', 'true', '', '', 'a', '[1,2]']);
-  expect(statisticsText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 })).toBe('min 0.5 · mean 1 · max 2 of 3 values');
+  expect(statisticsText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 })).toBe('mean 1 · min 0.5 · max 2 of 3 values');
+  expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3, sum: 3 }, 'sum')).toBe('Σ 3');
+  expect(totalText('duration', { min: 1000, mean: 60_000, max: 2, n: 3, sum: 3 }, 'mean')).toBe('⌀ 1 min');
+  expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 }, 'sum')).toBe(''); // an earlier server
 });
 
 it('what is left of the width goes to the name, and pinned columns stay beside it', () => {
@@ -28,6 +31,12 @@ it('what is left of the width goes to the name, and pinned columns stay beside i
   expect(wide.total).toBe(1000);
   expect(wide.lefts).toEqual([34, 34 + wide.widths[0]!, null]);
   expect(widthsOf(columnsOf(['state', 'host', 'notes', 'tags', 'user']), ['state', 'host', 'notes'], 400, 1).lefts.filter((left) => left !== null)).toHaveLength(1);
+});
+
+it('columns have the widths that the user chose, and the name that of the user too', () => {
+  const columns = columnsOf(['state', 'config.lr']);
+  expect(widthsOf(columns, [], 1000, 1, { 'config.lr': 300 }).widths).toEqual([1000 - 34 - 110 - 300, 110, 300]);
+  expect(widthsOf(columns, [], 1000, 1, { name: 200 }).widths[0]).toBe(200);
 });
 
 it('groups and their runs are one list', () => {

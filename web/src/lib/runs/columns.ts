@@ -1,12 +1,12 @@
 // The columns of the runs table: those that every run has, and any field of its configuration, summary and statistics.
 
-import type { Json, RunRow } from '../api';
+import type { ColumnSummary, Json, RunRow } from '../api';
 import { authorText } from '../runText';
 import { durationOf, hostText, latest } from '../runTable';
 import { formatAgo, formatDuration } from '../time';
 import { formatValue } from '../units';
 import { statistic } from './systemStatistics';
-import { SPARKLINE } from './view';
+import { SPARKLINE, TOTALS, type Total } from './view';
 
 export interface Column {
   name: string;
@@ -144,16 +144,18 @@ export function cellText(run: RunRow, name: string, now: number): string {
   }
 }
 
-export interface Statistics {
-  min: number | null;
-  mean: number | null;
-  max: number | null;
-  n: number;
+const MARKS: Record<Total, string> = { mean: '⌀', min: 'min', max: 'max', sum: 'Σ' };
+
+/** One number of the runs of a group, or of the whole list: `⌀ 0.5`; empty if none of them has one. */
+export function totalText(name: string, summary: ColumnSummary, total: Total): string {
+  const value = summary[total] ?? null;
+  return value === null ? '' : `${MARKS[total]} ${summaryText(name, value)}`;
 }
 
-/** The mean of a group's values, and all that is known of them. */
-export const meanText = (name: string, { mean }: Statistics): string => unitText(name, mean);
-export function statisticsText(name: string, { min, mean, max, n }: Statistics): string {
-  const text = (value: number | null): string => unitText(name, value);
-  return `min ${text(min)} · mean ${text(mean)} · max ${text(max)} of ${formatValue(n, '1')} values`;
+/** All that is known of their numbers. */
+export function statisticsText(name: string, { n, ...summary }: ColumnSummary): string {
+  const known = TOTALS.flatMap((total) => (summary[total] === null || summary[total] === undefined ? [] : [`${total} ${summaryText(name, summary[total])}`]));
+  return `${known.join(' · ')} of ${formatValue(n, '1')} values`;
 }
+
+const summaryText = (name: string, value: number): string => (name === 'duration' ? formatDuration(value) : unitText(name, value));

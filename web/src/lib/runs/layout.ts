@@ -14,15 +14,19 @@ export interface Layout {
   total: number;
 }
 
-/** What is left of the width goes to the name. Where pinned columns would fill the table, only the name stays. */
-export function widthsOf(columns: readonly Column[], pinned: readonly string[], width: number, boxes: number): Layout {
-  const widths = columns.map((column) => column.width);
+/**
+ * What is left of the width goes to the name, unless the user chose its width. Where pinned columns would fill the table,
+ * only the name stays.
+ */
+export function widthsOf(columns: readonly Column[], pinned: readonly string[], width: number, boxes: number, chosen: Readonly<Record<string, number>> = {}): Layout {
+  const widths = columns.map((column) => chosen[column.name] ?? column.width);
+  const isChosen = columns[0] !== undefined && columns[0].name in chosen;
   const before = boxes * BOX;
   const narrow = width < 700;
-  if (narrow && columns.length > 1) widths[0] = Math.min(widths[0]!, 200);
+  if (narrow && columns.length > 1 && !isChosen) widths[0] = Math.min(widths[0]!, 200);
   const sum = widths.reduce((total, one) => total + one, before);
-  if (sum < width) widths[0] = widths[0]! + width - sum;
-  else if (columns.length === 1) widths[0] = Math.max(120, width - before);
+  if (!isChosen && sum < width) widths[0] = widths[0]! + width - sum;
+  else if (!isChosen && columns.length === 1) widths[0] = Math.max(120, width - before);
   const lefts: (number | null)[] = [];
   let left = before;
   columns.forEach(({ name }, i) => {

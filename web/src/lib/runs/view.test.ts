@@ -16,14 +16,19 @@ describe('a view', () => {
       by: ['config.lr', 'tag'],
       open: ['[0.1,"a"]'],
       trash: true,
+      total: 'sum',
+      widths: { name: 400, 'config.a:b,c': 90 },
     };
     expect(of(addressOf(view))).toEqual(view);
   });
   it('without anything shows the newest runs, and leaves the address empty', () => {
-    expect(of('')).toEqual({ filter: '', sort: [{ name: 'started_ms', descending: true }], columns: null, pinned: [], by: [], open: [], trash: false });
+    expect(of('')).toEqual({ filter: '', sort: [{ name: 'started_ms', descending: true }], columns: null, pinned: [], by: [], open: [], trash: false, total: 'mean', widths: {} });
     expect(addressOf(of(''))).toBe('');
     expect(of('columns=').columns).toEqual([]); // chosen: none but the name
     expect(of(addressOf({ ...of(''), columns: [] })).columns).toEqual([]);
+  });
+  it('has no columns that are too narrow or too wide', () => {
+    expect(of('widths=name:1,state:99999,tags:wide,host:120.4').widths).toEqual({ name: 60, state: 800, host: 120 });
   });
   it('of an older address is the same', () => {
     expect(of('q=resnet+a&state=failed,happy,running&author=ada').filter).toBe('resnet a state:failed,running user:ada');

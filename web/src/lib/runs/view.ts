@@ -22,7 +22,16 @@ export interface RunsView {
   /** Keys of the groups whose runs are shown. */
   open: string[];
   trash: boolean;
+  /** What the totals of columns are. */
+  total: Total;
+  /** Widths of columns that the user chose, in pixels. */
+  widths: Readonly<Record<string, number>>;
 }
+
+export const TOTALS = ['mean', 'min', 'max', 'sum'] as const;
+export type Total = (typeof TOTALS)[number];
+/** The narrowest and the widest column. */
+export const WIDTH_LIMITS = [60, 800] as const;
 
 export const NEWEST: readonly SortTerm[] = [{ name: 'started_ms', descending: true }];
 export const MOST_SORTED = 5;
@@ -47,6 +56,16 @@ function sortOf(query: URLSearchParams): SortTerm[] {
   return terms.length > 0 ? terms : query.get('order') === 'up' ? [{ name: 'started_ms', descending: false }] : [...NEWEST];
 }
 
+/** `name:width` of each column. */
+const widthsText = (widths: RunsView['widths']): string => joined(Object.entries(widths).map(([name, width]) => `${name}:${width}`));
+
+function widthsIn(text: string | null): Record<string, number> {
+  const pairs = split(text).map((pair): [string, number] => [pair.slice(0, pair.lastIndexOf(':')), Number(pair.slice(pair.lastIndexOf(':') + 1))]);
+  return Object.fromEntries(pairs.filter(([name, width]) => name !== '' && Number.isFinite(width)).map(([name, width]) => [name, limitedWidth(width)]));
+}
+
+export const limitedWidth = (width: number): number => Math.round(Math.min(WIDTH_LIMITS[1], Math.max(WIDTH_LIMITS[0], width)));
+
 /** The view that an address describes. Addresses from before the filter had a grammar mean the same as then. */
 export function viewOf(query: URLSearchParams): RunsView {
   let filter = query.get('q') ?? '';
@@ -63,6 +82,8 @@ export function viewOf(query: URLSearchParams): RunsView {
     by: split(query.get('by')).map((name) => (name === 'author' ? 'user' : name)),
     open: split(query.get('expanded')), // not `open`: that is the enlarged chart of a workspace
     trash: query.get('trash') === '1',
+    total: TOTALS.find((one) => one === query.get('total')) ?? 'mean',
+    widths: widthsIn(query.get('widths')),
   };
 }
 
@@ -77,6 +98,8 @@ export function changesFor(view: RunsView): Record<string, string | null> {
     by: joined(view.by) || null,
     expanded: joined(view.open) || null,
     trash: view.trash ? '1' : null,
+    total: view.total === 'mean' ? null : view.total,
+    widths: widthsText(view.widths) || null,
     // of addresses that were made before
     state: null,
     author: null,

@@ -2,18 +2,22 @@
 
 import { here } from '../route.svelte';
 import { columnsOf, usualColumns, type Column, type Shown } from './columns';
-import { changesFor, moved, shifted, sortedBy, viewOf, type RunsView } from './view';
+import { changesFor, limitedWidth, moved, shifted, sortedBy, viewOf, type RunsView } from './view';
 
 export class ViewEditor {
   view = $derived(viewOf(here.query));
   /** The column that is being dragged. */
   dragged = $state<string | null>(null);
+  /** The width of a column while it is dragged. */
+  resized = $state.raw<{ name: string; width: number } | null>(null);
   #shown: () => Shown;
   /** Names of the columns in their order, without the name of the run, which is always first. */
   names = $derived.by((): string[] => this.view.columns ?? usualColumns(this.#shown()));
   pinned = $derived(this.names.filter((name) => this.view.pinned.includes(name)));
   /** The columns as they are shown: pinned ones first. */
   columns = $derived(columnsOf([...this.pinned, ...this.names.filter((name) => !this.view.pinned.includes(name))]));
+
+  widths = $derived.by((): RunsView['widths'] => (this.resized ? { ...this.view.widths, [this.resized.name]: this.resized.width } : this.view.widths));
 
   constructor(shown: () => Shown) {
     this.#shown = shown;
@@ -59,6 +63,13 @@ export class ViewEditor {
   removeColumn(name: string): void {
     const without = (names: readonly string[]): string[] => names.filter((one) => one !== name);
     this.set({ columns: without(this.names), pinned: without(this.view.pinned) });
+  }
+
+  /** `width` null: the usual one. */
+  resize(name: string, width: number | null): void {
+    this.resized = null;
+    const { [name]: _, ...others } = this.view.widths;
+    this.set({ widths: width === null ? others : { ...others, [name]: limitedWidth(width) } });
   }
 
   /** Pinned columns move among themselves: their order is part of all columns' order. */

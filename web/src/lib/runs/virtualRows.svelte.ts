@@ -16,12 +16,14 @@ export class VirtualRows {
   height = $state(0);
   #virtualizer: Virtualizer<HTMLElement, HTMLElement>;
 
-  constructor(element: HTMLElement, above: number) {
+  /** `above` and `below`: what covers lines at the ends of the element. */
+  constructor(element: HTMLElement, above: number, below: number) {
     this.#virtualizer = new Virtualizer({
       count: 0,
       getScrollElement: () => element,
       estimateSize: () => 1,
       scrollPaddingStart: above,
+      scrollPaddingEnd: below,
       overscan: OVERSCAN,
       scrollToFn: elementScroll,
       observeElementRect,
