@@ -134,7 +134,11 @@ def test_groups_summarise_what_one_may_read(marked: ServedOrganisation) -> None:
 
     assert (group("otto")["runs"], group("bob")["runs"]) == (1, 1)
     assert group("otto")["columns"][f"config.{MARK}_key"] == {
-        "n": 0, "min": None, "mean": None, "max": None, "sum": None
+        "n": 0,
+        "min": None,
+        "mean": None,
+        "max": None,
+        "sum": None,
     }
     assert group("bob")["columns"][f"config.{MARK}_key"]["n"] == 1
     assert group("otto")["columns"]["config.shared"]["mean"] == 2.0

@@ -228,8 +228,20 @@ def test_groups(both: tuple[Client, StoredServer]) -> None:
         ({"host": "node1"}, 2, {"finished": 1, "failed": 1}),
         ({"host": "node2"}, 2, {"finished": 1, "crashed": 1}),
     ]
-    assert answer["groups"][0]["columns"]["gpu.util"] == {"n": 2, "min": 20.0, "mean": 55.0, "max": 90.0, "sum": 110.0}
-    assert answer["groups"][1]["columns"]["gpu.util"] == {"n": 1, "min": 55.0, "mean": 55.0, "max": 55.0, "sum": 55.0}
+    assert answer["groups"][0]["columns"]["gpu.util"] == {
+        "n": 2,
+        "min": 20.0,
+        "mean": 55.0,
+        "max": 90.0,
+        "sum": 110.0,
+    }
+    assert answer["groups"][1]["columns"]["gpu.util"] == {
+        "n": 1,
+        "min": 55.0,
+        "mean": 55.0,
+        "max": 55.0,
+        "sum": 55.0,
+    }
     assert answer["groups"][0]["started_ms"] == [T0, T0 + 60_000]
 
 

@@ -9,7 +9,7 @@ limit (0.1 µs per run, 0.6 µs for text), and the counts decide.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from sqlalchemy import ColumnElement, Connection, and_, exists, false, func, or_, select
@@ -51,14 +51,16 @@ def plan(
     now_ms: int,
     needed: int | None,
     project_indexed: bool = True,
+    also: Sequence[Condition] = (),
 ) -> Plan:
     """Plan the query for a filter.
 
     Args:
         needed: how many runs are wanted, in the order of an index; None: all runs, or another order.
         project_indexed: whether that index starts with the project.
+        also: conditions besides the filter.
     """
-    conditions = list(_conditions(connection, wanted, now_ms, project_indexed))
+    conditions = [*_conditions(connection, wanted, now_ms, project_indexed), *also]
     driver: Condition | None = None
     smallest, share = COUNTED, 1.0
     total = connection.execute(select(func.max(run.c.id))).scalar() or 0

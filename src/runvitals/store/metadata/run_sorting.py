@@ -1,34 +1,48 @@
 """Pages of runs sorted by several columns and fields.
 
-The database sorts all matching runs for each page. `run_listing` sorts by one column or field, in the order
-of an index.
+To sort 100,000 runs by all keys takes 0.2 to 0.5 s. Instead, the page is first read in the order of the first
+key alone, which has an index in most cases. Runs of the page whose value no run outside it has are sorted by
+all keys: they are few. Runs outside may share the first and the last value of the page: of the runs with
+such a value, a part is read in the order of the next key.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import groupby
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, exists, func, literal, select, true
 
+from runvitals.model.fields import NUMBER, TEXT
 from runvitals.model.filter import Filter, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
-from runvitals.store.metadata.database import ids_of
-from runvitals.store.metadata.filter_sql import plan
+from runvitals.store.metadata.database import among, ids_of
+from runvitals.store.metadata.filter_conditions import Condition, in_states
 from runvitals.store.metadata.run_columns import TEXTS, sorted_columns
+from runvitals.store.metadata.run_order import MISSING, MatchingRuns, Position, without_field
 from runvitals.store.metadata.run_rows import RunPage, read_rows
 from runvitals.store.metadata.tables import field, run, run_field
 from runvitals.store.metadata.text import check_integers
 
-_MISSING = 2  # the kind of runs without a value: sorted after numbers and texts
+_BEYOND = 2**62
+"""More than any id, and less than the largest integer of a database."""
 
 
 class _Key(NamedTuple):
-    """A column of the order. `is_text`: whether its values are texts."""
+    """A column of the order."""
 
     by: ColumnElement[Any]
     descending: bool
-    is_text: bool
+
+
+class _Value(NamedTuple):
+    """What runs have in a column or field: `kind` is 0 in a column. Without one, `value` is None."""
+
+    kind: int
+    value: float | str | None
 
 
 def sorted_page(
@@ -42,71 +56,171 @@ def sorted_page(
 ) -> RunPage:
     """Implements `RunTable.page` for an order of several parts."""
     as_of_ms, end = now_ms, None
-    keys_of_fields, source = _joined_fields(connection, sort)
     if after is not None:
         as_of_ms, *end = _read_cursor(after, sort)
-    columns = sorted_columns(as_of_ms)
-    keys: list[_Key] = []
-    for part, of_field in zip(sort.parts, keys_of_fields, strict=True):
-        keys += of_field or [_Key(columns[part.by], part.descending, part.by in TEXTS)]
-    keys.append(_Key(run.c.id, sort.parts[-1].descending, False))
-    statement = (
-        select(run.c.id, *(key.by.label(f"key_{index}") for index, key in enumerate(keys[:-1])))
-        .select_from(source)
-        .where(*plan(connection, wanted, as_of_ms, None).where)
-        .order_by(*(key.by.desc() if key.descending else key.by for key in keys))
-        .limit(limit + 1)
-        .offset(skip)
-    )
-    if end is not None:
-        statement = statement.where(_comes_after(keys, end))
-    rows = connection.execute(statement).all()
+    order = _Order(connection, sort.parts, as_of_ms)
+    runs = MatchingRuns(connection, wanted, as_of_ms)
+    if end is None:
+        found = order.ids(runs, 0, limit + 1, skip)
+    else:
+        *keys, last_id = end
+        found = order.ids_after(runs, 0, limit + 1 + skip, _values(sort.parts, keys), last_id)[skip:]
     following = None
-    if len(rows) > limit:
-        run_id, *values = rows[limit - 1]
-        following = encode_cursor(sort, (as_of_ms, *values, run_id))
-    return RunPage(read_rows(connection, [row[0] for row in rows[:limit]], now_ms), following)
+    if len(found) > limit:
+        following = encode_cursor(sort, (as_of_ms, *order.keys_of(found[limit - 1])))
+    return RunPage(read_rows(connection, found[:limit], now_ms), following)
 
 
-def _joined_fields(connection: Connection, sort: RunSort) -> tuple[list[list[_Key]], Any]:
-    """For each part of the order the keys of a field, none for a column; and the runs joined with the
-    fields."""
-    names = [plain_text(part.by) for part in sort.parts if is_field(part.by)]
-    numbers = ids_of(connection, field.c.name, names)
-    source: Any = run
-    keys: list[list[_Key]] = []
-    for index, part in enumerate(sort.parts):
-        if not is_field(part.by):
-            keys.append([])
-            continue
-        values = run_field.alias(f"sorted_{index}")
-        # A field that no run has: no id is 0.
-        number = numbers.get(plain_text(part.by), 0)
-        source = source.outerjoin(values, and_(values.c.run_id == run.c.id, values.c.field_id == number))
-        keys.append(
-            [
-                _Key(func.coalesce(values.c.kind, _MISSING), False, False),
-                _Key(func.coalesce(values.c.number, 0.0), part.descending, False),
-                _Key(func.coalesce(values.c.text, ""), part.descending, True),
-            ]
+class _Order:
+    """An order of several parts.
+
+    Args:
+        parts: the last of them also says in which direction the ids go that come after all of them.
+    """
+
+    def __init__(self, connection: Connection, parts: Sequence[RunSort], now_ms: int) -> None:
+        self._connection = connection
+        self._parts = [replace(part, then=()) for part in parts]
+        self._columns = sorted_columns(now_ms)
+        self._now_ms = now_ms
+        self._numbers = ids_of(
+            connection, field.c.name, [plain_text(part.by) for part in parts if is_field(part.by)]
         )
-    return keys, source
+        self._keys, self._source = self._all_keys()
+
+    def ids(
+        self, runs: MatchingRuns, part: int, limit: int, skip: int = 0, after: Position | None = None
+    ) -> list[int]:
+        """The runs in the order of the parts from this one on.
+
+        Args:
+            after: begin after this position in the order of this part alone; only without `skip`.
+        """
+        if limit <= 0:
+            return []
+        if part == len(self._parts):
+            return self._by_id(runs, limit, skip, None)
+        sort = self._parts[part]
+        window = runs.positions(sort, limit + 1, after, skip)
+        if part == len(self._parts) - 1 and all(position.kind != MISSING for position in window):
+            return [position.id for position in window[:limit]]
+        shared = [(value, [one.id for one in members]) for value, members in groupby(window, _value)]
+        found: list[int] = []
+        if skip and shared:  # runs before this page may have the first value too
+            value, members = shared.pop(0)
+            within = skip - runs.before(sort, *value)
+            found += self.ids(self._with(runs, part, value), part + 1, min(limit, len(members)), within)
+        last = shared.pop() if shared and len(window) > limit else None  # and runs after it the last one
+        found += self._sorted([run_id for _, members in shared for run_id in members])
+        if last is not None:
+            found += self.ids(self._with(runs, part, last[0]), part + 1, limit - len(found))
+        return found
+
+    def ids_after(
+        self, runs: MatchingRuns, part: int, limit: int, values: Sequence[_Value], last_id: int
+    ) -> list[int]:
+        """Those that come after a run with these values of the parts from this one on."""
+        if part == len(self._parts):
+            return self._by_id(runs, limit, 0, last_id)
+        value, *others = values
+        found = self.ids_after(self._with(runs, part, value), part + 1, limit, others, last_id)
+        if value.value is not None:
+            beyond = Position(value.kind, value.value, -1 if self._parts[part].descending else _BEYOND)
+            found += self.ids(runs, part, limit - len(found), after=beyond)
+        return found
+
+    def keys_of(self, run_id: int) -> list[Any]:
+        """The values of all keys of a run, and its id."""
+        columns = [key.by.label(f"key_{index}") for index, key in enumerate(self._keys)]
+        statement = select(*columns, run.c.id).select_from(self._source).where(run.c.id == run_id)
+        return list(self._connection.execute(statement).one())
+
+    def _by_id(self, runs: MatchingRuns, limit: int, skip: int, last_id: int | None) -> list[int]:
+        descending = self._parts[-1].descending
+        statement = select(run.c.id).where(*runs.plan(None).where)
+        if last_id is not None:
+            statement = statement.where(run.c.id < last_id if descending else run.c.id > last_id)
+        statement = statement.order_by(run.c.id.desc() if descending else run.c.id)
+        return list(self._connection.execute(statement.limit(limit).offset(skip)).scalars())
+
+    def _sorted(self, ids: Sequence[int]) -> list[int]:
+        """Some runs in the order of all keys."""
+        if len(ids) < 2:
+            return list(ids)
+        directions = [key.by.desc() if key.descending else key.by for key in self._keys]
+        statement = (
+            select(run.c.id)
+            .select_from(self._source)
+            .where(among(self._connection, run.c.id, ids))
+            .order_by(*directions, run.c.id.desc() if self._parts[-1].descending else run.c.id)
+        )
+        return list(self._connection.execute(statement).scalars())
+
+    def _with(self, runs: MatchingRuns, part: int, value: _Value) -> MatchingRuns:
+        """Those of the runs that have this value."""
+        return replace(runs, also=(*runs.also, self._has(self._parts[part].by, value)))
+
+    def _has(self, name: str, value: _Value) -> Condition:
+        if name == "state":
+            return in_states([str(value.value)], self._now_ms)
+        if not is_field(name):
+            return Condition(self._columns[name] == literal(value.value))
+        number = self._numbers.get(plain_text(name))
+        if value.value is None:
+            return Condition(true() if number is None else without_field(number))
+        matches = select(run_field.c.run_id).where(
+            run_field.c.field_id == number,
+            run_field.c.kind == value.kind,
+            run_field.c.number == (value.value if value.kind == NUMBER else 0.0),
+        )
+        if value.kind == TEXT:
+            matches = matches.where(run_field.c.text == value.value)
+        return Condition(exists(matches.where(run_field.c.run_id == run.c.id).correlate(run)), matches)
+
+    def _all_keys(self) -> tuple[list[_Key], Any]:
+        """The keys of all parts, three of a field, and the runs joined with the fields."""
+        source: Any = run
+        keys: list[_Key] = []
+        for index, part in enumerate(self._parts):
+            if not is_field(part.by):
+                keys.append(_Key(self._columns[part.by], part.descending))
+                continue
+            values = run_field.alias(f"sorted_{index}")
+            # A field that no run has: no id is 0.
+            number = self._numbers.get(plain_text(part.by), 0)
+            source = source.outerjoin(values, and_(values.c.run_id == run.c.id, values.c.field_id == number))
+            keys += [
+                _Key(func.coalesce(values.c.kind, MISSING), False),
+                _Key(func.coalesce(values.c.number, 0.0), part.descending),
+                _Key(func.coalesce(values.c.text, ""), part.descending),
+            ]
+        return keys, source
 
 
-def _comes_after(keys: list[_Key], end: list[Any]) -> ColumnElement[bool]:
-    """Whether a run comes after the end of a page."""
-    later: list[ColumnElement[bool]] = []
-    for index, (key, value) in enumerate(zip(keys, end, strict=True)):
-        same = [other.by == literal(known) for other, known in zip(keys[:index], end, strict=False)]
-        beyond = key.by < literal(value) if key.descending else key.by > literal(value)
-        later.append(and_(*same, beyond))
-    return or_(*later)
+def _value(position: Position) -> _Value:
+    return _Value(position.kind, None if position.kind == MISSING else position.value)
+
+
+def _values(parts: Sequence[RunSort], keys: Sequence[Any]) -> list[_Value]:
+    """The values of the parts, from those of their keys."""
+    found: list[_Value] = []
+    left = iter(keys)
+    for part in parts:
+        if is_field(part.by):
+            kind, number, text = next(left), next(left), next(left)
+            found.append(_Value(kind, {NUMBER: number, TEXT: text}.get(kind)))
+        else:
+            found.append(_Value(0, next(left)))
+    return found
 
 
 def _read_cursor(after: str, sort: RunSort) -> list[Any]:
     """The time of the first page, the values of the keys of the last run, and its id."""
     types: list[bool] = []
+    kinds: list[int] = []
     for part in sort.parts:
+        if is_field(part.by):
+            kinds.append(len(types))
         types += [False, False, True] if is_field(part.by) else [part.by in TEXTS]
     values = decode_cursor(sort, after, len(types) + 2)
     try:
@@ -115,9 +229,11 @@ def _read_cursor(after: str, sort: RunSort) -> list[Any]:
         raise invalid_cursor(after) from None
     if values[0] is None or values[-1] is None:
         raise invalid_cursor(after)
-    for value, is_text in zip(values[1:-1], types, strict=True):
-        if not is_key_value(value, is_text):
-            raise invalid_cursor(after)
+    keys = values[1:-1]
+    if not all(is_key_value(value, is_text) for value, is_text in zip(keys, types, strict=True)):
+        raise invalid_cursor(after)
+    if any(keys[place] not in (NUMBER, TEXT, MISSING) for place in kinds):
+        raise invalid_cursor(after)
     return values
 
 
