@@ -1,10 +1,11 @@
 """How fast the page is, in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
 
-    scripts/bench web [--quick] [--only fleet|day|live] [--no-peers]
+    scripts/bench web [--quick] [--only fleet|day|live|workspace] [--no-peers]
 
-    fleet  4 hosts × 8 GPUs × 2 h, about 10 million values, from journals and from a server's store
-    day    60 metrics × 24 h at 1 s, beside pages with the same series in ECharts and in Plotly
-    live   64 devices × 8 metrics, and an hour of samples, played faster than they would come
+    fleet      4 hosts × 8 GPUs × 2 h, about 10 million values, from journals and from a server's store
+    day        60 metrics × 24 h at 1 s, beside pages with the same series in ECharts and in Plotly
+    live       64 devices × 8 metrics, and an hour of samples, played faster than they would come
+    workspace  50 runs × 24 charts of a project, live
 
 Every figure is the median of several loads without the browser's cache. Times are those of the browser's own
 clock, from the start of the navigation to the frame after the drawing. `--quick` measures shorter runs once
@@ -17,9 +18,9 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from benchmarks.web import day, fleet, live
+from benchmarks.web import day, fleet, live, workspace
 
-SCENARIOS = {"fleet": fleet.measure, "day": day.measure, "live": live.measure}
+SCENARIOS = {"fleet": fleet.measure, "day": day.measure, "live": live.measure, "workspace": workspace.measure}
 
 
 def main() -> None:

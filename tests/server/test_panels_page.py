@@ -19,7 +19,7 @@ from tests.query.journals import Monitor, Trainer
 from tests.server.browser import Browser
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.test_page_charts import click, keep_picture
+from tests.server.test_page_charts import click, downloads, keep_picture
 
 HOSTILE = '<img src=x onerror="document.title=1">'
 NOTE = f"# Notes\n\n{HOSTILE} and **bold** [docs](https://example.org)\n\n- [x] done"
@@ -152,6 +152,13 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
         *("device", "0", "230", "W", "device", "1", "240", "W", "device", "2", "250", "W")
     ]
     assert page.text("[data-panel=table] tbody").split() == ["kinds", "2", "1"]
+    downloads(page)
+    page.evaluate("document.querySelector('[data-panel=bars] .save').click()")
+    name, kind, table, _ = page.wait("window.saved[0]")
+    assert (name, kind) == ("gpu.-.powerWatts.csv", "text/csv")
+    assert table.splitlines()[1].split(",")[5:9:3] == ["gpu.*.powerWatts", "229.5"]  # the metric, its mean
+    page.evaluate("document.querySelector('[data-panel=table] .save').click()")
+    assert page.wait("window.saved[1]")[2].startswith("run,host,rank,device,name,metric,last,min,mean,max\n")
     note = page.text("[data-panel=note] .markdown")
     assert HOSTILE in note
     assert page.evaluate("document.querySelectorAll('[data-panel=note] img').length") == 0

@@ -128,7 +128,7 @@ def keep_picture(page: Browser, name: str) -> None:
 
 def test_thousands_of_rows_are_scrolled_and_few_are_in_the_page(page: Browser) -> None:
     page.open("/projects/many?table=1")
-    page.wait(f"document.querySelector('{GRID}')?.getAttribute('aria-rowcount') == {RUNS + 1}")
+    page.wait(f"document.querySelector('{GRID}')?.getAttribute('aria-rowcount') == {RUNS + 2}")
     page.wait(f"document.querySelector('tbody .name')?.innerText == 'run {RUNS - 1}'")
     assert page.evaluate("document.querySelectorAll('tbody tr').length") < 60
     for place, name in ((0.5, "run 15"), (1, "run 0")):
@@ -238,6 +238,46 @@ def test_groups_have_totals_and_open(page: Browser) -> None:
     page.open("/projects/groups?table=1&by=tag&expanded=%5B%22odd%22%5D")  # with the usual columns
     page.wait("document.querySelectorAll('tbody .run').length === 6")
     keep_picture(page, "groups")
+    assert serious(page) == []
+
+
+def test_totals_and_widths_of_columns_are_chosen_and_kept(page: Browser) -> None:
+    def totals() -> str:
+        text: str = page.evaluate("document.querySelector('tfoot')?.innerText.replace(/\\s+/g, ' ').trim()")
+        return text
+
+    page.open("/projects/many?table=1&columns=state,summary.loss,duration&sort=summary.loss")
+    page.wait("document.querySelector('tfoot')?.innerText.includes('⌀')")
+    assert totals() == f"3,000 runs mean of each column ▾ 300 2700 ⌀ {(RUNS - 1) / 2} ⌀ 1 min 00 s"
+    click(page, "tfoot button")
+    click(page, "[role=menuitemcheckbox]", "Sum")
+    page.wait("document.querySelector('tfoot').innerText.includes('Σ')")
+    assert totals().endswith(f"Σ {sum(range(RUNS))} Σ 2 d 2 h")
+    page.press("Escape")
+    place = "[...document.querySelectorAll('th')].find(e => e.innerText.startsWith('loss'))"
+    left, top, before = page.evaluate(
+        f"(e => [e.right - 3, e.top + 9, e.width])({place}.getBoundingClientRect())"
+    )
+    page.mouse("mouseMoved", left, top)
+    page.mouse("mousePressed", left, top, clicks=1)
+    page.mouse("mouseMoved", left + 80, top, clicks=1)
+    page.mouse("mouseReleased", left + 80, top, clicks=1)
+    page.wait(f"Math.abs({place}.offsetWidth - {before} - 80) < 2")
+    page.evaluate(f"{place}.querySelector('.sorts').focus()")
+    page.press("ArrowLeft", alt=True, shift=True)
+    page.wait(f"new URLSearchParams(location.search).get('widths') === 'summary.loss:{before + 70:.0f}'")
+    assert address(page)["total"] == "sum"
+
+
+def test_a_phone_has_headings_to_sort_by_and_totals(page: Browser) -> None:
+    page.resize(390, 800)
+    page.open("/projects/many?table=1&columns=state,summary.loss,duration")
+    page.wait("document.querySelector('tfoot')?.innerText.includes('⌀')")
+    assert headings(page) == ["Run", "State", "loss", "Duration"]
+    click(page, "thead .sorts", "loss")
+    click(page, "thead .sorts", "loss")
+    page.wait("document.querySelector('tbody .name').innerText === 'run 0'")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert serious(page) == []
 
 

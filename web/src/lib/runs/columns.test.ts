@@ -21,7 +21,7 @@ it('values have as few digits as tell them from each other', () => {
   expect([0.1 + 0.2, 1e-7, 12345678, true, null, undefined, 'a', [1, 2]].map(valueText)).toEqual(['0.3', '1e-7', '12345678', 'true', '', '', 'a', '[1,2]']);
   expect(statisticsText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 })).toBe('mean 1 · min 0.5 · max 2 of 3 values');
   expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3, sum: 3 }, 'sum')).toBe('Σ 3');
-  expect(totalText('duration', { min: 1000, mean: 60_000, max: 2, n: 3, sum: 3 }, 'mean')).toBe('⌀ 1 min');
+  expect(totalText('duration', { min: 1000, mean: 60_000, max: 2, n: 3, sum: 3 }, 'mean')).toBe('⌀ 1 min 00 s');
   expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 }, 'sum')).toBe(''); // an earlier server
 });
 

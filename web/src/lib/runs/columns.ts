@@ -144,7 +144,7 @@ export function cellText(run: RunRow, name: string, now: number): string {
   }
 }
 
-const MARKS: Record<Total, string> = { mean: '⌀', min: 'min', max: 'max', sum: 'Σ' };
+const MARKS: Record<Total, string> = { mean: '⌀', min: '↧', max: '↥', sum: 'Σ' };
 
 /** One number of the runs of a group, or of the whole list: `⌀ 0.5`; empty if none of them has one. */
 export function totalText(name: string, summary: ColumnSummary, total: Total): string {
