@@ -49,6 +49,7 @@ COMMANDS = (
     "invite",
     "role",
     "organisation",
+    "usage",
     "store",
 )
 

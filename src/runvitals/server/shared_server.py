@@ -56,6 +56,7 @@ from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics, waiting_text
 from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.usage.reports import UsageReports
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
 from runvitals.store.supervised_thread import SupervisedThread
@@ -178,6 +179,7 @@ class SharedServer:
         self.api.state.door_recorder = DoorRecorder(
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
+        self.api.state.usage_reports = UsageReports(metadata_store, clock)
         self.api.state.mlflow_door = MlflowDoor(store, metadata_store)
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
         self.api.state.promql = PromqlServer(store, metadata_store, clock)

@@ -96,7 +96,7 @@ class UsedAmount:
 
     Args:
         quantity: ms, millijoules or bytes; of storage, the bytes of the day.
-        owner: whatever the caller tells amounts apart by.
+        owner: whatever distinguishes amounts for the caller.
     """
 
     day: date

@@ -198,6 +198,11 @@ CALLS: Final[dict[str, Call]] = {
     "org:member_read": Call("GET", "/organisation/members"),
     "org:member_update": Call("PATCH", "/organisation/members/dan", {"access": "full"}),
     "org:role_manage": Call("POST", "/organisation/roles", _LABELS),
+    "billing:read": Call("GET", "/usage"),
+    "billing:manage": Call(
+        "POST", "/billing/rates", {"category": "energy", "price": 0.3, "valid_from": "2030-01-01"}
+    ),
+    "usage:read_team": Call("GET", "/usage?entity={entity}"),
 }
 """Permissions of the rows that have a route."""
 

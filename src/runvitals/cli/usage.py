@@ -1,0 +1,142 @@
+"""`runvitals usage`: what runs used in a month and what it cost; computing a month again."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+from runvitals.cli.formatting import inert, table
+from runvitals.cli.server import add_store, store_locations
+
+if TYPE_CHECKING:
+    from runvitals.server.usage.report import Selection
+    from runvitals.server.usage.reports import UsageReports
+    from runvitals.store.metadata import MetadataStore
+
+_SHOWN = (
+    "runs",
+    "tracked_hours",
+    "device_hours",
+    "device_idle_hours",
+    "energy_kwh",
+    "storage_gb_month",
+    "cost",
+)
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "usage",
+        help="what the runs of a server used in a month, and what it cost",
+        description="Reads the server's metadata store, also while the server is running. "
+        "`runvitals usage rebuild` computes a month again from the samples; stop the server first.",
+    )
+    parser.add_argument("action", nargs="?", choices=("show", "rebuild"), default="show")
+    parser.add_argument("--month", help="such as 2026-11; default: this month")
+    parser.add_argument("--from", dest="first", metavar="DAY", help="instead of a month: the first day")
+    parser.add_argument("--to", dest="last", metavar="DAY", help="the last day, included")
+    parser.add_argument("--by", default="team", help="such as team,project,author,model,day; default: team")
+    parser.add_argument("--team", help="only this team or user")
+    parser.add_argument(
+        "--format",
+        choices=("table", "csv", "json", "focus"),
+        default="table",
+        help="csv: all columns; focus: the FinOps Open Cost and Usage Specification",
+    )
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        from runvitals.server.usage.reports import UsageReports
+        from runvitals.store.errors import MetadataStoreError
+        from runvitals.store.metadata import open_metadata_store
+    except ModuleNotFoundError as error:
+        print(f"runvitals: usage requires {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
+        return 1
+    try:
+        with open_metadata_store(store_locations(arguments)[1]) as metadata_store:
+            reports = UsageReports(metadata_store, _now_ms)
+            if arguments.action == "rebuild":
+                return _rebuild(arguments, metadata_store, reports)
+            _show(arguments, metadata_store, reports)
+    except MetadataStoreError as error:
+        raise OSError(str(error)) from None
+    return 0
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> int:
+    """Compute a month again from the samples. The sample store allows one process at a time."""
+    from runvitals.server.usage.rollup import UsageRollup
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks
+    from runvitals.usage.days import Month
+
+    month = reports.this_month() if arguments.month is None else Month.named(arguments.month)
+    with SqliteChunks(store_locations(arguments)[0]) as store:
+        count = UsageRollup(store, metadata_store, _now_ms).rebuild(month)
+    print(f"computed {count} days of runs of {month.name}")
+    return 0
+
+
+def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> None:
+    from runvitals.server.api.csv_response import csv_text
+    from runvitals.server.usage.focus import COLUMNS, focus_rows
+    from runvitals.server.usage.reports import dimensions
+
+    wanted = _selection(arguments, metadata_store, reports)
+    by = dimensions(arguments.by, ("team",))
+    if arguments.format == "csv":
+        columns, lines = reports.table(wanted, by)
+        sys.stdout.write(csv_text(columns, lines))
+    elif arguments.format == "focus":
+        name = str(metadata_store.accounts.settings.all().get("name") or "")
+        sys.stdout.write(csv_text(COLUMNS, focus_rows(reports, wanted, name)))
+    elif arguments.format == "json":
+        import json
+
+        print(json.dumps(reports.report(wanted, by), indent=1))
+    else:
+        print(_as_table(reports, wanted, by))
+
+
+def _selection(
+    arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports
+) -> Selection:
+    from runvitals.server.usage.report import Selection
+    from runvitals.server.usage.reports import range_of
+
+    first, last = range_of(arguments.month, arguments.first, arguments.last, reports.this_month())
+    entity_id = None
+    if arguments.team is not None:
+        names = metadata_store.usage.reading.names()
+        found = (
+            number for (kind, number), name in names.items() if (kind, name) == ("entity", arguments.team)
+        )
+        entity_id = next(found, None)
+        if entity_id is None:
+            raise LookupError(f"no team or user {arguments.team!r} has used anything")
+    return Selection(first, last, entity_id)
+
+
+def _as_table(reports: UsageReports, wanted: Selection, by: tuple[str, ...]) -> str:
+    report = reports.report(wanted, by)
+    if not report["rows"]:
+        return f"nothing was used from {report['from']} to {report['to']}"
+    titles = [*by, *(name.replace("_", " ") for name in _SHOWN[:-1]), f"cost ({report['currency']})"]
+    lines = [
+        [*(inert(str(row[name] or "-")) for name in by), *(_cell(row[name], name) for name in _SHOWN)]
+        for row in (*report["rows"], {**dict.fromkeys(by), by[0]: "all", **report["sums"]})
+    ]
+    return table([titles, *lines])
+
+
+def _cell(value: float | None, name: str) -> str:
+    if value is None:
+        return "-"
+    return str(value) if name == "runs" else f"{value:.2f}"

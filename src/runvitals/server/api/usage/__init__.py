@@ -1,0 +1,11 @@
+"""`/usage…` and `/billing…`: what runs used, and what it costs. It loads the tables of accounts."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter
+
+from runvitals.server.api.usage import rates, usage
+
+router = APIRouter(prefix="/api/v1")
+for resource in (usage, rates):
+    router.include_router(resource.router)

@@ -1,0 +1,136 @@
+"""`/usage`: what runs used in a month, by team, project, user and so on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Annotated, Any, Final, Literal
+
+from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.organisation_settings import with_defaults
+from runvitals.accounts.principals import User
+from runvitals.accounts.resources import Organisation
+from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.api.csv_response import csv_text
+from runvitals.server.errors import InvalidFields
+from runvitals.server.usage.focus import COLUMNS, focus_rows
+from runvitals.server.usage.report import Selection
+from runvitals.server.usage.reports import BY_DEFAULT, UsageReports, dimensions, range_of
+
+router = APIRouter()
+_PERMISSION: Final = "filtered usage:read_team"
+
+
+def usage_reports(request: Request) -> UsageReports:
+    """What makes the reports of this server."""
+    reports: UsageReports = request.app.state.usage_reports
+    return reports
+
+
+TheReports = Annotated[UsageReports, Depends(usage_reports)]
+
+
+def selection(
+    access: TheAccess,
+    requester: TheRequester,
+    reports: TheReports,
+    month: Annotated[str | None, Query(description="Such as 2026-11; default: this month.")] = None,
+    first: Annotated[str | None, Query(alias="from", description="The first day.", max_length=10)] = None,
+    last: Annotated[
+        str | None, Query(alias="to", description="The last day, included.", max_length=10)
+    ] = None,
+    entity: Annotated[str | None, Query(description="Only this team or user.", max_length=64)] = None,
+    author: Annotated[Literal["me"] | None, Query(description="Only the requester's own runs.")] = None,
+) -> Selection:
+    """The usage that is asked for, if the requester may see it."""
+    try:
+        start, end = range_of(month, first, last, reports.this_month())
+    except ValueError as error:
+        raise InvalidFields({"month" if month is not None else "from": str(error)}) from None
+    wanted = Selection(start, end)
+    if author == "me":
+        if not isinstance(requester.principal, User):
+            raise HTTPException(422, "author=me: only users have runs of their own")
+        wanted = replace(wanted, author_id=requester.principal.id)
+    return _readable(access, requester, wanted, entity)
+
+
+def _readable(
+    access: AccessControl, requester: Requester, wanted: Selection, entity: str | None
+) -> Selection:
+    """The selection within a team or user; raises if the requester may not see it.
+
+    Everyone may see the usage of their own runs, administrators that of their team, billing readers all.
+    """
+    reads_all = access.may(requester, Action.BILLING_READ, Organisation())
+    if entity is None:
+        if wanted.author_id is None:
+            access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
+        return wanted
+    found, what = access.directory.entity_named(entity), f"team or user {entity!r}"
+    if found is None:
+        access.hide(requester, what)
+    if wanted.author_id is None and not reads_all:
+        access.require(requester, Action.USAGE_READ_TEAM, found, what, changes=False)
+    return replace(wanted, entity_id=found.id)
+
+
+TheSelection = Annotated[Selection, Depends(selection)]
+By = Annotated[
+    str | None,
+    Query(
+        description="Some of day, month, team, project, author, service_account, job_type, model, "
+        "cost_centre and run, separated by commas.",
+        max_length=200,
+    ),
+]
+OneProject = Annotated[str | None, Query(description="Only the project of this name.", max_length=200)]
+
+
+def _by(text: str | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    try:
+        return dimensions(text, default)
+    except ValueError as error:
+        raise InvalidFields({"by": str(error)}) from None
+
+
+@router.get("/usage", dependencies=[needs(_PERMISSION)], response_model=None)
+def usage(
+    wanted: TheSelection,
+    reports: TheReports,
+    by: By = None,
+    project: OneProject = None,
+    format: Literal["json", "csv"] = "json",
+) -> dict[str, Any] | Response:
+    """What runs used in a month or range of days: hours, energy, storage, ingestion, and what it costs."""
+    if format == "csv":
+        return _csv(reports, wanted, _by(by, BY_DEFAULT), project)
+    return reports.report(wanted, _by(by, ("month", "team", "project")), project)
+
+
+@router.get("/usage.csv", dependencies=[needs(_PERMISSION)], response_model=None)
+def usage_csv(
+    wanted: TheSelection, reports: TheReports, by: By = None, project: OneProject = None
+) -> Response:
+    """The same as CSV, with all columns."""
+    return _csv(reports, wanted, _by(by, BY_DEFAULT), project)
+
+
+@router.get("/usage/focus.csv", dependencies=[needs(_PERMISSION)], response_model=None)
+def focus(wanted: TheSelection, reports: TheReports, access: TheAccess) -> Response:
+    """The same in the format of the FinOps Open Cost and Usage Specification (FOCUS 1.1)."""
+    organisation = with_defaults(access.accounts.settings.all())["name"]
+    return _response(csv_text(COLUMNS, focus_rows(reports, wanted, organisation)))
+
+
+def _csv(reports: UsageReports, wanted: Selection, by: tuple[str, ...], project: str | None) -> Response:
+    columns, lines = reports.table(wanted, by, project)
+    return _response(csv_text(columns, lines))
+
+
+def _response(text: str) -> Response:
+    lines = text.replace("\n", "\r\n")  # RFC 4180
+    return Response(lines, media_type="text/csv; charset=utf-8", headers={"cache-control": "no-store"})

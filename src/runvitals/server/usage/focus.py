@@ -1,0 +1,145 @@
+"""Usage in the FOCUS format: the FinOps Open Cost and Usage Specification, 1.1.
+
+One row for each day, team, project, user, category and device model. What FOCUS requires and an instance of
+its own has no word for is null: invoices of a seller, discounts, commitments.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime, timezone
+from typing import Final
+
+from runvitals.server.usage.report import Atom, Labels, Selection
+from runvitals.server.usage.reports import UsageReports
+from runvitals.usage.charges import (
+    DEVICE_HOURS,
+    ENERGY,
+    INGEST,
+    MICRO,
+    STORAGE,
+    TRACKED_HOURS,
+    UNITS,
+    in_units,
+)
+from runvitals.usage.days import Calendar, Month
+
+COLUMNS: Final = (
+    "BilledCost",
+    "BillingAccountId",
+    "BillingAccountName",
+    "BillingCurrency",
+    "BillingPeriodEnd",
+    "BillingPeriodStart",
+    "ChargeCategory",
+    "ChargeClass",
+    "ChargeDescription",
+    "ChargeFrequency",
+    "ChargePeriodEnd",
+    "ChargePeriodStart",
+    "ConsumedQuantity",
+    "ConsumedUnit",
+    "ContractedCost",
+    "EffectiveCost",
+    "InvoiceIssuerName",
+    "ListCost",
+    "PricingQuantity",
+    "PricingUnit",
+    "ProviderName",
+    "PublisherName",
+    "ResourceId",
+    "ResourceName",
+    "ResourceType",
+    "ServiceCategory",
+    "ServiceName",
+    "SkuId",
+    "SubAccountId",
+    "SubAccountName",
+    "Tags",
+)
+_SERVICES: Final = {
+    TRACKED_HOURS: ("Other", "Tracking of runs"),
+    DEVICE_HOURS: ("AI and Machine Learning", "Accelerators"),
+    ENERGY: ("Other", "Energy"),
+    STORAGE: ("Storage", "Storage"),
+    INGEST: ("Analytics", "Ingestion"),
+}
+_Key = tuple[str, str, str | None, str | None, str | None, str]
+
+
+def focus_rows(reports: UsageReports, wanted: Selection, organisation: str) -> Iterator[list[object]]:
+    """The rows of a range of days.
+
+    Args:
+        organisation: its name, for the billing account.
+    """
+    settings, labels = reports.settings(), reports.labels(wanted)
+    groups: dict[_Key, list[Atom]] = defaultdict(list)
+    for atom in reports.selected(wanted, None, labels):
+        for category in atom.amounts():
+            model = atom.model if category == DEVICE_HOURS else ""
+            team, project, author = (labels.of(atom, name) for name in ("team", "project", "author"))
+            groups[atom.day, category, team, project, author, model].append(atom)
+    for key in sorted(groups, key=lambda key: tuple(value or "" for value in key)):
+        yield _row(key, groups[key], labels, settings.calendar, settings.currency, organisation)
+
+
+def _row(
+    key: _Key,
+    of_key: Sequence[Atom],
+    labels: Labels,
+    calendar: Calendar,
+    currency: str,
+    organisation: str,
+) -> list[object]:
+    day, category, team, project, author, model = key
+    month = Month.named(day[:7])
+    charged = calendar.day(date.fromisoformat(day))
+    quantity = in_units(category, sum(atom.amounts()[category] for atom in of_key), month)
+    amounts = [atom.costs[category] for atom in of_key if category in atom.costs]
+    amount = sum(amounts) / MICRO if amounts else 0.0
+    service_category, service = _SERVICES[category]
+    tags = {"author": author, "cost_centre": labels.of(of_key[0], "cost_centre")}
+    values: dict[str, object] = {
+        "BilledCost": amount,
+        "BillingAccountId": organisation or "runvitals",
+        "BillingAccountName": organisation or "runvitals",
+        "BillingCurrency": currency,
+        "BillingPeriodStart": _time(calendar.day(month.first).start_ms),
+        "BillingPeriodEnd": _time(calendar.day(month.last).end_ms),
+        "ChargeCategory": "Usage",
+        "ChargeDescription": f"{service}{f' on {model}' if model else ''}",
+        "ChargeFrequency": "Usage-Based",
+        "ChargePeriodStart": _time(charged.start_ms),
+        "ChargePeriodEnd": _time(charged.end_ms),
+        "ConsumedQuantity": quantity,
+        "ConsumedUnit": UNITS[category],
+        "ContractedCost": amount,
+        "EffectiveCost": amount,
+        "InvoiceIssuerName": organisation or "runvitals",
+        "ListCost": amount,
+        "PricingQuantity": quantity,
+        "PricingUnit": UNITS[category],
+        "ProviderName": organisation or "runvitals",
+        "PublisherName": organisation or "runvitals",
+        "ResourceId": f"{team or ''}/{project or ''}",
+        "ResourceName": project,
+        "ResourceType": "Project",
+        "ServiceCategory": service_category,
+        "ServiceName": service,
+        "SkuId": f"{category}/{model}" if model else category,
+        "SubAccountId": team,
+        "SubAccountName": team,
+        "Tags": _json({name: value for name, value in tags.items() if value is not None}),
+    }
+    return [values.get(name) for name in COLUMNS]
+
+
+def _time(time_ms: int) -> str:
+    return datetime.fromtimestamp(time_ms / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _json(tags: dict[str, str]) -> str:
+    return json.dumps(tags, sort_keys=True)

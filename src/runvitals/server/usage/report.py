@@ -1,0 +1,363 @@
+"""Usage of a range of days in rows: by team, project, author, model and so on, with what it costs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+from typing import Any, Final
+
+from runvitals.model.durations import HOUR_MS
+from runvitals.server.usage.settings import UsageSettings
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.reading import UsedDay, UsedDevices
+from runvitals.usage.charges import (
+    DEVICE_HOURS,
+    ENERGY,
+    INGEST,
+    MICRO,
+    STORAGE,
+    TRACKED_HOURS,
+    PriceList,
+    Rate,
+    UsedAmount,
+    charge,
+    cost,
+)
+from runvitals.usage.days import Month
+
+DIMENSIONS: Final = (
+    "day",
+    "month",
+    "team",
+    "project",
+    "author",
+    "service_account",
+    "job_type",
+    "model",
+    "cost_centre",
+    "run",
+)
+"""By what usage may be grouped into rows."""
+WASTED_STATES: Final = ("failed", "crashed", "lost")
+_GB: Final = 10**9
+_MJ_PER_KWH: Final = 3_600_000_000
+_G_PER_KG: Final = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which usage: None means all.
+
+    Args:
+        first, last: days, both included.
+        entity_id: of this team or user.
+        author_id: of runs of this user.
+    """
+
+    first: date
+    last: date
+    entity_id: int | None = None
+    author_id: int | None = None
+
+
+@dataclass(slots=True)
+class Atom:
+    """The smallest part of usage: of a run, model and day; or the storage of a project and day."""
+
+    day: str
+    team: int | None
+    project: int | None
+    author: int | None = None
+    service_account: int | None = None
+    job_type: str = ""
+    run: int | None = None
+    model: str = ""
+    tracked_ms: int = 0
+    host_ms: int = 0
+    device_ms: int = 0
+    unknown_use_ms: int = 0
+    busy_ms: int = 0
+    idle_ms: int = 0
+    wasted_ms: int = 0
+    energy_mj: int = 0
+    measured_mj: int = 0
+    unknown_energy_ms: int = 0
+    storage_bytes: int = 0
+    ingest_bytes: int = 0
+    points: int = 0
+    costs: dict[str, int] = field(default_factory=dict)
+    wasted_micro: int | None = None
+
+    def amounts(self) -> dict[str, int]:
+        """What of it has a price, by category."""
+        found = {
+            TRACKED_HOURS: self.tracked_ms,
+            DEVICE_HOURS: self.device_ms,
+            ENERGY: self.energy_mj,
+            STORAGE: self.storage_bytes,
+            INGEST: self.ingest_bytes,
+        }
+        return {category: quantity for category, quantity in found.items() if quantity}
+
+
+@dataclass(slots=True)
+class UsageRow:
+    """One row: its dimensions, and sums of figures in hours, kWh, GB and the currency."""
+
+    key: dict[str, str | None]
+    figures: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Labels:
+    """What dimensions are called.
+
+    Args:
+        names: by kind (entity, project, user, service_account) and id.
+        uids: run ids.
+        cost_centres: by kind (entity or project) and id: from which day on which cost centre, ascending.
+    """
+
+    names: Mapping[tuple[str, int], str]
+    uids: Mapping[int, str]
+    cost_centres: Mapping[tuple[str, int], Sequence[tuple[str, str | None]]]
+
+    def of(self, atom: Atom, dimension: str) -> str | None:
+        """The value of a dimension of an atom; None if it has none."""
+        if dimension == "day":
+            return atom.day
+        if dimension == "month":
+            return atom.day[:7]
+        if dimension in ("job_type", "model"):
+            return str(getattr(atom, dimension))
+        if dimension == "cost_centre":
+            return self._cost_centre("project", atom.project, atom.day) or self._cost_centre(
+                "entity", atom.team, atom.day
+            )
+        number: int | None = getattr(atom, dimension)
+        if number is None:
+            return None
+        if dimension == "run":
+            return self.uids.get(number, f"deleted run #{number}")
+        kind = {"team": "entity", "author": "user"}.get(dimension, dimension)
+        return self.names.get((kind, number), f"deleted {kind} #{number}")
+
+    def _cost_centre(self, kind: str, number: int | None, day: str) -> str | None:
+        known = () if number is None else self.cost_centres.get((kind, number), ())
+        return next((code for valid_from, code in reversed(known) if valid_from <= day), None)
+
+
+def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: Selection) -> list[Atom]:
+    """The usage of a range of days, with its cost."""
+    # From the first of the month on: what is included is used up in the order of the days.
+    first, last = wanted.first.replace(day=1).isoformat(), wanted.last.isoformat()
+    reading = metadata_store.usage.reading
+    days = {(row.run_id, row.day): row for row in reading.run_days(first, last)}
+    found = [_of_run(row) for row in days.values()]
+    by_run = {(atom.run, atom.day): atom for atom in found}
+    for (run_id, day), energy in reading.host_energy(first, last).items():
+        if (run_id, day) in by_run:
+            _add_energy(by_run[run_id, day], energy, energy, settings)
+    for devices in reading.devices(first, last):
+        owner = days.get((devices.run_id, devices.day))
+        if owner is not None:
+            found.append(_of_devices(owner, devices, settings))
+    for received in reading.received(first, last):
+        atom = by_run.get((received.run_id, received.day))
+        if atom is None:
+            atom = Atom(
+                received.day,
+                received.entity_id,
+                received.project_id,
+                received.author_id,
+                received.service_account_id,
+                received.job_type or "",
+                received.run_id,
+            )
+            found.append(atom)
+        atom.ingest_bytes += received.bytes
+        atom.points += received.points
+    found.extend(
+        Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
+        for stored in reading.storage(first, last)
+    )
+    _add_costs(found, metadata_store)
+    return [atom for atom in found if _fits(atom, wanted)]
+
+
+def _fits(atom: Atom, wanted: Selection) -> bool:
+    return (
+        atom.day >= wanted.first.isoformat()
+        and (wanted.entity_id is None or atom.team == wanted.entity_id)
+        and (wanted.author_id is None or atom.author == wanted.author_id)
+    )
+
+
+def _of_run(row: UsedDay) -> Atom:
+    return Atom(
+        row.day,
+        row.entity_id,
+        row.project_id,
+        row.author_id,
+        row.service_account_id,
+        row.job_type,
+        row.run_id,
+        tracked_ms=row.tracked_ms,
+        host_ms=row.host_ms,
+    )
+
+
+def _of_devices(owner: UsedDay, devices: UsedDevices, settings: UsageSettings) -> Atom:
+    atom = _of_run(owner)
+    atom.tracked_ms = atom.host_ms = 0
+    atom.model = devices.model or "unknown"
+    if devices.used is None and not settings.charge_unknown_use:
+        atom.unknown_use_ms = devices.share_ms
+        return atom
+    atom.device_ms = devices.share_ms
+    atom.busy_ms = devices.busy_ms
+    atom.idle_ms = devices.idle_ms
+    atom.wasted_ms = devices.share_ms if owner.state in WASTED_STATES else devices.idle_ms
+    atom.unknown_energy_ms = devices.unknown_ms
+    _add_energy(atom, devices.measured_mj + devices.estimated_mj, devices.measured_mj, settings)
+    return atom
+
+
+def _add_energy(atom: Atom, energy_mj: int, measured_mj: int, settings: UsageSettings) -> None:
+    factor = Fraction(settings.pue).limit_denominator(10_000)
+    atom.energy_mj += round(energy_mj * factor)
+    atom.measured_mj += round(measured_mj * factor)
+
+
+def _add_costs(found: Sequence[Atom], metadata_store: MetadataStore) -> None:
+    """What each atom costs: of each team or user, category and month what is included is used up first."""
+    prices = price_list(metadata_store)
+    by_account: dict[tuple[int | None, str, str], list[tuple[Atom, UsedAmount]]] = defaultdict(list)
+    for number, atom in enumerate(found):
+        for category, quantity in atom.amounts().items():
+            model = atom.model if category == DEVICE_HOURS else ""
+            used = UsedAmount(date.fromisoformat(atom.day), category, quantity, model, (number,))
+            by_account[atom.team, category, atom.day[:7]].append((atom, used))
+    included = included_amounts(metadata_store)
+    for (team, _, name), parts in by_account.items():
+        month = Month.named(name)
+        charges = charge([used for _, used in parts], month, included(team, month), prices)
+        for one in charges:
+            if one.amount_micro is not None:
+                atom = found[_number(one.used)]
+                atom.costs[one.used.category] = one.amount_micro
+                if one.used.category == DEVICE_HOURS and one.price_micro is not None:
+                    wasted = cost(atom.wasted_ms, DEVICE_HOURS, month, one.price_micro)
+                    atom.wasted_micro = (atom.wasted_micro or 0) + wasted
+
+
+def _number(used: UsedAmount) -> int:
+    (number,) = used.owner
+    assert isinstance(number, int)
+    return number
+
+
+def price_list(metadata_store: MetadataStore) -> PriceList:
+    """The prices as they are now."""
+    return PriceList(
+        Rate(
+            row.id,
+            row.category,
+            row.device_glob,
+            row.price_micro,
+            date.fromisoformat(row.valid_from),
+            None if row.valid_to is None else date.fromisoformat(row.valid_to),
+        )
+        for row in metadata_store.usage.rates.all()
+    )
+
+
+def included_amounts(
+    metadata_store: MetadataStore,
+) -> Callable[[int | None, Month], Callable[[str], float]]:
+    """What plans include: units of a category, by team and month."""
+    return lambda team, month: lambda category: 0.0
+
+
+def rows(
+    found: Iterable[Atom],
+    by: Sequence[str],
+    labels: Labels,
+    settings: UsageSettings,
+) -> list[UsageRow]:
+    """The atoms in rows by some dimensions, in their order.
+
+    By model, a project has several rows: what belongs to no device is in the first of them only.
+    """
+    groups: dict[tuple[str | None, ...], list[Atom]] = defaultdict(list)
+    for atom in found:
+        groups[tuple(labels.of(atom, name) for name in by)].append(atom)
+    if "model" in by:
+        groups = _with_first_model(groups, by.index("model"))
+    ordered = sorted(
+        groups.items(), key=lambda item: tuple((value is None, value or "") for value in item[0])
+    )
+    return [UsageRow(dict(zip(by, key, strict=True)), figures(of_key, settings)) for key, of_key in ordered]
+
+
+def _with_first_model(
+    groups: Mapping[tuple[str | None, ...], list[Atom]], place: int
+) -> dict[tuple[str | None, ...], list[Atom]]:
+    first: dict[tuple[str | None, ...], str] = {}
+    for key in groups:
+        rest, model = (*key[:place], *key[place + 1 :]), key[place]
+        if model and (rest not in first or model < first[rest]):
+            first[rest] = model
+    merged: dict[tuple[str | None, ...], list[Atom]] = defaultdict(list)
+    for key, of_key in groups.items():
+        model = key[place] or first.get((*key[:place], *key[place + 1 :]), "")
+        merged_key = (*key[:place], model, *key[place + 1 :])
+        merged[merged_key] += of_key
+    return merged
+
+
+def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
+    """Sums of atoms. What is not known is None."""
+    energy = sum(atom.energy_mj for atom in of)
+    measured = sum(atom.measured_mj for atom in of)
+    unknown_ms = sum(atom.unknown_energy_ms for atom in of)
+    kwh = energy / _MJ_PER_KWH if energy or not unknown_ms else None
+    grams = settings.co2_g_per_kwh
+    last_day = max((atom.day for atom in of if atom.storage_bytes), default="")
+    return {
+        "runs": len({atom.run for atom in of if atom.tracked_ms or atom.ingest_bytes}),
+        "tracked_hours": sum(atom.tracked_ms for atom in of) / HOUR_MS,
+        "host_hours": sum(atom.host_ms for atom in of) / HOUR_MS,
+        "device_hours": sum(atom.device_ms for atom in of) / HOUR_MS,
+        "device_unknown_use_hours": sum(atom.unknown_use_ms for atom in of) / HOUR_MS,
+        "device_busy_hours": sum(atom.busy_ms for atom in of) / HOUR_MS,
+        "device_idle_hours": sum(atom.idle_ms for atom in of) / HOUR_MS,
+        "device_wasted_hours": sum(atom.wasted_ms for atom in of) / HOUR_MS,
+        "energy_kwh": kwh,
+        "energy_measured_share": measured / energy if energy else None,
+        "energy_unknown_hours": unknown_ms / HOUR_MS,
+        "co2_kg": None if grams is None or kwh is None else kwh * grams / _G_PER_KG,
+        "storage_gb_month": float(
+            sum(
+                (
+                    Fraction(atom.storage_bytes, _GB * Month.named(atom.day[:7]).days)
+                    for atom in of
+                    if atom.storage_bytes
+                ),
+                Fraction(0),
+            )
+        ),
+        "storage_bytes_end": sum(atom.storage_bytes for atom in of if atom.day == last_day),
+        "ingest_gb": sum(atom.ingest_bytes for atom in of) / _GB,
+        "points": sum(atom.points for atom in of),
+        "cost": _money(amount for atom in of for amount in atom.costs.values()),
+        "wasted": _money(atom.wasted_micro for atom in of),
+    }
+
+
+def _money(amounts: Iterable[int | None]) -> float | None:
+    known = [amount for amount in amounts if amount is not None]
+    return sum(known) / MICRO if known else None

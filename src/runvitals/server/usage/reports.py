@@ -1,0 +1,168 @@
+"""Reports of usage as JSON, as CSV and in the FOCUS format: the same for the API and the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date
+from typing import Any, Final
+
+from runvitals.server.usage.report import DIMENSIONS, Atom, Labels, Selection, UsageRow, atoms, figures, rows
+from runvitals.server.usage.settings import UsageSettings, usage_settings
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.rates import RateTable
+from runvitals.usage.charges import FORECAST_FROM_DAY, MICRO, forecast
+from runvitals.usage.days import Month
+
+BY_DEFAULT: Final = ("month", "team", "project", "author", "cost_centre", "model")
+_EXTRA: Final = ("day", "job_type", "service_account", "run")
+CSV_COLUMNS: Final = (
+    "month",
+    "entity_kind",
+    "entity",
+    "project",
+    "author",
+    "cost_centre",
+    "runs",
+    "tracked_hours",
+    "host_hours",
+    "device_model",
+    "device_hours",
+    "device_busy_hours",
+    "device_idle_hours",
+    "energy_kwh",
+    "energy_measured_share",
+    "co2_kg",
+    "storage_gb_month",
+    "storage_bytes_end",
+    "ingest_gb",
+    "points",
+    "cost",
+    "currency",
+)
+
+
+class UsageReports:
+    """Makes reports from the metadata store.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        self._metadata_store = metadata_store
+        self._clock = clock
+
+    @property
+    def rates(self) -> RateTable:
+        """The prices."""
+        return self._metadata_store.usage.rates
+
+    def settings(self) -> UsageSettings:
+        return usage_settings(self._metadata_store)
+
+    def this_month(self) -> Month:
+        """The month it is now in the organisation's time zone."""
+        return Month.of(self.settings().calendar.date_at(self._clock()))
+
+    def selected(self, wanted: Selection, project: str | None, labels: Labels) -> list[Atom]:
+        """The usage of a range of days, of one project or of all."""
+        found = atoms(self._metadata_store, self.settings(), wanted)
+        return [atom for atom in found if project is None or labels.of(atom, "project") == project]
+
+    def labels(self, wanted: Selection) -> Labels:
+        reading = self._metadata_store.usage.reading
+        uids = reading.run_uids(wanted.first.isoformat(), wanted.last.isoformat())
+        return Labels(reading.names(), uids, reading.cost_centres())
+
+    def rows(self, wanted: Selection, by: Sequence[str], project: str | None = None) -> list[UsageRow]:
+        """Rows by some dimensions."""
+        labels = self.labels(wanted)
+        return rows(self.selected(wanted, project, labels), by, labels, self.settings())
+
+    def report(self, wanted: Selection, by: Sequence[str], project: str | None = None) -> dict[str, Any]:
+        """Rows and sums as JSON."""
+        settings, labels = self.settings(), self.labels(wanted)
+        found = self.selected(wanted, project, labels)
+        sums = figures(found, settings)
+        return {
+            "from": wanted.first.isoformat(),
+            "to": wanted.last.isoformat(),
+            "time_zone": settings.calendar.zone,
+            "currency": settings.currency,
+            "rows": [{**row.key, **row.figures} for row in rows(found, by, labels, settings)],
+            "sums": sums,
+            "forecast": self._forecast(wanted, sums["cost"], settings),
+        }
+
+    def _forecast(self, wanted: Selection, amount: float | None, settings: UsageSettings) -> float | None:
+        """What the present month will have cost; None for other ranges of days, and in its first days."""
+        now_ms, month = self._clock(), Month.of(wanted.first)
+        today = settings.calendar.date_at(now_ms)
+        if amount is None or Month.of(today) != month or wanted.first != month.first:
+            return None
+        start_ms = settings.calendar.day(month.first).start_ms
+        end_ms = settings.calendar.day(month.last).end_ms
+        if today.day < FORECAST_FROM_DAY:
+            return None
+        expected = forecast(round(amount * MICRO), start_ms, end_ms, now_ms, today.day)
+        return None if expected is None else expected / MICRO
+
+    def table(
+        self, wanted: Selection, by: Sequence[str] = BY_DEFAULT, project: str | None = None
+    ) -> tuple[tuple[str, ...], Iterator[list[object]]]:
+        """The columns of the CSV, and its rows; dimensions that are not asked for are empty."""
+        extra = tuple(name for name in _EXTRA if name in by)
+        kinds = self._metadata_store.usage.reading.entity_kinds()
+        currency = self.settings().currency
+        found = self.rows(wanted, by, project)
+
+        def lines() -> Iterator[list[object]]:
+            for row in found:
+                values = {
+                    **row.figures,
+                    **row.key,
+                    "entity": row.key.get("team"),
+                    "entity_kind": kinds.get(row.key.get("team") or ""),
+                    "device_model": row.key.get("model"),
+                    "currency": None if row.figures["cost"] is None else currency,
+                }
+                yield [values.get(name) for name in (*extra, *CSV_COLUMNS)]
+
+        return (*extra, *CSV_COLUMNS), lines()
+
+
+def dimensions(text: str | None, default: Sequence[str]) -> tuple[str, ...]:
+    """The dimensions of a text such as `team,model`.
+
+    Raises:
+        ValueError: one of them does not exist, or is there twice.
+    """
+    if not text:
+        return tuple(default)
+    names = tuple(name.strip() for name in text.split(","))
+    for name in names:
+        if name not in DIMENSIONS:
+            raise ValueError(f"unknown dimension {name[:40]!r}; expected some of {', '.join(DIMENSIONS)}")
+    if len(set(names)) < len(names):
+        raise ValueError("a dimension occurs twice")
+    return names
+
+
+def range_of(month: str | None, first: str | None, last: str | None, present: Month) -> tuple[date, date]:
+    """The first and last day of a month, or of a range of days; without either, of the present month.
+
+    Raises:
+        ValueError: an invalid month or day, both, or more than two years.
+    """
+    if first is None and last is None:
+        chosen = present if month is None else Month.named(month)
+        return chosen.first, chosen.last
+    if month is not None or first is None or last is None:
+        raise ValueError("expected a month, or both from and to")
+    try:
+        start, end = date.fromisoformat(first), date.fromisoformat(last)
+    except ValueError:
+        raise ValueError("invalid day; expected days such as 2026-11-23") from None
+    if not 0 <= (end - start).days <= 2 * 366:
+        raise ValueError("expected at most two years, from before to")
+    return start, end

@@ -1,0 +1,154 @@
+"""Reads the figures of a range of days, for reports and exports."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlalchemy import func, select
+
+from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.tables import run
+from runvitals.store.metadata.usage.figures import StorageRow, in_days
+from runvitals.store.metadata.usage.tables import (
+    cost_centre,
+    cost_centre_assignment,
+    storage_day,
+    usage_device_run_day,
+    usage_host_run_day,
+    usage_ingest_day,
+    usage_name,
+    usage_run_day,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class UsedDay:
+    """A day of a run, and whose it was then."""
+
+    run_id: int
+    day: str
+    entity_id: int | None
+    project_id: int
+    author_id: int | None
+    service_account_id: int | None
+    job_type: str
+    state: str
+    tracked_ms: int
+    host_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class UsedDevices:
+    """The devices of one model that a run used on a day, added up; `used` null: it may have used them."""
+
+    run_id: int
+    day: str
+    model: str
+    used: bool | None
+    share_ms: int
+    busy_ms: int
+    idle_ms: int
+    measured_mj: int
+    estimated_mj: int
+    unknown_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReceivedDay:
+    """What was received of a run on a day, and whose the run is; no project if it is gone."""
+
+    run_id: int
+    day: str
+    bytes: int
+    points: int
+    entity_id: int | None
+    project_id: int | None
+    author_id: int | None
+    service_account_id: int | None
+    job_type: str | None
+
+
+class UsageReading:
+    """Reads usage. Days are included at both ends."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def run_days(self, first: str, last: str) -> list[UsedDay]:
+        names = [usage_run_day.c[name] for name in UsedDay.__dataclass_fields__]
+        statement = select(*names).where(in_days(usage_run_day.c.day, first, last))
+        with self._database.read() as connection:
+            return [UsedDay(*row) for row in connection.execute(statement)]
+
+    def devices(self, first: str, last: str) -> list[UsedDevices]:
+        column = usage_device_run_day.c
+        keys = (column.run_id, column.day, column.model, column.used)
+        sums = [
+            func.sum(column[name])
+            for name in ("share_ms", "busy_ms", "idle_ms", "measured_mj", "estimated_mj", "unknown_ms")
+        ]
+        statement = select(*keys, *sums).where(in_days(column.day, first, last)).group_by(*keys)
+        with self._database.read() as connection:
+            return [UsedDevices(*row[:4], *map(int, row[4:])) for row in connection.execute(statement)]
+
+    def host_energy(self, first: str, last: str) -> dict[tuple[int, str], int]:
+        """The energy of the hosts themselves in mJ, by run and day."""
+        column = usage_host_run_day.c
+        statement = (
+            select(column.run_id, column.day, func.sum(column.measured_mj))
+            .where(in_days(column.day, first, last), column.measured_mj > 0)
+            .group_by(column.run_id, column.day)
+        )
+        with self._database.read() as connection:
+            return {(run_id, day): int(energy) for run_id, day, energy in connection.execute(statement)}
+
+    def received(self, first: str, last: str) -> list[ReceivedDay]:
+        owner = (run.c.entity_id, run.c.project_id, run.c.author_id, run.c.service_account_id, run.c.job_type)
+        column = usage_ingest_day.c
+        statement = (
+            select(column.run_id, column.day, column.bytes, column.points, *owner)
+            .outerjoin(run, run.c.id == column.run_id)
+            .where(in_days(column.day, first, last))
+        )
+        with self._database.read() as connection:
+            return [ReceivedDay(*row) for row in connection.execute(statement)]
+
+    def storage(self, first: str, last: str) -> list[StorageRow]:
+        columns = [storage_day.c[name] for name in StorageRow.__dataclass_fields__]
+        statement = select(*columns).where(in_days(storage_day.c.day, first, last))
+        with self._database.read() as connection:
+            return [StorageRow(*row) for row in connection.execute(statement)]
+
+    def names(self) -> Mapping[tuple[str, int], str]:
+        """Names by kind (entity, project, user, service_account) and id."""
+        with self._database.read() as connection:
+            rows = connection.execute(select(usage_name.c.kind, usage_name.c.id, usage_name.c.name))
+            return {(kind, number): name for kind, number, name in rows}
+
+    def entity_kinds(self) -> dict[str, str]:
+        """`team` or `user`, by the name of the entity."""
+        with self._database.read() as connection:
+            return dict(connection.execute(select(entity.c.name, entity.c.kind)).all())
+
+    def cost_centres(self) -> dict[tuple[str, int], list[tuple[str, str | None]]]:
+        """By kind (entity or project) and id: from which day on which cost centre pays, ascending."""
+        column = cost_centre_assignment.c
+        statement = (
+            select(column.kind, column.id, column.valid_from, cost_centre.c.code)
+            .outerjoin(cost_centre, cost_centre.c.id == column.cost_centre_id)
+            .order_by(column.valid_from)
+        )
+        found: dict[tuple[str, int], list[tuple[str, str | None]]] = defaultdict(list)
+        with self._database.read() as connection:
+            for kind, number, valid_from, code in connection.execute(statement):
+                found[kind, number].append((valid_from, code))
+        return found
+
+    def run_uids(self, first: str, last: str) -> dict[int, str]:
+        """The run ids of runs that were used in these days; runs that are gone are left out."""
+        used = select(usage_run_day.c.run_id).where(in_days(usage_run_day.c.day, first, last))
+        with self._database.read() as connection:
+            return dict(connection.execute(select(run.c.id, run.c.uid).where(run.c.id.in_(used))).all())

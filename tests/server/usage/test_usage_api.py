@@ -1,0 +1,157 @@
+"""What the API and the exports say about usage, and to whom."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from runvitals.cli import main
+from runvitals.server.usage.focus import COLUMNS
+from runvitals.server.usage.reports import CSV_COLUMNS
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.accounts_server import AccountsServer, accounts_server
+from tests.server.usage.used import A100, H100, use
+
+MONTH = "2026-11"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]:
+    """Two teams that used devices; olga administers the organisation, ada the team vision, bob is in it."""
+    with accounts_server(tmp_path_factory.mktemp("usage")) as running:
+        running.user("olga", org_role="admin")
+        ada, bob = (running.user(name) for name in ("ada", "bob"))
+        now_ms = running.clock()
+        vision = running.accounts.teams.create("vision", CLI, now_ms, administrator=ada.id)
+        running.accounts.members.add("vision", "bob", "member", CLI, now_ms)
+        speech = running.accounts.teams.create("speech", CLI, now_ms)
+        store = running.metadata_store
+        use(store, "a", "2026-11-02", entity_id=vision.id, author_id=ada.id, hours=2, models=(H100, A100))
+        use(store, "b", "2026-11-03", entity_id=vision.id, author_id=bob.id, hours=4, state="crashed")
+        use(
+            store,
+            "c",
+            "2026-11-03",
+            entity_id=speech.id,
+            project="=1+1",
+            idle_hours=0.5,
+            storage_bytes=30 * 10**9,
+        )
+        use(store, "d", "2026-10-31", entity_id=speech.id, hours=8)
+        running.ask("olga", "POST", "billing/rates", 201, json=rate(2.0))
+        running.ask("olga", "POST", "billing/rates", 201, json=rate(3.0, device_glob="*H100*"))
+        running.ask("olga", "POST", "billing/rates", 201, json=rate(0.5, category="energy"))
+        yield running
+
+
+def rate(price: float, **more: Any) -> dict[str, Any]:
+    return {"category": "device_hours", "price": price, "valid_from": "2026-11-01", **more}
+
+
+def report(server: AccountsServer, name: str, query: str, status: int = 200) -> Any:
+    return server.ask(name, "GET", f"usage?month={MONTH}&{query}", status)
+
+
+def test_a_month_by_team(server: AccountsServer) -> None:
+    found = report(server, "olga", "by=team")
+    speech, vision = found["rows"]
+    assert (vision["team"], vision["runs"], vision["tracked_hours"]) == ("vision", 2, 6.0)
+    assert (vision["device_hours"], vision["energy_kwh"]) == (8.0, 3.0)
+    assert vision["cost"] == pytest.approx(2 * 3 + 2 * 2 + 4 * 3 + 3 * 0.5)
+    assert vision["wasted"] == pytest.approx(4 * 3)  # the run that crashed
+    assert speech["wasted"] == pytest.approx(0.5 * 3)  # idle time
+    assert speech["storage_gb_month"] == pytest.approx(1.0)
+    assert (speech["ingest_gb"], speech["points"], speech["co2_kg"]) == (2.0, 7, None)
+    assert found["sums"]["cost"] == pytest.approx(vision["cost"] + speech["cost"])
+    assert found["currency"] == "EUR"
+
+
+def test_a_month_without_prices_has_no_cost(server: AccountsServer) -> None:
+    found = server.ask("olga", "GET", "usage?month=2026-10&by=team,model")
+    (row,) = found["rows"]
+    assert (row["model"], row["device_hours"], row["cost"]) == (H100, 8.0, None)
+
+
+def test_by_model_hours_of_runs_are_in_the_first_row_only(server: AccountsServer) -> None:
+    rows = report(server, "olga", "by=project,model&entity=vision")["rows"]
+    assert [(row["model"], row["tracked_hours"], row["device_hours"]) for row in rows] == [
+        (A100, 6.0, 2.0),
+        (H100, 0, 6.0),
+    ]
+
+
+def test_who_may_see_whose_usage(server: AccountsServer) -> None:
+    assert len(report(server, "ada", "by=author&entity=vision")["rows"]) == 2
+    report(server, "ada", "by=team", 403)
+    report(server, "ada", "by=team&entity=speech", 404)
+    report(server, "bob", "by=team&entity=vision", 403)
+    (own,) = report(server, "bob", "by=author&author=me")["rows"]
+    assert (own["author"], own["device_hours"]) == ("bob", 4.0)
+    server.ask(None, "GET", "usage", 401)
+
+
+def test_what_is_wrong_with_a_request_is_said(server: AccountsServer) -> None:
+    assert "unknown dimension" in report(server, "olga", "by=planet", 422)["fields"]["by"]
+    wrong = server.ask("olga", "GET", "usage?month=2026-13", 422)
+    assert "2026-11" in wrong["fields"]["month"]
+    server.ask("olga", "GET", "usage?from=2026-11-02", 422)
+    server.ask("ada", "GET", "billing/rates", 403)
+    server.ask("ada", "POST", "billing/rates", 403, json=rate(1))
+
+
+def test_the_csv_has_all_columns_and_nothing_that_a_spreadsheet_runs(server: AccountsServer) -> None:
+    with server.client("olga") as client:
+        response = client.get(f"usage.csv?month={MONTH}")
+    assert response.headers["content-type"].startswith("text/csv")
+    header, *rows = csv.reader(io.StringIO(response.text, newline=""))
+    assert tuple(header) == CSV_COLUMNS
+    assert response.text.endswith("\r\n")
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert {row["project"] for row in found} == {"digits", "'=1+1"}
+    assert {row["entity_kind"] for row in found} == {"team"}
+    assert sum(float(row["device_hours"]) for row in found) == 9.0
+
+
+def test_focus_has_a_row_for_each_day_and_category(server: AccountsServer) -> None:
+    with server.client("olga") as client:
+        rows = list(csv.DictReader(io.StringIO(client.get(f"usage/focus.csv?month={MONTH}").text)))
+    assert tuple(rows[0]) == COLUMNS
+    devices = [
+        row for row in rows if row["ServiceName"] == "Accelerators" and row["SubAccountId"] == "vision"
+    ]
+    assert [(row["SkuId"], row["ConsumedQuantity"], row["BilledCost"]) for row in devices] == [
+        (f"device_hours/{A100}", "2.0", "4.0"),
+        (f"device_hours/{H100}", "2.0", "6.0"),
+        (f"device_hours/{H100}", "4.0", "12.0"),
+    ]
+    assert devices[0]["ChargePeriodStart"] == "2026-11-02T00:00:00Z"
+    assert json.loads(devices[0]["Tags"]) == {"author": "ada"}
+
+
+def test_a_price_can_end_and_go_again(server: AccountsServer) -> None:
+    made = server.ask("olga", "POST", "billing/rates", 201, json=rate(9, device_glob="TPU*"))
+    ended = server.ask("olga", "PATCH", f"billing/rates/{made['id']}", json={"valid_to": "2026-12-31"})
+    assert (ended["valid_to"], ended["price"], ended["unit"]) == ("2026-12-31", 9.0, "h")
+    server.ask("olga", "DELETE", f"billing/rates/{made['id']}", 204)
+    server.ask("olga", "DELETE", f"billing/rates/{made['id']}", 404)
+    assert server.actions(action="billing.rate").count("billing.rate") == 6
+
+
+def test_the_command_line_prints_the_same(server: AccountsServer, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(server.store.folder).parent
+    options = ["--month", MONTH, "--store", f"{folder}/store", "--catalogue", f"{folder}/catalogue.db"]
+    assert main(["usage", "--by", "team,model", "--format", "csv", *options]) == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert [(row["entity"], row["device_model"], row["device_hours"]) for row in rows] == [
+        ("speech", H100, "1.0"),
+        ("vision", A100, "2.0"),
+        ("vision", H100, "6.0"),
+    ]
+    assert main(["usage", *options]) == 0
+    assert "vision" in capsys.readouterr().out
