@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from runvitals.model.errors import UnknownRun
+from runvitals.model.limits import OLDEST_SENT_MS
 from runvitals.server.ingest.artifact_commits import ArtifactCommits
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
@@ -240,7 +241,7 @@ class Recorder:
         now_ms = self._clock()
         for sender, valid in senders:
             self.heartbeats.record(
-                sender.run_id, sender.writer_id, now_ms, _last_ms(valid), sent_interval_s(valid.envelope)
+                sender.run_id, sender.writer_id, now_ms, valid.last_ms, sent_interval_s(valid.envelope)
             )
 
         def settle(result: tuple[bool, ...] | BaseException) -> None:
@@ -260,9 +261,10 @@ class Recorder:
 
     def _note_usage(self, sender: RegisteredWriter, valid: ValidEnvelope) -> None:
         run_id, lane_id, columns = sender.run_id, sender.lane_id, valid.columns
-        first_ms = _last_ms(valid) if columns is None else columns.first_ms
-        if first_ms:
-            self.usage.mark(run_id, lane_id, first_ms, _last_ms(valid))
+        first_ms = valid.last_ms if columns is None else columns.first_ms
+        # Doors send names of runs with the earliest time, so that changes by users count: no day is meant.
+        if first_ms > OLDEST_SENT_MS:
+            self.usage.mark(run_id, lane_id, first_ms, valid.last_ms)
         self.feed.take(run_id, valid)
         self.usage.receive(run_id, envelope_bytes(valid), 0 if columns is None else columns.values.size)
 
@@ -366,7 +368,7 @@ class Recorder:
                 known[key] = writer
         registered = await asyncio.gather(
             *(
-                self.writers.register(valid.envelope, rights, _oldest_ms(valid, now_ms), now_ms)
+                self.writers.register(valid.envelope, rights, valid.oldest_ms(now_ms), now_ms)
                 for valid, rights in first.values()
             )
         )
@@ -407,9 +409,7 @@ class Recorder:
         request.acks.append(ack)
         if registered.purged:
             return
-        self.heartbeats.record(
-            run_id, registered.writer_id, now_ms, _last_ms(valid), sent_interval_s(envelope)
-        )
+        self.heartbeats.record(run_id, registered.writer_id, now_ms, valid.last_ms, sent_interval_s(envelope))
         if one.deleted:
             return
         request.runs[run_id] = request.runs.get(run_id, False) or valid.metadata is not None
@@ -468,19 +468,6 @@ def _sent(valid: ValidEnvelope) -> SentEnvelope:
 def _ignored_attribution(run_id: int, admitted: AdmittedEnvelope, now_ms: int) -> EnvelopeMetadata:
     text = admitted.ignored_attribution or ""
     return EnvelopeMetadata(events=[StoredEvent(run_id, now_ms, "attribution_ignored", "warning", text)])
-
-
-def _last_ms(valid: ValidEnvelope) -> int:
-    """Time of the newest row or record; 0 if there is none."""
-    last_ms = 0 if valid.columns is None else valid.columns.last_ms
-    return last_ms if valid.metadata is None else max(last_ms, valid.metadata.last_ms)
-
-
-def _oldest_ms(valid: ValidEnvelope, now_ms: int) -> int | None:
-    """Time of the oldest row, at most now; None if there is none."""
-    if valid.columns is None or not len(valid.columns.t):
-        return None
-    return min(now_ms, int(valid.columns.t.min()))
 
 
 def _batch(valid: ValidEnvelope, writer: KnownWriter, stored_keys: KeyList | None) -> SampleBatch:

@@ -35,6 +35,18 @@ class ValidEnvelope:
     columns: EnvelopeColumns | None
     metadata: EnvelopeMetadata | None
 
+    @property
+    def last_ms(self) -> int:
+        """Time of the newest row or record; 0 if there is none."""
+        last_ms = 0 if self.columns is None else self.columns.last_ms
+        return last_ms if self.metadata is None else max(last_ms, self.metadata.last_ms)
+
+    def oldest_ms(self, now_ms: int) -> int | None:
+        """Time of the oldest row, at most now; None if there is none."""
+        if self.columns is None or not len(self.columns.t):
+            return None
+        return min(now_ms, int(self.columns.t.min()))
+
 
 class EnvelopeValidator:
     """Validates envelopes, and caches lists of keys under the bytes that they were sent as."""

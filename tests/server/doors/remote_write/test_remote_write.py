@@ -5,15 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from math import isnan
+from pathlib import Path
 from typing import Any
 
 import cramjam
 import httpx
 import pytest
 import zstandard
+from sqlalchemy import select
 
 from runvitals.protobuf import text, uint, varint
 from runvitals.server.ingest.limits import Limits
+from runvitals.store.metadata.usage.tables import usage_dirty
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.remote_write.messages import STALE, post, version_1, version_2
 from tests.server.serving import Served, serving
@@ -90,6 +93,19 @@ def test_a_host_tells_how_often_it_sends(served: Served) -> None:
         return run["hosts"][0]["interval_s"]
 
     eventually(lambda: interval_s() == 45.0)
+
+
+def test_the_name_of_a_run_is_no_usage_of_the_year_2000(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        labels = {"__name__": "node_load1", "instance": "n8:9100"}
+        assert post(served.url, version_1([(labels, [(NOW_MS, 1.5)])])).status_code == 204
+        query = select(usage_dirty.c.from_ms)
+
+        def marked() -> list[int]:
+            return list(served.metadata_store.write(lambda connection: connection.execute(query)).scalars())
+
+        eventually(marked)
+        assert marked() == [NOW_MS]
 
 
 def test_requests_that_are_cut_elsewhere_store_all(served: Served) -> None:
