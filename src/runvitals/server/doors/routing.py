@@ -34,6 +34,10 @@ _ATTRIBUTE = re.compile(r"\{([^{}]+)\}")
 _DEVICE = re.compile(r"[A-Za-z_/-]*([0-9]{1,4})")
 _PORT = re.compile(r"(?:\[([^\]]+)\]|([^:]*)):[0-9]{1,5}")
 _HIGHEST_RANK = 1 << 31
+_WITHOUT_RULE: Final = frozenset(
+    ("runvitals.entity", "runvitals.project", "service.name", "service.instance.id", "process.pid")
+)
+"""What routes also depend on, without a rule."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,19 @@ class RoutingRules:
         """The names in all rules, those of attributes and those of labels: what they say is in the run."""
         rules = (rule for field in FIELDS for rule in getattr(self, field))
         names = {name for rule in rules for name in _ATTRIBUTE.findall(rule)}
+        return frozenset(names | {label_name(name) for name in names})
+
+    @cached_property
+    def of_route(self) -> frozenset[str]:
+        """The names of all attributes and labels that `addressed` and `routed` look at."""
+        rules = (rule for field in FIELDS if field != "device" for rule in getattr(self, field))
+        names = {*_WITHOUT_RULE, *(name for rule in rules for name in _ATTRIBUTE.findall(rule))}
+        return frozenset(names | {label_name(name) for name in names})
+
+    @cached_property
+    def of_device(self) -> frozenset[str]:
+        """The names of all attributes and labels that `device` looks at."""
+        names = {name for rule in self.device for name in _ATTRIBUTE.findall(rule)}
         return frozenset(names | {label_name(name) for name in names})
 
 
@@ -218,6 +235,8 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
         >>> device({"hw.id": "gpu1"}), device({"gpu": "0"}), device({"hw.id": "0000:3b:00.0"})
         (1, 0, None)
     """
+    if rules.of_device.isdisjoint(attributes):
+        return None
     for rule in rules.device:
         text = _filled(rule, attributes)
         found = _DEVICE.fullmatch(text) if text else None

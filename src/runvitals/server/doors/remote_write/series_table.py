@@ -47,6 +47,7 @@ class SeriesTable:
         self.numbers = SeriesNumbers(self._add)
         self.targets: list[Target] = []
         self._by_route: dict[Route, int] = {}
+        self._by_labels: dict[tuple[tuple[str, str], ...], int] = {}
         self._others: dict[int, int] = {}
         self.inputs: dict[int, tuple[Input, ...]] = {}
         self.skipped = 0
@@ -69,11 +70,11 @@ class SeriesTable:
         labels = dict(zip(pairs[::2], pairs[1::2], strict=True))
         if not labels.get(_NAME):
             raise Malformed(f"a series without the label {_NAME}")
-        route = routed(labels, self._rules, addressed(labels, self._place))
-        number_of_target = self._by_route.get(route)
+        relevant = self._rules.of_route
+        of_route = tuple([pair for pair in labels.items() if pair[0] in relevant])
+        number_of_target = self._by_labels.get(of_route)
         if number_of_target is None:
-            number_of_target = self._by_route[route] = len(self.targets)
-            self.targets.append(Target(route))
+            number_of_target = self._by_labels[of_route] = self._target_of(labels)
         target = self.targets[number_of_target]
         found = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
         found = found or self._other(labels, number_of_target)
@@ -89,6 +90,15 @@ class SeriesTable:
             self.has_blanks[number], self.has_inputs[number] = found.has_blanks, bool(found.inputs)
             if found.inputs:
                 self.inputs[number] = found.inputs
+        return number
+
+    def _target_of(self, labels: Mapping[str, str]) -> int:
+        """The number of the run and host that labels name, a new one if need be."""
+        route = routed(labels, self._rules, addressed(labels, self._place))
+        number = self._by_route.get(route)
+        if number is None:
+            number = self._by_route[route] = len(self.targets)
+            self.targets.append(Target(route))
         return number
 
     def _other(self, labels: Mapping[str, str], number_of_target: int) -> Translation | None:
