@@ -7,7 +7,6 @@ a whole or is sent again.
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from runvitals.model.limits import OLDEST_SENT_MS
 from runvitals.server.ingest.artifact_commits import ArtifactCommits
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, EnvelopeAccess, SentEnvelope
+from runvitals.server.ingest.envelope_registration import EnvelopeRegistration, RegisteredEnvelope
 from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
@@ -30,13 +30,7 @@ from runvitals.server.ingest.sample_commits import SampleCommits
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
-from runvitals.server.ingest.writer_registry import (
-    KnownWriter,
-    WriterKey,
-    WriterRegistry,
-    sent_interval_s,
-    writer_key,
-)
+from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
 from runvitals.server.run_library import RunVersion
 from runvitals.server.usage.settings import organisation_calendar
 from runvitals.store.errors import QueryFailed
@@ -72,27 +66,6 @@ class _PendingRequest:
     runs: dict[int, bool] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
-class _RegisteredEnvelope:
-    """An envelope whose writer is registered.
-
-    Args:
-        deleted: its run is in the trash, or was deleted for good.
-        sent_keys: the list of its keys.
-        stored_keys: the list its samples are stored under.
-    """
-
-    valid: ValidEnvelope
-    writer: KnownWriter
-    deleted: bool
-    sent_keys: KeyList | None = None
-    stored_keys: KeyList | None = None
-
-    @property
-    def has_step(self) -> bool:
-        return self.valid.columns is not None and self.valid.columns.has_step
-
-
 class Recorder:
     """Validates and stores envelopes.
 
@@ -118,6 +91,7 @@ class Recorder:
         self.sample_commits = SampleCommits(sample_store)
         self.artifacts = ArtifactCommits(metadata_store, clock)
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
+        self._registration = EnvelopeRegistration(self.writers, self.heartbeats, self._validator)
         self._versions: dict[int, RunVersion] = {}
         self.feed = MetricFeed(metadata_store.metrics.keys)
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
@@ -299,7 +273,7 @@ class Recorder:
         now_ms = self._clock()
         request = _PendingRequest()
         admitted = await access.admit([_sent(valid) for valid in envelopes])
-        for registered in await self._registered(request, envelopes, admitted, now_ms):
+        for registered in await self._registration.register(envelopes, admitted, now_ms):
             self._add(request, registered, now_ms)
         if request.metadata:
             await self._metadata_commits.submit(request.metadata)
@@ -316,87 +290,12 @@ class Recorder:
             self._increment_version(run_id, has_facts)
         return request.acks
 
-    async def _registered(
-        self,
-        request: _PendingRequest,
-        envelopes: Sequence[ValidEnvelope],
-        admitted: Sequence[AdmittedEnvelope],
-        now_ms: int,
-    ) -> list[_RegisteredEnvelope]:
-        """Register the writers and keys of all envelopes together, because each commit waits for the disk."""
-        found = [
-            self.writers.find(valid.envelope, rights)
-            for valid, rights in zip(envelopes, admitted, strict=True)
-        ]
-        if None in found:
-            found = await self._register_writers(request, envelopes, admitted, now_ms)
-        deleted = self.heartbeats.deleted
-        registered = [
-            _RegisteredEnvelope(
-                valid, writer, writer.registered.purged or writer.registered.run_id in deleted
-            )
-            for valid, writer in zip(envelopes, found, strict=True)
-            if writer is not None
-        ]
-        new = [one for one in registered if not self._find_keys(one)]
-        if new:
-            lists = await asyncio.gather(
-                *(self.writers.register_keys(one.writer, one.valid.keys or (), one.has_step) for one in new)
-            )
-            for one, (sent, stored) in zip(new, lists, strict=True):
-                one.sent_keys, one.stored_keys = sent, stored
-                if one.valid.raw_keys:
-                    self._validator.cache_keys(one.valid.raw_keys, sent)
-        return registered
-
-    async def _register_writers(
-        self,
-        request: _PendingRequest,
-        envelopes: Sequence[ValidEnvelope],
-        admitted: Sequence[AdmittedEnvelope],
-        now_ms: int,
-    ) -> list[KnownWriter | None]:
-        """The writers of envelopes, registered if they are new: each by its first envelope."""
-        first: dict[WriterKey, tuple[ValidEnvelope, AdmittedEnvelope]] = {}
-        known: dict[WriterKey, KnownWriter] = {}
-        keys = [writer_key(valid.envelope, rights) for valid, rights in zip(envelopes, admitted, strict=True)]
-        for key, valid, rights in zip(keys, envelopes, admitted, strict=True):
-            writer = self.writers.find(valid.envelope, rights)
-            if writer is None:
-                first.setdefault(key, (valid, rights))
-            else:
-                known[key] = writer
-        registered = await asyncio.gather(
-            *(
-                self.writers.register(valid.envelope, rights, valid.oldest_ms(now_ms), now_ms)
-                for valid, rights in first.values()
-            )
-        )
-        for (key, (_, rights)), writer in zip(first.items(), registered, strict=True):
-            known[key] = writer
-            run_id = writer.registered.run_id
-            if writer.registered.deleted:
-                self.heartbeats.add_deleted(run_id)
-                continue
-            request.runs[run_id] = True
-            if rights.ignored_attribution is not None:
-                request.metadata.append(_ignored_attribution(run_id, rights, now_ms))
-        return [known[key] for key in keys]
-
-    def _find_keys(self, one: _RegisteredEnvelope) -> bool:
-        """Set the lists of an envelope's keys; False if one must be registered."""
-        keys = one.valid.keys
-        if keys is None or one.deleted:
-            return True
-        if not isinstance(keys, KeyList):
-            return False
-        one.sent_keys, one.stored_keys = keys, one.writer.stored_as.get((keys.id, one.has_step))
-        return one.stored_keys is not None
-
-    def _add(self, request: _PendingRequest, one: _RegisteredEnvelope, now_ms: int) -> None:
+    def _add(self, request: _PendingRequest, one: RegisteredEnvelope, now_ms: int) -> None:
         """Add what is to be written of an envelope to its request."""
         valid, envelope, registered = one.valid, one.valid.envelope, one.writer.registered
         run_id, sent_keys = registered.run_id, one.sent_keys
+        if one.newly is not None and not registered.deleted and one.newly.ignored_attribution is not None:
+            request.metadata.append(_ignored_attribution(run_id, one.newly, now_ms))
         ack = Ack(
             envelope.run,
             envelope.writer,
@@ -412,7 +311,8 @@ class Recorder:
         self.heartbeats.record(run_id, registered.writer_id, now_ms, valid.last_ms, sent_interval_s(envelope))
         if one.deleted:
             return
-        request.runs[run_id] = request.runs.get(run_id, False) or valid.metadata is not None
+        has_facts = one.newly is not None or valid.metadata is not None
+        request.runs[run_id] = request.runs.get(run_id, False) or has_facts
         if valid.metadata is not None:
             request.metadata.append(valid.metadata.assigned_to(registered))
         rows = logged_columns(valid, registered, sent_keys) if sent_keys else None

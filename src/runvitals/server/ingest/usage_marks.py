@@ -83,7 +83,7 @@ class UsageCollector:
 
 
 def envelope_bytes(valid: ValidEnvelope) -> int:
-    """How large an envelope is: 8 bytes a time and value, its list of keys, and its records as MessagePack.
+    """How large an envelope is: 8 bytes a time and value, its list of keys, and its records as JSON.
 
     The same however it was encoded, compressed or repeated.
     """
@@ -91,5 +91,7 @@ def envelope_bytes(valid: ValidEnvelope) -> int:
     if valid.columns is not None:
         size += valid.columns.nbytes
     if valid.envelope.records:
-        size += len(msgspec.msgpack.encode(valid.envelope.records))
+        size += len(
+            msgspec.json.encode(valid.envelope.records)
+        )  # MessagePack has no integers of over 64 bits
     return size

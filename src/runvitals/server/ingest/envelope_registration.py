@@ -1,0 +1,110 @@
+"""Registers the writers and keys of the envelopes of a request.
+
+All of them together, because each commit waits for the disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runvitals.server.ingest.envelope_access import AdmittedEnvelope
+from runvitals.server.ingest.heartbeats import Heartbeats
+from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
+from runvitals.server.ingest.writer_registry import KnownWriter, WriterKey, WriterRegistry, writer_key
+from runvitals.store.metadata import KeyList
+
+
+@dataclass(slots=True)
+class RegisteredEnvelope:
+    """An envelope whose writer is registered.
+
+    Args:
+        deleted: its run is in the trash, or was deleted for good.
+        newly: if it is the first envelope of its writer: with which rights the writer was registered.
+        sent_keys: the list of its keys.
+        stored_keys: the list its samples are stored under.
+    """
+
+    valid: ValidEnvelope
+    writer: KnownWriter
+    deleted: bool
+    newly: AdmittedEnvelope | None = None
+    sent_keys: KeyList | None = None
+    stored_keys: KeyList | None = None
+
+    @property
+    def has_step(self) -> bool:
+        return self.valid.columns is not None and self.valid.columns.has_step
+
+    def find_keys(self) -> bool:
+        """Set the lists of its keys; False if they must be registered."""
+        keys = self.valid.keys
+        if keys is None or self.deleted:
+            return True
+        if not isinstance(keys, KeyList):
+            return False
+        self.sent_keys, self.stored_keys = keys, self.writer.stored_as.get((keys.id, self.has_step))
+        return self.stored_keys is not None
+
+
+class EnvelopeRegistration:
+    """Registers what envelopes need before they can be stored."""
+
+    def __init__(self, writers: WriterRegistry, heartbeats: Heartbeats, validator: EnvelopeValidator) -> None:
+        self._writers = writers
+        self._heartbeats = heartbeats
+        self._validator = validator
+
+    async def register(
+        self, envelopes: Sequence[ValidEnvelope], admitted: Sequence[AdmittedEnvelope], now_ms: int
+    ) -> list[RegisteredEnvelope]:
+        """Register the writers and keys of the envelopes of a request. Durable."""
+        keys = [writer_key(valid.envelope, rights) for valid, rights in zip(envelopes, admitted, strict=True)]
+        known: dict[WriterKey, KnownWriter] = {}
+        new: dict[WriterKey, tuple[ValidEnvelope, AdmittedEnvelope]] = {}
+        for key, valid, rights in zip(keys, envelopes, admitted, strict=True):
+            writer = self._writers.find(valid.envelope, rights)
+            if writer is None:
+                new.setdefault(key, (valid, rights))
+            else:
+                known[key] = writer
+        if new:
+            known |= await self._register_writers(new, now_ms)
+        deleted = self._heartbeats.deleted
+        registered = []
+        for key, valid in zip(keys, envelopes, strict=True):
+            stored = known[key].registered
+            one = RegisteredEnvelope(valid, known[key], stored.purged or stored.run_id in deleted)
+            if key in new:
+                _, one.newly = new.pop(key)
+            registered.append(one)
+        await self._register_keys([one for one in registered if not one.find_keys()])
+        return registered
+
+    async def _register_writers(
+        self, new: dict[WriterKey, tuple[ValidEnvelope, AdmittedEnvelope]], now_ms: int
+    ) -> dict[WriterKey, KnownWriter]:
+        """Register writers, each by its first envelope."""
+        registered = await asyncio.gather(
+            *(
+                self._writers.register(valid.envelope, rights, valid.oldest_ms(now_ms), now_ms)
+                for valid, rights in new.values()
+            )
+        )
+        for writer in registered:
+            if writer.registered.deleted:
+                self._heartbeats.add_deleted(writer.registered.run_id)
+        return dict(zip(new, registered, strict=True))
+
+    async def _register_keys(self, new: list[RegisteredEnvelope]) -> None:
+        if not new:
+            return
+        lists = await asyncio.gather(
+            *(self._writers.register_keys(one.writer, one.valid.keys or (), one.has_step) for one in new)
+        )
+        for one, (sent, stored) in zip(new, lists, strict=True):
+            one.sent_keys, one.stored_keys = sent, stored
+            if one.valid.raw_keys:
+                self._validator.cache_keys(one.valid.raw_keys, sent)
