@@ -31,6 +31,7 @@ from runvitals.server.stored.hosts import StoredHosts
 from runvitals.server.stored.logged_extents import LoggedExtent, logged_extents
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.plans import StoredPlans
+from runvitals.server.stored.rows_after import RowsAfter, rows_after
 from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_changes import StoredChanges
 from runvitals.server.stored.run_facts import LastValues, last_values, listed_runs
@@ -245,6 +246,10 @@ class StoredLibrary(StoredChanges):
     def logged_extents(self, run_ids: Sequence[int]) -> dict[int, LoggedExtent]:
         """How many rows runs have logged, by id; call it in a thread."""
         return logged_extents(self._store, self._metadata_store, run_ids)
+
+    def rows_after(self, run_id: int, step: float) -> list[RowsAfter]:
+        """The rows that a run logged after a step, as they are stored; call it in a thread."""
+        return rows_after(self._store, self._metadata_store, run_id, step)
 
     def newest_values(self, run_ids: Sequence[int]) -> dict[int, LastValues]:
         """The newest values of the system metrics of runs, by id; call it in a thread."""

@@ -84,6 +84,33 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
     search_columns.write_fields(connection, before, search_columns.fields_of(documents, shown))
 
 
+def replace_logged_rows(
+    connection: Connection, run_id: int, metrics: Mapping[str, LoggedValues], now_ms: int
+) -> set[str]:
+    """Let the summary of a run be that of these values only, after rows were removed.
+
+    Returns:
+        the names that it had a summary of before.
+
+    Raises:
+        UnknownRun: the run does not exist.
+    """
+    lock_known_runs(connection, [run_id])
+    documents = read_documents(connection, [run_id], (LOGGED, TALLY, _METRICS, _SUMMARY))
+    key = SectionKey(run_id, LOGGED, "")
+    before = search_columns.fields_of(documents, {key})
+    names = set(documents.get(key, SectionDocument()).values)
+    known = documents.get(key._replace(section=TALLY), SectionDocument())
+    # What a writer repeats of what it sent before must not count again.
+    known.values.pop(_STATE, None)
+    defined = documents.get(key._replace(section=_METRICS), SectionDocument()).values
+    left = [LoggedRows(run_id, "", 0, now_ms, metrics)]
+    documents[key._replace(section=TALLY)], documents[key] = _updated(known, left, defined)
+    write_documents(connection, {key: documents[key] for key in documents if key.section in (LOGGED, TALLY)})
+    search_columns.write_fields(connection, before, search_columns.fields_of(documents, {key}))
+    return names
+
+
 def _updated(
     known: SectionDocument, batches: Iterable[LoggedRows], defined: Mapping[str, Any]
 ) -> tuple[SectionDocument, SectionDocument]:

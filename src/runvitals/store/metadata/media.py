@@ -106,6 +106,11 @@ class MediaTable:
         statement = delete(media).where(media.c.run_id == run_id, media.c.kind == model.FILE, named)
         self._database.write(lambda connection: connection.execute(statement))
 
+    def delete_after(self, run_id: int, step: float) -> None:
+        """Delete the records of steps after one; those without a step stay."""
+        later = delete(media).where(media.c.run_id == run_id, media.c.step > step)
+        self._database.write(lambda connection: connection.execute(later))
+
     def keys(self, run_id: int) -> list[MediaKey]:
         """The names under which media were logged, in order of first use; not those of saved files and
         artifacts."""

@@ -72,7 +72,7 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
         found = []
         for spec in wanted:
             rows = _history(view, node, spec.keys, spec.min_step, spec.max_step)
-            chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.max_step)
+            chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.end_step)
             found.append(json_safe(rows.rows(chosen, spec.keys)))
         return found
 
@@ -198,6 +198,18 @@ class _Spec(NamedTuple):
     samples: int
     min_step: float | None
     max_step: float | None
+
+    @property
+    def end_step(self) -> float | None:
+        """The step before which the rows end.
+
+        New clients ask for a page by its last step, and for as many rows as it has steps; old
+        ones by the first step of the next page.
+        """
+        if self.min_step is None or self.max_step is None:
+            return self.max_step
+        is_last = self.samples == self.max_step - self.min_step + 1
+        return self.max_step + 1 if is_last else self.max_step
 
 
 def _spec(text: str) -> _Spec:

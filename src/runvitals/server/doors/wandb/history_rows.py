@@ -45,7 +45,7 @@ class HistoryRows:
         total = sum(len(values) for one in processes for _, _, values in one.columns.values())
         if total > MAX_VALUES:
             raise TooMuch(f"{total:,} values were logged; request fewer keys: at most {MAX_VALUES:,} values")
-        self._started_ms = started_ms
+        self._started_ms = float(started_ms)
         self._columns: dict[str, list[tuple[Integers, Floats]]] = {}
         all_steps: list[Floats] = []
         all_times: list[Floats] = []
@@ -74,6 +74,8 @@ class HistoryRows:
         place: Integers = np.empty(len(order), np.int64)
         place[order] = np.arange(len(order))
         self._steps, self._times = steps[order], times[order]
+        # The rows of a run that another one goes on from are older than that one.
+        self._started_ms = min(self._started_ms, float(times.min(initial=math.inf)))
         self._columns = {
             name: [(place[rows], values) for rows, values in parts] for name, parts in self._columns.items()
         }

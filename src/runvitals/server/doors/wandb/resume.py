@@ -1,4 +1,4 @@
-"""What a client needs to know of a run that it resumes; alerts; and what cannot be done with a run."""
+"""What a client needs to know of a run that it resumes; alerts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from runvitals.accounts.principals import Operator
 from runvitals.model.errors import UnknownRun
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id, number_of
-from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.file_stream import event_number, writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT, SECTION, find_run
@@ -138,12 +137,3 @@ async def alert(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     envelope = writers.records(MONITOR, [(event_number(now_ms), "event", event)])
     await door_recorder(context.request).record(context.request.scope, [envelope], 0)
     return {"success": True}
-
-
-@RESUME.field("Mutation", "rewindRun")
-async def rewind_run(_: None, info: Info, input: dict[str, Any]) -> None:
-    """
-    Raises:
-        InvalidArgument: always.
-    """
-    raise InvalidArgument("resume_from and fork_from are not supported yet: log to a new run instead")

@@ -10,6 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.doors.recording import DoorRecorder
+from runvitals.server.doors.wandb.branches import branch_point, copy_rows
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
@@ -71,6 +72,9 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     entity = wanted.entity.name if context.has_accounts else None
     writers = RunWriters(wanted.run, entity, client)
     values = await run_in_threadpool(_sections, context, wanted, input)
+    branch = branch_point(values.get(SECTION, {}).get("config", {}))
+    if wanted.client is None and branch is not None:
+        client = replace(client, row_ms=await copy_rows(context, writers, input.get("entity_name"), branch))
     recorder: DoorRecorder = context.state.door_recorder
     info_record = (0, "info", {"t": now_ms, **values})
     await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)

@@ -11,6 +11,7 @@ from graphql import GraphQLSchema, build_schema
 from runvitals.server.doors.wandb.artifact_changes import ARTIFACT_CHANGES
 from runvitals.server.doors.wandb.artifact_reads import ARTIFACT_READS
 from runvitals.server.doors.wandb.artifact_writes import ARTIFACT_WRITES
+from runvitals.server.doors.wandb.branches import BRANCHES
 from runvitals.server.doors.wandb.file_reads import FILE_READS
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
@@ -37,6 +38,7 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     ARTIFACT_CHANGES,
     UPLOADS,
     RESUME,
+    BRANCHES,
 )
 """To add operations: a file `schema/<subject>.graphql` that extends `Query`, `Mutation` or another type, a
 module with a `Resolvers("<subject>")`, and that object here."""

@@ -1,0 +1,246 @@
+"""Runs that go on from a step of another run (`fork_from`), or go back to one (`resume_from`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import numpy as np
+from fastapi import HTTPException
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model.names import TRUE_TIME
+from runvitals.server.doors import recording
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb.context import GraphQLContext, node_id
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.file_stream import event_number, writers_of
+from runvitals.server.doors.wandb.history_rows import MAX_ROWS, RUNTIME, STEP, TIMESTAMP, HistoryRows, Row
+from runvitals.server.doors.wandb.logged_rows import HistoryLine, history_envelopes
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
+from runvitals.server.doors.wandb.run_nodes import find_project, find_run
+from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
+from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.run_library import RunView, TooMuch
+from runvitals.server.series import LoggedSelection
+from runvitals.server.stored.rows_after import RowsAfter
+from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.store.metadata.log_summaries import LoggedValues, replace_logged_rows
+from runvitals.store.metadata.sections import SectionUpdate
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+BRANCHES: Final = Resolvers("branches")
+_FORK: Final = "fork"
+_ROWS_PER_REQUEST: Final = 10_000
+_VALUES_PER_ENVELOPE: Final = 500_000
+_MAX_REMOVED: Final = 20_000_000
+"""Values that going back may remove."""
+
+
+class BranchPoint(NamedTuple):
+    """The run that another one goes on from, by the client's id, and the last step that they share."""
+
+    run: str
+    step: float
+
+
+def branch_point(internal: Mapping[str, Any]) -> BranchPoint | None:
+    """What the configuration of a run says that it goes on from.
+
+    Raises:
+        InvalidArgument: it is no run and step.
+    """
+    sent = internal.get("branch_point")
+    if not isinstance(sent, dict):
+        return None
+    run, step = sent.get("run_id"), sent.get("step")
+    if not isinstance(run, str) or isinstance(step, bool) or not isinstance(step, (int, float)):
+        raise InvalidArgument("invalid branch_point; expected a run_id and a step")
+    return BranchPoint(run, float(step))
+
+
+async def copy_rows(
+    context: GraphQLContext, writers: RunWriters, entity: str | None, branch: BranchPoint
+) -> int:
+    """Copy the rows of another run of the project up to a step; returns the time of the last one.
+
+    A client repeats this until it gets an answer, so what is stored already is not stored again.
+
+    Raises:
+        HTTPException: 404 if there is no such run that the requester may read.
+        InvalidArgument: it has too many rows.
+    """
+    rows = await _rows(context, writers.run.project, entity, branch)
+    lines: list[HistoryLine] = []
+    row_ms = 0
+    for number, row in enumerate(rows):
+        sent_ms = round(row.pop(TIMESTAMP) * 1000)
+        row_ms = max(sent_ms, row_ms + 1)
+        line = HistoryLine(number, row_ms, float(row.pop(STEP)), {})
+        row.pop(RUNTIME)
+        line.numbers = row
+        line.true_ms = None if row_ms == sent_ms else sent_ms
+        lines.append(line)
+    recorder, seq = door_recorder(context.request), 0
+    for first in range(0, len(lines), _ROWS_PER_REQUEST):
+        envelopes = history_envelopes(lines[first : first + _ROWS_PER_REQUEST], writers)
+        for envelope in envelopes:
+            envelope.writer, envelope.seq, seq = _writer_name(writers), seq, seq + 1
+        await recorder.record(context.request.scope, envelopes, 0)
+    return row_ms
+
+
+def _writer_name(writers: RunWriters) -> str:
+    """The writer of copied rows: always the same, unlike those of processes."""
+    return f"{writers.name(TRAIN).rpartition('.')[0]}.{_FORK}"
+
+
+async def _rows(
+    context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint
+) -> Sequence[Row]:
+    node = await run_in_threadpool(find_project, context, project, entity)
+    row = None if node is None else await run_in_threadpool(find_run, context, node, branch.run)
+    if row is None:
+        raise HTTPException(404, f"there is no run {branch.run[:100]!r} in {project!r} that can be forked")
+
+    def read(view: RunView) -> Sequence[Row]:
+        rows = HistoryRows(LoggedSelection(last_step=branch.step).columns(view), row.started_ms)
+        if len(rows) > MAX_ROWS:
+            raise TooMuch(f"it has {len(rows):,} rows up to step {branch.step:g}: at most {MAX_ROWS:,}")
+        return rows.rows(rows.chosen(MAX_ROWS))
+
+    library: StoredLibrary = context.state.library
+    opened = await library.open(row.uid, row.id)
+    try:
+        return await opened.use(read)
+    except TooMuch as error:
+        raise InvalidArgument(f"the run {branch.run[:100]!r} cannot be forked: {error}") from None
+
+
+@BRANCHES.field("Mutation", "rewindRun")
+async def rewind_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Remove what a run has logged after a step."""
+    context = info.context
+    if input["metric_name"] != STEP:
+        raise InvalidArgument(f"cannot go back by {input['metric_name'][:60]!r}; expected {STEP!r}")
+    step = float(input["metric_value"])
+    if not math.isfinite(step):
+        raise InvalidArgument("invalid metricValue; expected the last step that is to stay")
+    writers = await run_in_threadpool(
+        writers_of, context, input.get("entity_name"), input.get("project_name"), input["run_name"], ""
+    )
+    run_id = writers.client.run_id
+    library: StoredLibrary = context.state.library
+    removed = await run_in_threadpool(library.rows_after, run_id, step)
+    if sum(len(one.t) * len(one.keys) for one in removed) > _MAX_REMOVED:
+        text = f"the run has more than {_MAX_REMOVED:,} values after step {step:g}: fork it instead"
+        raise InvalidArgument(text)
+    await _remove(context, writers, removed, step)
+    opened = await library.open(writers.run.uid, run_id)
+    opened.invalidate()
+    left = await opened.use(_summaries)
+    await run_in_threadpool(_replace_summary, context, run_id, left, step)
+    opened.invalidate()
+    return {"rewoundRun": await run_in_threadpool(_node, context, writers, input)}
+
+
+async def _remove(
+    context: GraphQLContext, writers: RunWriters, removed: Sequence[RowsAfter], step: float
+) -> None:
+    """Overwrite rows with nothing, and note it among the events of the run."""
+    recorder, now_ms = door_recorder(context.request), context.now_ms()
+    for rows in removed:
+        count = max(1, _VALUES_PER_ENVELOPE // len(rows.keys))
+        for first in range(0, len(rows.t), count):
+            t = rows.t[first : first + count]
+            nothing = np.full((len(t), len(rows.keys)), math.nan)
+            envelope: Envelope = recording.samples(
+                writers.run.uid,
+                rows.writer,
+                rows.keys,
+                t.tolist(),
+                nothing,
+                project=writers.run.project,
+                entity=writers.entity,
+            )
+            await recorder.record(context.request.scope, [envelope], 0)
+    text = f"what was logged after step {step:g} was removed"
+    event = {"t": now_ms, "name": "rewound", "level": "info", "text": text}
+    noted = writers.records(MONITOR, [(event_number(now_ms), "event", event)])
+    await recorder.record(context.request.scope, [noted], 0)
+
+
+def _summaries(view: RunView) -> dict[str, LoggedValues]:
+    """Count, sum, minimum, maximum and last value of each name."""
+    found: dict[str, LoggedValues] = {}
+    for process in view.logged(()):
+        for name, (_, times, values) in process.columns.items():
+            there = ~np.isnan(values)
+            kept = values[there]
+            if name == TRUE_TIME or not len(kept):
+                continue
+            with np.errstate(over="ignore", invalid="ignore"):
+                one = LoggedValues(
+                    len(kept),
+                    float(kept.sum()),
+                    float(kept.min()),
+                    float(kept.max()),
+                    float(kept[-1]),
+                    int(times[there][-1]),
+                )
+            known = found.get(name)
+            found[name] = one if known is None else _joined(known, one)
+    return found
+
+
+def _joined(one: LoggedValues, other: LoggedValues) -> LoggedValues:
+    last = max(one, other, key=lambda values: values.last_ms)
+    return LoggedValues(
+        one.number + other.number,
+        one.total + other.total,
+        min(one.least, other.least),
+        max(one.greatest, other.greatest),
+        last.last,
+        last.last_ms,
+    )
+
+
+def _replace_summary(
+    context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues], step: float
+) -> None:
+    """Let the summary of a run be that of the rows that are left."""
+    store, now_ms = context.metadata_store, context.now_ms()
+    store.pending_summaries.flush({run_id})  # not after the summary is that of fewer rows
+    logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
+    # The client has sent its own summary too, which counts more.
+    store.sections.merge([SectionUpdate(run_id, "summary", {}, now_ms, removed=tuple(logged))])
+    store.media.delete_after(run_id, step)
+
+
+def _node(context: GraphQLContext, writers: RunWriters, sent: Mapping[str, Any]) -> dict[str, Any]:
+    """The run as the client goes on with it. New lines get the numbers after those that it has sent."""
+    store = context.metadata_store
+    run_id = writers.client.run_id
+    row = store.runs.get([run_id], context.now_ms())[run_id]
+    shared = store.sections.read([run_id], ("config", "run")).get(run_id)
+    config = {} if shared is None else shared.shared.get("config", {})
+    entity = context.entity_named(sent.get("entity_name"))
+    project = sent.get("project_name") or DEFAULT_PROJECT
+    return {
+        "id": node_id("Run", run_id),
+        "name": writers.run.name,
+        "displayName": row.name,
+        "config": json.dumps({key: {"value": value} for key, value in config.items()}),
+        "historyLineCount": writers.client.history_lines,
+        "project": {
+            "id": node_id("Project", row.project_id),
+            "name": project,
+            "entity": entity,
+            "entityName": entity.name,
+        },
+    }
