@@ -19,8 +19,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+import psutil
 
-from benchmarks.doors import otlp, remote_write, wandb_history
+from benchmarks.doors import log_batch, otlp, remote_write, wandb_history
 from benchmarks.doors.peer import Door, Peer
 from benchmarks.ingest.clients import load
 from benchmarks.store.measure import cpu_s, memory_mb
@@ -29,6 +30,8 @@ DOORS: dict[str, Callable[[], Door]] = {
     "remote_write": remote_write.door,
     "otlp": otlp.door,
     "wandb_history": wandb_history.door,
+    "mlflow_one_key": log_batch.one_key,
+    "mlflow_many_keys": log_batch.many_keys,
 }
 WARM_UP_S = 5.0
 """Runs and series are registered once, which is not what is measured."""
@@ -57,12 +60,14 @@ def main() -> None:
 
 def measure(door: Door, peer: Peer, connections: int, seconds: float, ours: float | None) -> float:
     """Start a server, load it, and print the results. Returns the CPU time per row, µs."""
-    sources = [peer.requests(number) for number in range(connections)]
-    prepared = [list(itertools.islice(source, PREPARED)) for source in sources]
-    requests = [itertools.chain(ready, source) for ready, source in zip(prepared, sources, strict=True)]
     with tempfile.TemporaryDirectory() as folder, peer.serving(folder) as (pid, port):
-        outcome = load(port, requests, seconds, partial(cpu_s, pid), warm_up_s=WARM_UP_S)
-        rss_mb = memory_mb(pid)
+        of_client = peer.requests if peer.connected is None else peer.connected(port)
+        assert of_client is not None
+        sources = [of_client(number) for number in range(connections)]
+        prepared = [list(itertools.islice(source, PREPARED)) for source in sources]
+        requests = [itertools.chain(ready, source) for ready, source in zip(prepared, sources, strict=True)]
+        outcome = load(port, requests, seconds, partial(_cpu_s, pid), warm_up_s=WARM_UP_S)
+        rss_mb = sum(memory_mb(one) for one in _processes(pid))
     rows = len(outcome.waits_ms) * door.rows
     if not rows:
         print(f"| {door.name} | {peer.name} | {connections} | none: {outcome.rejected} rejected |")
@@ -77,6 +82,15 @@ def measure(door: Door, peer: Peer, connections: int, seconds: float, ours: floa
         flush=True,
     )
     return cpu_us
+
+
+def _processes(pid: int) -> list[int]:
+    """A server and its workers."""
+    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+
+
+def _cpu_s(pid: int) -> float:
+    return sum(cpu_s(one) for one in _processes(pid))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+Requests = Callable[[int], Iterator[bytes]]
+
 
 class Peer(NamedTuple):
     """A server that receives the requests of a door's clients.
@@ -15,11 +17,13 @@ class Peer(NamedTuple):
         serving: runs it on a folder; yields its pid, of which CPU time is measured, and its port.
         requests: the endless HTTP/1.1 requests of a client, by its number; they are acknowledged by 200 or
             204 with a Content-Length or without a body.
+        connected: makes `requests` when they depend on the server, by its port.
     """
 
     name: str
     serving: Callable[[str], AbstractContextManager[tuple[int, int]]]
-    requests: Callable[[int], Iterator[bytes]]
+    requests: Requests | None = None
+    connected: Callable[[int], Requests] | None = None
 
 
 class Door(NamedTuple):

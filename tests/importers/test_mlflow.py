@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.importers.mlflow.importer import parameter, rows
+from runvitals.importers.mlflow.importer import import_mlflow, parameter, rows
 from runvitals.importers.mlflow.run import MlflowMetric
 from runvitals.importers.mlflow.stores import store_of
 from runvitals.query import open_run
@@ -174,6 +174,30 @@ def test_only_artifacts_of_the_store_are_read(
     command = ["import", f"mlflow:{copy}", "--run", first, "--dir", str(tmp_path / "b")]
     assert main([*command, "--artifacts", str(secret)]) == 0
     assert [file.name for file in open_run(first, directory=str(tmp_path / "b")).files()] == ["id_rsa"]
+
+
+def test_broken_rows_are_left_out(stores: dict[str, list[str]], tmp_path: Path) -> None:
+    uri = next(iter(stores))
+    copy = tmp_path / "mlflow.db"
+    shutil.copy(uri.removeprefix("sqlite:///"), copy)
+    with closing(sqlite3.connect(copy)) as database, database:
+        run_id, total = database.execute(
+            "SELECT run_uuid, count(*) FROM metrics GROUP BY run_uuid ORDER BY 2 DESC"
+        ).fetchone()
+        rows = database.execute("SELECT rowid FROM metrics WHERE run_uuid = ?", (run_id,)).fetchmany(2)
+        for (row,), broken in zip(rows, ("many", b"\xff"), strict=True):
+            database.execute("UPDATE metrics SET value = ? WHERE rowid = ?", (broken, row))
+        database.execute("UPDATE params SET value = CAST(x'ff' AS TEXT) WHERE run_uuid = ?", (run_id,))
+        database.execute("UPDATE runs SET end_time = 'soon'")
+    store = store_of(str(copy), {}, str(tmp_path))
+    assert {run.ended_ms for run in store.runs()} == {None}
+    [broken_run] = [run for run in store.runs() if run.id == run_id]
+    assert len(list(store.metrics(broken_run))) == total - 2
+    assert store.unreadable == 2
+    store.close()
+    *_, report = import_mlflow(store_of(str(copy), {}, str(tmp_path)), str(tmp_path / "data"))
+    assert report.left_out["values that are not numbers"] == 2
+    assert not report.failed
 
 
 def test_links_in_a_folder_are_not_followed(stores: dict[str, list[str]], tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ class MlflowFileStore:
     def __init__(self, folder: str, artifacts: str | None = None) -> None:
         self._folder = folder
         self._roots = [folder] if artifacts is None else [folder, os.path.abspath(artifacts)]
-        self.deleted = 0
+        self.deleted = self.unreadable = 0
         if not any(os.path.isfile(os.path.join(path, _DESCRIPTION)) for path in _folders(folder)):
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
 
@@ -60,6 +60,8 @@ class MlflowFileStore:
                         metric = _metric(key, line)
                         if metric is not None:
                             yield metric
+                        else:
+                            self.unreadable += 1
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
         """The files of a run, if they are on this machine."""

@@ -56,6 +56,7 @@ def import_mlflow(
                     report.failed[run.id] = str(error)
             yield report
         report.leave_out("deleted runs", store.deleted)
+        report.leave_out("values that are not numbers", store.unreadable)
         yield report
 
 

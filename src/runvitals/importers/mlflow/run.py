@@ -48,9 +48,11 @@ class MlflowStore(Protocol):
 
     Attributes:
         deleted: number of runs that were deleted and are left out; known when `runs` is exhausted.
+        unreadable: number of values of metrics that are left out, because they are not numbers.
     """
 
     deleted: int
+    unreadable: int
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """The runs that are not deleted."""

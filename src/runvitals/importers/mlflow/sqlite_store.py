@@ -43,8 +43,9 @@ class MlflowSqliteStore:
         except sqlite3.DatabaseError as error:
             self._database.close()
             raise ValueError(f"{path} is not a SQLite file of MLflow: {error}") from None
+        self._database.text_factory = _text
         self._total = int(total)
-        self.deleted = 0
+        self.deleted = self.unreadable = 0
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """The runs that are not deleted, and of experiments that are not."""
@@ -54,22 +55,36 @@ class MlflowSqliteStore:
             params = self._pairs("params", run_id)
             tags = self._pairs("tags", run_id)
             yield MlflowStoreRun(
-                run_id, experiment, name or tags.get("mlflow.runName", ""), status, started_ms or 0, ended_ms,
-                params, tags, artifact_uri or "",
-            )  # fmt: skip
+                id=str(run_id),
+                experiment=str(experiment),
+                name=str(name or tags.get("mlflow.runName", "")),
+                status=str(status),
+                started_ms=_time(started_ms) or 0,
+                ended_ms=_time(ended_ms),
+                params=params,
+                tags=tags,
+                artifact_uri=str(artifact_uri or ""),
+            )
 
     def _pairs(self, table: str, run_id: str) -> dict[str, str]:
         rows = self._database.execute(f"SELECT key, value FROM {table} WHERE run_uuid = ?", (run_id,))
         return {key: "" if value is None else str(value) for key, value in rows}
 
     def metrics(self, run: MlflowStoreRun) -> Iterator[MlflowMetric]:
-        """The values of all metrics of a run."""
+        """The values of all metrics of a run. Rows without a number are left out."""
         rows = self._database.execute(
             "SELECT key, value, timestamp, step, is_nan FROM metrics WHERE run_uuid = ?",
             (run.id,),
         )
         for key, value, time_ms, step, is_nan in rows:
-            yield MlflowMetric(key, float("nan") if is_nan else float(value), int(time_ms), int(step))
+            try:
+                metric = MlflowMetric(
+                    str(key), float("nan") if is_nan else float(value), int(time_ms), int(step or 0)
+                )
+            except (TypeError, ValueError, OverflowError):
+                self.unreadable += 1
+                continue
+            yield metric
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
         """The files of a run, if they are on this machine."""
@@ -78,3 +93,11 @@ class MlflowSqliteStore:
     def close(self) -> None:
         """Close the file."""
         self._database.close()
+
+
+def _text(content: bytes) -> str:
+    return content.decode("utf-8", "replace")
+
+
+def _time(value: object) -> int | None:
+    return value if isinstance(value, int) else None

@@ -99,6 +99,17 @@ def test_what_is_not_there(root: str, http: httpx.Client) -> None:
         assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
 
 
+def test_a_folder_that_is_deleted_as_a_whole(call: Call, http: httpx.Client) -> None:
+    run = call("POST", "runs/create", experiment_id="0", start_time=int(time.time() * 1000))["run"]["info"]
+    root = f"{ARTIFACTS}/artifacts/{run['experiment_id']}/{run['run_id']}/artifacts"
+    for name in ("a.txt", "sub/b.txt"):
+        assert http.put(f"{root}/{name}", content=b"1").status_code == 200
+    files = f"/api/v1/runs/{run['run_id']}/files"
+    assert {one["name"] for one in http.get(files).json()["files"]} == {"a.txt", "sub/b.txt"}
+    assert http.delete(root).status_code == 200
+    assert http.get(files).json()["files"] == []
+
+
 def test_multipart_is_refused_as_clients_expect(root: str, http: httpx.Client) -> None:
     answer = http.post(f"{ARTIFACTS}/mpu/create/{root}/a.txt", json={"path": "a.txt", "num_parts": 2})
     assert answer.status_code == 501

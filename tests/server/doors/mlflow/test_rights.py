@@ -66,6 +66,20 @@ def test_own_experiments_and_those_of_others(organisation: tuple[Served, dict[st
     assert ask(organisation, "ada", "runs/get", run_id=run).json()["run"]["info"]["status"] == "RUNNING"
 
 
+def test_writing_to_a_deleted_run(organisation: tuple[Served, dict[str, str]]) -> None:
+    run = ask(organisation, "ada", "runs/create", experiment_id="0").json()["run"]["info"]["run_id"]
+    point = {"key": "m", "value": 1.0, "timestamp": NOW, "step": 0}
+    assert ask(organisation, "ada", "runs/log-metric", run_id=run, **point).status_code == 200
+    assert ask(organisation, "ada", "runs/delete", run_id=run).status_code == 200
+    for who, status, text in (
+        ("ada", 400, "must be in the 'active' state"),
+        ("bob", 404, "not found"),
+    ):
+        refused = ask(organisation, who, "runs/log-metric", run_id=run, **point)
+        assert refused.status_code == status
+        assert text in refused.json()["message"]
+
+
 def test_the_default_experiment_is_everyones_own(organisation: tuple[Served, dict[str, str]]) -> None:
     runs = {}
     for who in ("ada", "bob"):

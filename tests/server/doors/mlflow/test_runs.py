@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -246,3 +247,36 @@ def test_runs_that_do_not_exist(call: Call) -> None:
     ):
         status, error = call(method, path, run_id="0" * 32)
         assert (status, error["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
+
+
+def test_models_that_older_clients_log(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    model = {"artifact_path": "model", "flavors": {}, "utc_time_created": "2026-01-01", "run_id": run}
+    for name in ("first", "second"):
+        said = json.dumps({**model, "artifact_path": name})
+        assert call("POST", "runs/log-model", run_id=run, model_json=said) == {}
+    tags = {tag["key"]: tag["value"] for tag in call("GET", "runs/get", run_id=run)["run"]["data"]["tags"]}
+    assert [one["artifact_path"] for one in json.loads(tags["mlflow.log-model.history"])] == [
+        "first",
+        "second",
+    ]
+    for said in ("[", "[]", '{"flavors": {}}'):
+        status, error = call("POST", "runs/log-model", run_id=run, model_json=said)
+        assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+
+
+def test_the_wrong_parameter_is_named(call: Call) -> None:
+    for path, sent, wanted in (
+        ("runs/log-parameter", {"run_id": 31, "key": 41}, "Invalid value 31 for parameter 'run_id' supplied"),
+        ("runs/log-metric", {"run_id": "1", "key": 31}, "Invalid value 31 for parameter 'key' supplied"),
+        ("runs/set-tag", {"run_id": "1", "key": "a", "value": 41}, "Invalid value 41 for parameter 'value'"),
+        (
+            "runs/log-batch",
+            {"run_id": "1", "metrics": "foo"},
+            "Invalid value \"foo\" for parameter 'metrics'",
+        ),
+        ("runs/log-inputs", {"datasets": "foo"}, "Missing value for required parameter 'run_id'"),
+    ):
+        status, error = call("POST", path, **sent)
+        assert status == 400
+        assert wanted in error["message"]

@@ -70,7 +70,7 @@ def checked_path(path: str) -> list[str]:
     parts = path.split("/")
     hidden = {"", ".", ".."}.intersection((*parts, *decoded.split("/")))
     if hidden or _UNSAFE.search(decoded) or len(path) > MAX_PATH:
-        raise invalid(f"Invalid path: {path[:200]!r}")
+        raise invalid("Invalid path")
     return parts
 
 
@@ -148,9 +148,11 @@ def delete(request: Request, path: str) -> Response:
     """Delete a file or folder. One that does not exist is no error, as with MLflow."""
     place = _place(request, path.rstrip("/"), Action.RUN_UPDATE, Action.ARTIFACT_DELETE)
     store = access_of(request).metadata_store
+    names = [place.name] if place.name else [entry.path for entry in _entries(request, place)]
     store.mlflow_files.remove(place.project_id, place.path)
-    if place.run_id is not None and place.name:
-        store.media.remove_files(place.run_id, place.name)
+    if place.run_id is not None:
+        for name in names:
+            store.media.remove_files(place.run_id, name)
     return answer({})
 
 

@@ -9,8 +9,10 @@ from fastapi import HTTPException
 from fastapi.exceptions import RequestValidationError
 from starlette.responses import JSONResponse, Response
 
+from runvitals.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.workers import Busy
 from runvitals.store.errors import UnknownAccount
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
@@ -50,8 +52,9 @@ _CODES: Final[Mapping[int, str]] = {
     429: "REQUEST_LIMIT_EXCEEDED",
     503: "TEMPORARILY_UNAVAILABLE",
 }
+_BUSY: Final = (TooSlow, Busy)
 _UNKNOWN: Final = (UnknownRun, UnknownProject, UnknownAccount)
-ANSWERED: Final = (HTTPException, HttpRejection, RequestValidationError, AmbiguousName, *_UNKNOWN)
+ANSWERED: Final = (HTTPException, HttpRejection, RequestValidationError, AmbiguousName, *_UNKNOWN, *_BUSY)
 """What routes raise besides `MlflowError` that means an answer."""
 
 
@@ -96,6 +99,8 @@ def error_response(error: Exception) -> Response:
         return _response(error.status_code, "", str(error.detail), dict(error.headers or {}))
     if isinstance(error, _UNKNOWN):
         return _response(404, "", str(error), headers)
+    if isinstance(error, _BUSY):
+        return _response(503, "", str(error) or "the request takes too long: search fewer runs", headers)
     if isinstance(error, AmbiguousName):
         return _response(409, "", str(error), headers)
     return _response(400, INVALID_PARAMETER_VALUE, "invalid request", headers)

@@ -7,7 +7,7 @@ import re
 from typing import Any, Final
 
 from runvitals.server.doors.mlflow.errors import invalid
-from runvitals.server.doors.mlflow.requests import SentMessage
+from runvitals.server.doors.mlflow.requests import SentMessage, wrong_type
 
 MAX_KEY: Final = 250
 MAX_PARAM_VALUE: Final = 6000
@@ -26,7 +26,9 @@ def checked_name(kind: str, name: Any) -> str:
     Raises:
         MlflowError: it is not allowed.
     """
-    if not isinstance(name, str) or not name:
+    if name is not None and not isinstance(name, str):
+        raise wrong_type("key", name, "a string")
+    if not name:
         raise invalid(f"Missing value for required parameter '{kind}.key'.")
     if not _NAME.fullmatch(name):
         raise invalid(
@@ -55,20 +57,20 @@ def _bounded(what: str, text: str, most: int) -> str:
 def checked_param(key: Any, value: Any) -> tuple[str, str]:
     """A parameter."""
     name = checked_name("param", key)
-    return name, _bounded(f"params.{name[:MAX_SHOWN]}.value", _text("param", value), MAX_PARAM_VALUE)
+    return name, _bounded(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
 
 
 def checked_tag(key: Any, value: Any, most_value: int = MAX_TAG_VALUE) -> tuple[str, str]:
     """A tag."""
     name = checked_name("tag", key)
-    return name, _bounded(f"tags.{name[:MAX_SHOWN]}.value", _text("tag", value), most_value)
+    return name, _bounded(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
 
 
-def _text(kind: str, value: Any) -> str:
+def _text(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
-        raise invalid(f"Invalid value for parameter '{kind}.value' supplied. Expected a string.")
+        raise wrong_type("value", value, "a string")
     return value
 
 

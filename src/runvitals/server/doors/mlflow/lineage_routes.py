@@ -37,22 +37,28 @@ router: Final = mlflow_router()
 
 @router.post("/runs/log-inputs", dependencies=[needs("filtered run:create")])
 def log_inputs(request: Request, sent: TheMessage) -> Response:
+    run_id = _run_id(sent)
     datasets = [_dataset_input(SentMessage(one)) for one in sent.objects("datasets")]
     models = [{"model_id": _model_id(SentMessage(one))} for one in sent.objects("models")]
-    return _added(request, sent, Lineage(datasets=datasets, models=models))
+    return _added(request, run_id, Lineage(datasets=datasets, models=models))
 
 
 @router.post("/runs/outputs", dependencies=[needs("filtered run:create")])
 def log_outputs(request: Request, sent: TheMessage) -> Response:
+    run_id = _run_id(sent)
     outputs = [
         {"model_id": _model_id(SentMessage(one)), "step": integer("step", one.get("step")) or 0}
         for one in sent.objects("models")
     ]
-    return _added(request, sent, Lineage(outputs=outputs))
+    return _added(request, run_id, Lineage(outputs=outputs))
 
 
-def _added(request: Request, sent: SentMessage, lineage: Lineage) -> Response:
-    run = find_run(request, sent.required("run_id", most=256), Action.RUN_CREATE)
+def _run_id(sent: SentMessage) -> str:
+    return sent.required("run_id", most=256)
+
+
+def _added(request: Request, run_id: str, lineage: Lineage) -> Response:
+    run = find_run(request, run_id, Action.RUN_CREATE)
     try:
         access_of(request).metadata_store.run_lineage.add(run.run_id, lineage)
     except LimitReached as error:
@@ -83,8 +89,10 @@ def _dataset_input(sent: SentMessage) -> dict[str, Any]:
 @router.post("/experiments/search-datasets", dependencies=[needs("filtered run:read")])
 def search_datasets(request: Request, sent: TheMessage, experiments: TheExperiments) -> Response:
     ids = sent.texts("experiment_ids")
-    if not 0 < len(ids) <= _MAX_EXPERIMENTS:
-        raise invalid(f"experiment_ids: expected 1 to {_MAX_EXPERIMENTS} experiments")
+    if not ids:
+        raise invalid("SearchDatasets request must specify at least one experiment_id.")
+    if len(ids) > _MAX_EXPERIMENTS:
+        raise invalid(f"experiment_ids: expected at most {_MAX_EXPERIMENTS} experiments")
     found = {one.id: experiments.id_of(one) for one in map(experiments.find, ids)}
     lineages = access_of(request).metadata_store.run_lineage.of_projects(found, _MAX_SUMMARIES)
     summaries: dict[tuple[str, str, str, str], None] = {}

@@ -14,7 +14,7 @@ from runvitals.model.limits import STEP as MAX_STEP
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.limits import MAX_KEY, MAX_SHOWN
 from runvitals.server.doors.mlflow.metric_history import HistoryPoint
-from runvitals.server.doors.mlflow.requests import integer, number
+from runvitals.server.doors.mlflow.requests import integer, number, wrong_type
 
 
 class _Metric(msgspec.Struct, gc=False):
@@ -181,7 +181,9 @@ def _checked(sent: Mapping[str, Any]) -> tuple[str, float, int, int]:
         MlflowError: 400.
     """
     key = sent.get("key")
-    if not isinstance(key, str) or not key:
+    if key is not None and not isinstance(key, str):
+        raise wrong_type("key", key, "a string")
+    if not key:
         raise invalid("Missing value for required parameter 'metric.key'.")
     value, timestamp, step = sent.get("value"), sent.get("timestamp"), sent.get("step")
     if value is None:
@@ -189,11 +191,11 @@ def _checked(sent: Mapping[str, Any]) -> tuple[str, float, int, int]:
             f"Got invalid value None for metric '{key[:MAX_KEY]}' (timestamp={str(timestamp)[:30]}). "
             "Please specify value as a valid double (64-bit floating point)"
         )
-    value = number("metric.value", value)
-    timestamp = integer("metric.timestamp", timestamp)
+    value = number("value", value)
+    timestamp = integer("timestamp", timestamp)
     if timestamp is None:
         raise invalid("Missing value for required parameter 'metric.timestamp'.")
-    step = integer("metric.step", step) or 0
+    step = integer("step", step) or 0
     if not -MAX_STEP <= step <= MAX_STEP or not -MAX_STEP <= timestamp <= MAX_STEP:
         raise invalid(f"The step and timestamp of metric '{key[:MAX_SHOWN]}' must be within ±2^53")
     return key, value, timestamp, step

@@ -45,18 +45,20 @@ router: Final = mlflow_router()
 
 @router.post("/runs/log-metric", dependencies=SENDS)
 async def log_metric(sent: TheMessage, request: Request) -> Response:
+    run_id = run_id_of(sent)
     writes = RunWrites(request)
     metric = writes.door.stored(MetricColumns.of_objects([sent.values]))
-    session = await writes.session(run_id_of(sent))
+    session = await writes.session(run_id)
     await writes.log(session, metric, {}, {}, 100)
     return answer({})
 
 
 @router.post("/runs/log-parameter", dependencies=SENDS)
 async def log_parameter(sent: TheMessage, request: Request) -> Response:
+    run_id = run_id_of(sent)
     key, value = checked_param(sent.values.get("key"), sent.values.get("value"))
     writes = RunWrites(request)
-    session = await writes.session(run_id_of(sent))
+    session = await writes.session(run_id)
     await writes.log(session, NO_METRICS, {key: value}, {}, 100)
     return answer({})
 
@@ -116,9 +118,11 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
 @router.get("/metrics/get-history-bulk", dependencies=READS)
 async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """All values of a metric of several runs, for pages."""
-    name = sent.required("metric_key")
     ids = sent.texts("run_id")
     _check_runs(ids)
+    name = sent.text("metric_key")
+    if not name:
+        raise invalid("GetMetricHistoryBulk request must specify a metric_key.")
     most = min(sent.integer("max_results") or MAX_BULK, MAX_BULK)
     found: list[dict[str, Any]] = []
     for run_id in ids:
@@ -132,9 +136,11 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
 async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Values of a metric of several runs at the same steps, at most `max_results` for each run: evenly spaced
     ones, with the first, the last, the lowest and the highest value."""
-    name = sent.required("metric_key")
     ids = sent.texts("run_ids")
+    if not ids:
+        raise invalid("Missing value for required parameter 'run_ids'.")
     _check_runs(ids)
+    name = sent.required("metric_key")
     most = sent.integer("max_results") or INTERVALS
     if not 1 <= most <= MAX_INTERVALS:
         raise invalid(f"max_results must be between 1 and {MAX_INTERVALS}")

@@ -57,7 +57,11 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     source = sent.required("source", most=MAX_SOURCE)
     if ".." in unquote(unquote(source)).split("/"):
-        raise invalid(f"Invalid model version source: '{source[:200]}'. It must not contain '..'.")
+        raise invalid(
+            f"Invalid model version source: '{source[:200]}'. If supplying a source as an http, https, local "
+            "file path, ftp, objectstore, or mlflow-artifacts uri, an absolute path must be provided without "
+            "relative path references present. Please provide an absolute path."
+        )
     location, run_uid = _place(source, registry, logged)
     uid = sent.text("model_id", most=200)
     if uid and run_uid is None:
@@ -66,7 +70,7 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
         model.id,
         ModelVersion(
             version=0,
-            description=sent.text("description", most=MAX_DESCRIPTION),
+            description=sent.text("description", most=MAX_DESCRIPTION) or "",
             stage="None",
             source=source,
             location=location,
@@ -193,7 +197,8 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
 
 def _sort(found: list[_Pair], order: list[OrderBy]) -> None:
     """Those that changed last first, unless an order says otherwise."""
-    found.sort(key=lambda pair: (-pair[1].changed_ms, pair[0].name, -pair[1].version))
+    changed = 0 if order else -1
+    found.sort(key=lambda pair: (changed * pair[1].changed_ms, pair[0].name, -pair[1].version))
     for part in reversed(order):
         if part.kind != "attribute":
             raise invalid(f"Invalid order_by entity: {part.kind}")

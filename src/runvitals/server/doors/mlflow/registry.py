@@ -19,7 +19,7 @@ from runvitals.server.doors.mlflow.errors import (
     MlflowError,
     invalid,
 )
-from runvitals.server.doors.mlflow.requests import SentMessage, integer
+from runvitals.server.doors.mlflow.requests import SentMessage
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.registered_models import ModelVersion, RegisteredModel, RegisteredModelTable
 
@@ -219,10 +219,9 @@ def sent_version(sent: SentMessage) -> int:
         MlflowError: it names none.
     """
     text = sent.required_identifier("version")
-    number = integer("version", text)
-    if number is None or not 0 <= number < 1 << 31:
-        raise invalid(f"Parameter 'version' must be an integer, got '{text[:60]}'.")
-    return number
+    if not text.isascii() or not text.isdecimal() or len(text) > 9:
+        raise invalid(f"Model version must be an integer, got '{text[:60]}'")
+    return int(text)
 
 
 def _taken(name: str) -> MlflowError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, Final
@@ -77,7 +78,7 @@ class SentMessage:
         if value is None:
             return None
         if not isinstance(value, str):
-            raise _wrong_type(name, value, "a string")
+            raise wrong_type(name, value, "a string")
         if len(value) > most:
             raise invalid(f"'{name}' exceeds the maximum length of {most} characters")
         return value
@@ -117,7 +118,7 @@ class SentMessage:
         found = self._list(name)
         for value in found:
             if not isinstance(value, dict):
-                raise _wrong_type(name, value, "a list of objects")
+                raise wrong_type(name, value, "a list of objects")
         return found
 
     def texts(self, name: str) -> list[str]:
@@ -127,7 +128,7 @@ class SentMessage:
         found = self._list(name)
         for value in found:
             if not isinstance(value, (str, int)) or isinstance(value, bool):
-                raise _wrong_type(name, value, "a list of strings")
+                raise wrong_type(name, value, "a list of strings")
         return [str(value) for value in found]
 
     def _list(self, name: str) -> list[Any]:
@@ -135,7 +136,7 @@ class SentMessage:
         if value is None:
             return []
         if not isinstance(value, list):
-            raise _wrong_type(name, value, "a list")
+            raise wrong_type(name, value, "a list")
         return value
 
 
@@ -151,7 +152,7 @@ def integer(name: str, value: object) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
-        raise _wrong_type(name, value, "an integer")
+        raise wrong_type(name, value, "an integer")
     return value
 
 
@@ -169,11 +170,11 @@ def number(name: str, value: object) -> float:
             return float(value)
         except OverflowError:
             pass
-    raise _wrong_type(name, value, "a number")
+    raise wrong_type(name, value, "a number")
 
 
-def _wrong_type(name: str, value: object, expected: str) -> MlflowError:
-    shown = repr(value)[:60]
+def wrong_type(name: str, value: object, expected: str) -> MlflowError:
+    shown = json.dumps(value, ensure_ascii=False, default=repr)[:60]
     return invalid(f"Invalid value {shown} for parameter '{name}' supplied. Expected {expected}.")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import anyio.to_thread
 from fastapi import Request
@@ -19,13 +20,18 @@ from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
-from runvitals.server.doors.mlflow.run_writes import RunWrites
+from runvitals.server.doors.mlflow.run_writes import MlflowDoor, RunWrites
 from runvitals.server.doors.mlflow.runs import NAME_TAG, STATUS_NUMBERS, STATUSES, Runs, TheRuns, not_active
 from runvitals.server.doors.mlflow.search_text import RUN_ATTRIBUTES, parse_filter, parse_order
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.editable_library import EditableLibrary
 
 DEFAULT_PAGE: Final = 1000
+HISTORY_TAG: Final = "mlflow.log-model.history"
+MAX_MODEL: Final = 65_535
+MAX_MODELS: Final = 10
+"""Newer clients keep their models as such: see `logged_model_routes`."""
+_MODEL_FIELDS: Final = frozenset(("artifact_path", "flavors", "utc_time_created", "run_id"))
 _VIEWS: Final = {"ACTIVE_ONLY": False, "DELETED_ONLY": True, "ALL": None}
 _VIEW_NUMBERS: Final = {"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}
 READS: Final = [needs("filtered run:read")]
@@ -108,9 +114,10 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
 
 @router.post("/runs/set-tag", dependencies=SENDS)
 async def set_tag(sent: TheMessage, request: Request) -> Response:
+    run_id = run_id_of(sent)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "")
     writes = RunWrites(request)
-    await writes.set_tags(await writes.session(run_id_of(sent)), {key: value})
+    await writes.set_tags(await writes.session(run_id), {key: value})
     return answer({})
 
 
@@ -126,6 +133,43 @@ async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Respo
         )
     await writes.delete_tag(session, key)
     return answer({})
+
+
+@router.post("/runs/log-model", dependencies=SENDS)
+async def log_model(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Add what a client says of a model that it has logged to a tag, which has the newest ones."""
+    run_id, model = run_id_of(sent), _model(sent.required("model_json", most=MAX_MODEL))
+    writes = RunWrites(request)
+    session = await writes.session(run_id)
+    run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
+    history = json.dumps([*_models(run.tags.get(HISTORY_TAG, "")), model][-MAX_MODELS:])
+    await writes.set_tags(session, {HISTORY_TAG: history})
+    return answer({})
+
+
+def _model(text: str) -> dict[str, Any]:
+    """
+    Raises:
+        MlflowError: it does not describe a model.
+    """
+    try:
+        model = json.loads(text)
+    except (ValueError, RecursionError):
+        model = None
+    if not isinstance(model, dict):
+        raise invalid(f"Malformed model info. \n {text[:200]} \n is not a valid JSON.")
+    missing = sorted(_MODEL_FIELDS.difference(model))
+    if missing:
+        raise invalid(f"Model json is missing mandatory fields: {missing}")
+    return model
+
+
+def _models(history: str) -> list[Any]:
+    try:
+        known = json.loads(history) if history else []
+    except (ValueError, RecursionError):  # somebody has set the tag to something else
+        return []
+    return known if isinstance(known, list) else []
 
 
 @router.post("/runs/search", dependencies=READS)
@@ -145,7 +189,10 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     ids = sent.texts("experiment_ids")
     projects = await anyio.to_thread.run_sync(_projects, runs, ids)
     access = access_of(request)
-    searcher = RunSearcher(access.metadata_store, runs, access.clock(), RunReads(request).latest)
+    door: MlflowDoor = request.app.state.mlflow_door
+    searcher = RunSearcher(
+        access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
+    )
     wanted_runs = RunSearch(projects, wanted, order, _VIEWS[view], most, sent.text("page_token"))
     found = await searcher.search(wanted_runs)
     more = {} if found.next_token is None else {"next_page_token": found.next_token}

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import anyio.to_thread
 
+from runvitals import deadline
 from runvitals.model.filter import (
     FieldComparison,
     Filter,
@@ -25,6 +26,7 @@ from runvitals.server.doors.mlflow.pages import position, token
 from runvitals.server.doors.mlflow.params import from_text
 from runvitals.server.doors.mlflow.runs import Runs, TrackedRun
 from runvitals.server.doors.mlflow.search_text import Comparison, OrderBy, Value
+from runvitals.server.workers import Workers
 from runvitals.store.metadata import MetadataStore
 
 PAGE: Final = 1000
@@ -33,6 +35,7 @@ MAX_SORTED: Final = 10_000
 MAX_NAME: Final = 250
 _COLUMNS: Final = {"run_id": "id", "run_name": "name", "start_time": "started_ms"}
 _DEFAULT_ORDER: Final = (RunSort("started_ms"), RunSort("id", descending=False))
+_Found = tuple[TrackedRun, list[HistoryPoint]]
 Latest = Callable[[TrackedRun], Awaitable[list[HistoryPoint]]]
 
 
@@ -57,14 +60,21 @@ class RunSearch:
 class FoundRuns:
     """A page: the runs with their metrics."""
 
-    runs: list[tuple[TrackedRun, list[HistoryPoint]]]
+    runs: list[_Found]
     next_token: str | None
 
 
 class RunSearcher:
-    """Searches for one requester. Call it in the event loop."""
+    """Searches for one requester. Call it in the event loop.
 
-    def __init__(self, store: MetadataStore, runs: Runs, now_ms: int, latest: Latest) -> None:
+    Args:
+        workers: sort what the database cannot.
+    """
+
+    def __init__(
+        self, store: MetadataStore, runs: Runs, now_ms: int, latest: Latest, workers: Workers
+    ) -> None:
+        self._workers = workers
         self._store = store
         self._runs = runs
         self._now_ms = now_ms
@@ -80,12 +90,12 @@ class RunSearcher:
             return FoundRuns([], None)
         sort = _sort_of(wanted.order)
         if sort is None or wanted.deleted is None:
-            return await self._sorted_here(wanted)
+            return await self._sorted_in_python(wanted)
         return await self._by_database(wanted, sort)
 
     async def _by_database(self, wanted: RunSearch, sort: RunSort) -> FoundRuns:
         after, skip = _place(wanted.page_token)
-        found: list[tuple[TrackedRun, list[HistoryPoint]]] = []
+        found: list[_Found] = []
         condition = _filter(wanted, bool(wanted.deleted))
         while True:
             page, following = await self._page(wanted, condition, sort, after)
@@ -128,9 +138,9 @@ class RunSearcher:
             return None
         return metrics
 
-    async def _sorted_here(self, wanted: RunSearch) -> FoundRuns:
+    async def _sorted_in_python(self, wanted: RunSearch) -> FoundRuns:
         """Sort in Python: by tags, by many parts, or runs in the trash among others."""
-        found: list[tuple[TrackedRun, list[HistoryPoint]]] = []
+        found: list[_Found] = []
         for deleted in (False, True) if wanted.deleted is None else (wanted.deleted,):
             everything = replace(wanted, deleted=deleted, most=MAX_SORTED, page_token=None, order=())
             page = await self._by_database(everything, RunSort(then=_DEFAULT_ORDER[1:]))
@@ -140,19 +150,24 @@ class RunSearcher:
                     f"more than {MAX_SORTED} runs match, which is too many for this order_by or "
                     "run_view_type: search fewer experiments, or with a filter"
                 )
-        found.sort(key=lambda pair: pair[0].row.uid)
-        found.sort(key=lambda pair: pair[0].start_time, reverse=True)
-        for part in reversed(wanted.order):
-            found = _sorted(found, part)
+        found = await self._workers.run(lambda: _ordered(found, wanted.order))
         first = _offset(wanted.page_token)
         more = token(first + wanted.most) if len(found) > first + wanted.most else None
         return FoundRuns(found[first : first + wanted.most], more)
 
 
-def _sorted(
-    found: list[tuple[TrackedRun, list[HistoryPoint]]], part: OrderBy
-) -> list[tuple[TrackedRun, list[HistoryPoint]]]:
-    values: list[tuple[Any, tuple[TrackedRun, list[HistoryPoint]]]] = []
+def _ordered(found: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
+    """Runs in an order; takes 0.1 s for each part of it with the most runs."""
+    found = sorted(found, key=lambda pair: pair[0].row.uid)
+    found.sort(key=lambda pair: pair[0].start_time, reverse=True)
+    for part in reversed(order):
+        deadline.check()
+        found = _sorted(found, part)
+    return found
+
+
+def _sorted(found: list[_Found], part: OrderBy) -> list[_Found]:
+    values: list[tuple[Any, _Found]] = []
     without = []
     for pair in found:
         value = _value(pair[0], {point.key: point.value for point in pair[1]}, part)

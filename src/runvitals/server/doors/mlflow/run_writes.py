@@ -36,6 +36,7 @@ from runvitals.server.doors.mlflow.run_sessions import (
 from runvitals.server.doors.mlflow.runs import NAME_TAG, NOTE_TAG, Runs, not_active, runs_of
 from runvitals.server.doors.recording import DoorRecorder, door_recorder
 from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.workers import Workers
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
@@ -44,6 +45,7 @@ _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {
     "FAILED": {"state": "failed"},
     "KILLED": {"state": "stopped"},
 }
+_SORTING_THREADS: Final = 2
 _MAX_NAMES: Final = 500_000
 Record = tuple[int, str, dict[str, Any]]
 
@@ -75,10 +77,14 @@ class MlflowDoor:
 
     Args:
         metadata_store: of the server.
+
+    Attributes:
+        workers: for searches that Python sorts.
     """
 
     def __init__(self, store: SampleStore, metadata_store: MetadataStore) -> None:
         self.sessions = RunSessions(store, metadata_store)
+        self.workers = Workers(_SORTING_THREADS)
         self._lists: dict[tuple[str, ...], StoredNames] = {}
         self._names = 0
 

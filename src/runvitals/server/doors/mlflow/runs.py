@@ -152,7 +152,10 @@ class Runs:
             item = find(principal, run_id, None)
         except UnknownRun:
             if action is Action.RUN_CREATE:
-                self.number(run_id)  # raises unless it can be read
+                number = self.number(run_id)  # raises unless it can be read
+                row = self._store.runs.get([number], self._access.clock()).get(number)
+                if row is not None and row.deleted_ms is not None:
+                    raise not_active(run_id) from None
                 raise MlflowError(PERMISSION_DENIED, f"you may not write to the run {run_id!r}") from None
             raise unknown_run(run_id) from None
         self._access.require(
