@@ -120,9 +120,41 @@ class Evaluation:
         results = self._results(slots, times, values)
         known = ~np.isnan(results)
         if not known.all():
-            slots, times, results = slots[known], times[known], results[known]
+            slots, results = slots[known], results[known]
+        if not len(slots):
+            return []
         self.values[slots] = results
         return self._compare(slots)
+
+    def fill(self, slot: int, times: Integers, values: Floats) -> None:
+        """Fill the window of a slot with earlier values, without comparing anything."""
+        at = np.array([slot])
+        for time_ms, value in zip(times.tolist(), values.tolist(), strict=True):
+            if time_ms > self._last_ms[slot] and value == value:
+                self._last_ms[slot] = time_ms
+                result = self._results(at, np.array([time_ms]), np.array([value]))
+                if not np.isnan(result[0]):
+                    self.values[slot] = result[0]
+
+    def take_over(self, before: Evaluation) -> None:
+        """Continue with the values and windows of slots that were there before."""
+        old = {(slot.series, slot.feature): index for index, slot in enumerate(before.slots)}
+        pairs = [
+            (index, old[slot.series, slot.feature])
+            for index, slot in enumerate(self.slots)
+            if (slot.series, slot.feature) in old
+        ]
+        if not pairs:
+            return
+        new, known = np.array(pairs).T
+        self._last_ms[new] = before._last_ms[known]
+        self.values[new] = before.values[known]
+        for mine, its, chosen in (
+            (self._changes, before._changes, self._is_change[new]),
+            (self._windows, before._windows, ~self._is_change[new]),
+        ):
+            windowed = chosen & (self._window_of[new] >= 0)
+            mine.take_over(self._window_of[new[windowed]], its, before._window_of[known[windowed]])
 
     def state(self) -> dict[tuple[int, Series], InstanceState]:
         """The instances that are pending or firing, or have fired, by rule id and series."""
@@ -133,14 +165,20 @@ class Evaluation:
 
     def restore(self, states: dict[tuple[int, Series], InstanceState]) -> None:
         """Continue with the states of instances of before."""
-        for index in range(len(self._state)) if states else ():
-            before = states.get(self._key(index))
-            if before is not None:
-                self._state[index] = before.state
-                self._since_ms[index] = before.since_ms
-                self._fired_ms[index] = _NEVER if before.fired_ms is None else before.fired_ms
-                if before.state != OK:
-                    self._limits[index] = self._clear[index]
+        slots_of: dict[Series, list[int]] = {}
+        for slot, about in enumerate(self.slots) if states else ():
+            slots_of.setdefault(about.series, []).append(slot)
+        for (rule_id, series), before in states.items():
+            for slot in slots_of.get(series, ()):
+                for place, rule in enumerate(self.slots[slot].rules):
+                    if rule.id == rule_id:
+                        self._set(int(self._first[slot]) + place, before)
+
+    def _set(self, index: int, before: InstanceState) -> None:
+        self._state[index] = before.state
+        self._since_ms[index] = before.since_ms
+        self._fired_ms[index] = _NEVER if before.fired_ms is None else before.fired_ms
+        self._limits[index] = self._fire[index] if before.state == OK else self._clear[index]
 
     def _make_windows(self, buckets: int, changes: bool) -> Windows:
         chosen = [
@@ -161,22 +199,23 @@ class Evaluation:
         return Windows(_integers(statistics), _integers(widths), recent, _integers(used), buckets)
 
     def _make_instances(self) -> None:
-        rules = [(index, rule) for index, slot in enumerate(self.slots) for rule in slot.rules]
-        self._slot_of = _integers([index for index, _ in rules])
-        self._rules = [rule for _, rule in rules]
-        counts = np.bincount(self._slot_of, minlength=len(self.slots)) if rules else _integers([])
-        self._first = np.concatenate(([0], np.cumsum(counts)))
-        limits = [_limits(rule.condition) for rule in self._rules]
-        self._sign = np.array([sign for sign, _, _ in limits])
-        self._fire = np.array([fire for _, fire, _ in limits])
-        self._clear = np.array([clear for _, _, clear in limits])
-        self._absolute = np.array([rule.condition.absolute for rule in self._rules], bool)
-        self._for_ms = _integers([rule.for_ms for rule in self._rules])
-        self._cooldown_ms = _integers([rule.cooldown_ms for rule in self._rules])
+        counts = _integers([len(slot.rules) for slot in self.slots])
+        self._first: Integers = np.concatenate((_integers([0]), np.cumsum(counts)))
+        self._slot_of: Integers = np.repeat(np.arange(len(self.slots)), counts)
+        # Many slots have the same rules: what the arrays of these begin with is computed once.
+        known: dict[int, Floats] = {}
+        for slot in self.slots:
+            if id(slot.rules) not in known:
+                known[id(slot.rules)] = np.array([_numbers(rule) for rule in slot.rules]).reshape(-1, 6)
+        columns = np.concatenate([np.empty((0, 6)), *(known[id(slot.rules)] for slot in self.slots)]).T
+        self._sign, self._fire, self._clear = (column.copy() for column in columns[:3])
+        self._absolute = columns[3] > 0
+        self._for_ms, self._cooldown_ms = (column.astype(np.int64) for column in columns[4:])
+        size = len(self._slot_of)
         self._limits = self._fire.copy()
-        self._state = np.zeros(len(rules), np.int8)
-        self._since_ms = np.full(len(rules), _NEVER)
-        self._fired_ms = np.full(len(rules), _NEVER)
+        self._state = np.zeros(size, np.int8)
+        self._since_ms = np.full(size, _NEVER)
+        self._fired_ms = np.full(size, _NEVER)
         self._any_absolute = bool(self._absolute.any())
 
     def _results(self, slots: Integers, times: Integers, values: Floats) -> Floats:
@@ -244,10 +283,14 @@ class Evaluation:
     def _transition(self, index: int, firing: bool) -> Transition:
         slot = int(self._slot_of[index])
         time_ms, value = int(self._last_ms[slot]), float(self.values[slot])
-        return Transition(self._rules[index], self.slots[slot].series, firing, time_ms, value)
+        return Transition(self._rule(index), self.slots[slot].series, firing, time_ms, value)
+
+    def _rule(self, index: int) -> Rule:
+        slot = int(self._slot_of[index])
+        return self.slots[slot].rules[index - int(self._first[slot])]
 
     def _key(self, index: int) -> tuple[int, Series]:
-        return self._rules[index].id, self.slots[int(self._slot_of[index])].series
+        return self._rule(index).id, self.slots[int(self._slot_of[index])].series
 
     def _instance(self, index: int) -> InstanceState:
         fired_ms = int(self._fired_ms[index])
@@ -257,6 +300,11 @@ class Evaluation:
 
 def _integers(values: Sequence[int]) -> Integers:
     return np.array(values, np.int64)
+
+
+def _numbers(rule: Rule) -> tuple[float, ...]:
+    """What the arrays of an instance hold of its rule."""
+    return (*_limits(rule.condition), rule.condition.absolute, rule.for_ms, rule.cooldown_ms)
 
 
 def _statistic(feature: Feature) -> int:

@@ -61,6 +61,16 @@ class Windows:
         self._extremes[which, at] = extreme
         return self._results(which, number)
 
+    def take_over(self, which: Integers, before: Windows, its: Integers) -> None:
+        """Copy windows of before."""
+        for mine, old in (
+            (self._newest, before._newest),
+            (self._sums, before._sums),
+            (self._counts, before._counts),
+            (self._extremes, before._extremes),
+        ):
+            mine[which] = old[its]
+
     def _advance(self, which: Integers, number: Integers) -> None:
         """Empty the buckets between the newest and this one."""
         steps = np.minimum(number - self._newest[which], self._buckets)

@@ -6,8 +6,11 @@ from collections.abc import Callable
 
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.secret_box import SecretBox
+from runvitals.alerts.rule_notices import RuleNotices
+from runvitals.alerts.rule_watch import RuleWatch
 from runvitals.alerts.run_alerts import RunAlerts
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
 
@@ -16,21 +19,27 @@ class Alerting:
 
     Attributes:
         run_alerts: ends, losses and alerts of runs.
+        rule_notices: what happens when a rule fires.
+        rule_watch: evaluates rules on what its queue gets.
     """
 
     def __init__(
         self,
         metadata_store: MetadataStore,
+        sample_store: SampleStore,
         directory: Directory,
         box: SecretBox,
         clock: Callable[[], int],
         monotonic: Callable[[], float],
     ) -> None:
         self.run_alerts = RunAlerts(metadata_store, directory, box, clock, monotonic)
+        self.rule_notices = RuleNotices(metadata_store, directory, clock)
+        self.rule_watch = RuleWatch(metadata_store, sample_store, self.rule_notices.heard, clock)
 
     @property
     def threads(self) -> list[SupervisedThread]:
-        return [self.run_alerts.thread]
+        """The threads, which run."""
+        return [self.run_alerts.thread, self.rule_watch.thread]
 
     def start(self) -> None:
         """Start the threads."""
@@ -39,5 +48,5 @@ class Alerting:
 
     def close(self) -> None:
         """Finish what is being decided. What was not is decided after the next start."""
-        for thread in self.threads:
-            thread.close()
+        self.rule_watch.close()
+        self.run_alerts.thread.close()

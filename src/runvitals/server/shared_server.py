@@ -208,7 +208,8 @@ class SharedServer:
         )
         self._automations.thread.start()
         self.threads += [self.delivery.thread, self._automations.thread]
-        self.alerting = Alerting(metadata_store, self.access.directory, box, clock, monotonic)
+        self.alerting = Alerting(metadata_store, store, self.access.directory, box, clock, monotonic)
+        self._recorder.sample_commits.on_stored = self.alerting.rule_watch.queue.add
         self.alerting.start()
         self.threads += self.alerting.threads
         self.access.directory.accept_tokens(self._outside.service_tokens.account)

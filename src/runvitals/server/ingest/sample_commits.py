@@ -23,12 +23,15 @@ class SampleCommits:
 
     Attributes:
         batches: number of batches that are not settled yet.
+        on_stored: called with the batches that were stored now, before their request is answered. It must
+            not wait.
     """
 
     def __init__(self, store: SampleStore) -> None:
         self._store = store
         self._waiting: list[_Waiting] = []
         self.batches = 0
+        self.on_stored: Callable[[Sequence[SampleBatch]], None] | None = None
 
     @property
     def gathering(self) -> bool:
@@ -94,6 +97,9 @@ class SampleCommits:
         for batches, on_done in waiting:
             end = start + len(batches)
             self.batches -= len(batches)
+            if self.on_stored is not None and isinstance(result, CommitAck):
+                new = zip(batches, result.fresh[start:end], strict=True)
+                self.on_stored([batch for batch, fresh in new if fresh])
             try:
                 on_done(result.fresh[start:end] if isinstance(result, CommitAck) else result)
             except Exception:  # the other requests must still get their responses

@@ -143,6 +143,13 @@ class RunTable:
             conditions = plan(connection, wanted, now_ms, needed=None).where
             return list(connection.execute(select(run.c.id).where(*conditions).order_by(run.c.id)).scalars())
 
+    def matching(self, run_ids: Iterable[int], wanted: Filter, now_ms: int) -> set[int]:
+        """Those of the runs with these ids that match a filter."""
+        with self._database.read() as connection:
+            conditions = plan(connection, wanted, now_ms, needed=None).where
+            matching = select(run.c.id).where(among(connection, run.c.id, run_ids), *conditions)
+            return set(connection.execute(matching).scalars())
+
     def counts(self, wanted: Filter, by: str, now_ms: int) -> dict[str, int]:
         """How many runs matching a filter are in each project or state, or have each tag or author; largest
         first. Runs without an author are counted under "".

@@ -1,0 +1,177 @@
+"""Writes that a rule fired, or is over, and who is notified."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+from urllib.parse import quote
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.directory import Directory
+from runvitals.accounts.resources import ProjectItem
+from runvitals.alerts.evaluation import Transition
+from runvitals.alerts.rules import Rule
+from runvitals.alerts.texts import duration_text, one_line
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata import MetadataStore, StoredEvent
+from runvitals.store.metadata.alerts.outbox import Notification
+from runvitals.store.metadata.alerts.rules import Firing, StoredRule, WatchedLane
+from runvitals.store.metadata.alerts.run_events import RunEvent
+
+EVENT: Final = "rule"
+"""The name of the event of a run at which a rule fired; charts show it."""
+_COMPARED: Final = {">": "above", ">=": "at or above", "<": "below", "<=": "at or below"}
+
+
+class RuleNotices:
+    """What happens when a rule begins to fire for a series, or is over.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, metadata_store: MetadataStore, directory: Directory, clock: Callable[[], int]) -> None:
+        self._store = metadata_store
+        self._directory = directory
+        self._clock = clock
+
+    def heard(self, stored: StoredRule, rule: Rule, transition: Transition, lane: WatchedLane) -> None:
+        """Write a transition, with its notifications, in one transaction."""
+        now_ms = self._clock()
+        silenced = _silenced(stored, rule, now_ms)
+        text = transition_text(rule, transition)
+        if not transition.firing:
+            over = silenced is None and rule.resolve
+            notifications = self._notifications(rule, transition, lane, f"{text} – over") if over else []
+            series = transition.series
+            self._store.alerts.rules.ended(rule.id, series.lane_id, series.key, now_ms, notifications)
+            return
+        notifications = [] if silenced else self._notifications(rule, transition, lane, text)
+        reached = {one.target for one in notifications}
+        firing = Firing(
+            rule.id,
+            lane.run_id,
+            lane.lane_id,
+            transition.series.key,
+            lane.host,
+            rule.severity,
+            transition.value if transition.value == transition.value else None,
+            transition.time_ms,
+            told=silenced or ", ".join(sorted(reached)),
+        )
+        data = {"title": rule.name, "rule": rule.name, "key": transition.series.key, "host": lane.host}
+        event = StoredEvent(lane.run_id, transition.time_ms, EVENT, rule.severity, text, data)
+        self._store.alerts.rules.fired(
+            firing, event, self._finding(rule, transition, lane, text, silenced), notifications
+        )
+
+    def test(self, stored: StoredRule, rule: Rule, user_id: int) -> Notification:
+        """Put a notification that a rule would send into the outbox, for one user."""
+        now_ms = self._clock()
+        text = f"Test of the rule {one_line(rule.name)}\n\nThis is how it reaches you. Nothing has happened."
+        key = f"rule-test:{stored.id}:{user_id}:{now_ms}"
+        notification = Notification(
+            key, "rule.test", f"user:{user_id}", f"rule:{stored.id}", text, {}, now_ms
+        )
+        self._store.write(lambda connection: self._store.alerts.outbox.add(connection, notification))
+        return notification
+
+    def _finding(
+        self, rule: Rule, transition: Transition, lane: WatchedLane, text: str, silenced: str | None
+    ) -> RunEvent | None:
+        """The event for those who want to know of findings; None if the rule names its receivers."""
+        if silenced is not None or "author" in rule.tell or "members" in rule.tell:
+            return None
+        series = transition.series
+        key = f"rule:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
+        data = {"title": rule.name, "text": text}
+        return RunEvent(lane.run_id, 0, "finding", transition.time_ms, key, rule.severity, data)
+
+    def _notifications(
+        self, rule: Rule, transition: Transition, lane: WatchedLane, text: str
+    ) -> list[Notification]:
+        if lane.entity_id is None:
+            return []
+        now_ms, series = self._clock(), transition.series
+        entity = self._store.accounts.entity_names([lane.entity_id]).get(lane.entity_id, "")
+        place = f"{one_line(entity)}/{one_line(lane.project)}"
+        title = f"[{place}] {one_line(lane.uid)}: {one_line(rule.name)}"
+        path = f"/{entity}/{quote(lane.project, safe='')}/runs/{quote(lane.uid, safe='')}"
+        payload = {"path": path, "link": "The run", "level": rule.severity}
+        kind = "rule.fired" if transition.firing else "rule.over"
+        key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
+        return [
+            Notification(
+                f"{key}:{target}",
+                kind,
+                target,
+                f"rule:{rule.id}:{lane.run_id}",
+                f"{title}\n\n{text}",
+                payload,
+                now_ms,
+                None if target.startswith("user") else lane.entity_id,
+            )
+            for target in self._targets(rule, lane)
+        ]
+
+    def _targets(self, rule: Rule, lane: WatchedLane) -> Sequence[str]:
+        """The targets of a rule, each once; users who may not read the run are left out."""
+        found: dict[str, None] = {}
+        place = self._store.runs.place(lane.run_id)
+        for target in rule.tell:
+            if target not in ("author", "members"):
+                found[target] = None
+            elif place is not None:
+                users = [place.author_id] if target == "author" else self._members(lane)
+                item = self._item(place.project_id, lane.run_id, place.author_id, place.service_account_id)
+                for user_id in users:
+                    user = None if user_id is None else self._directory.user(user_id)
+                    if user and item and self._directory.may(user, Action.RUN_READ, item):
+                        found[f"user:{user_id}"] = None
+        return list(found)
+
+    def _item(
+        self, project_id: int, run_id: int, author_id: int | None, service_account_id: int | None
+    ) -> ProjectItem | None:
+        try:
+            project = self._directory.project(project_id)
+        except UnknownAccount:
+            return None
+        return ProjectItem("run", run_id, project, author_id, service_account_id)
+
+    def _members(self, lane: WatchedLane) -> list[int | None]:
+        assert lane.entity_id is not None
+        of_team = self._store.accounts.members.of_teams([lane.entity_id])
+        return [member.user_id for member in of_team.get(lane.entity_id, [])]
+
+
+def transition_text(rule: Rule, transition: Transition) -> str:
+    """What a rule found, in a sentence without a full stop."""
+    condition, key = rule.condition, one_line(transition.series.key)
+    where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
+    held = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
+    if condition.kind == "silence":
+        what = {"host": "nothing was heard", "steps": "no step was logged"}.get(condition.of)
+        return f"{what or f'no value of {key} arrived'}{where}{held}"
+    if condition.kind == "not_finite":
+        return f"{key} is not a number{where}"
+    number = f"{transition.value:.4g}"
+    if condition.kind == "spread":
+        return f"{key}{where} is {number} % from the median of the run{held}"
+    if condition.kind == "change":
+        assert condition.feature is not None
+        unit = " %" if condition.feature.relative else ""
+        return f"{key}{where} changed by {number}{unit}{held}"
+    assert condition.feature is not None
+    statistic = "" if condition.feature.statistic == "last" else f"{condition.feature.statistic} of "
+    compared = f"{_COMPARED[condition.operator]} {condition.fire:g}"
+    return f"{statistic}{key}{where} is {number}, {compared}{held}"
+
+
+def _silenced(stored: StoredRule, rule: Rule, now_ms: int) -> str | None:
+    """Why nobody is notified now; None: they are."""
+    if stored.muted_until_ms is not None and now_ms < stored.muted_until_ms:
+        return "muted"
+    if any(window.has(now_ms) for window in rule.maintenance):
+        return "maintenance"
+    return None

@@ -1,0 +1,276 @@
+"""Rules on what ingest stores, from the queue to the outbox."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runvitals.alerts.ready_rules import READY_RULES
+from runvitals.alerts.rule_notices import RuleNotices
+from runvitals.alerts.rule_watch import RuleWatch
+from runvitals.alerts.rules import rule
+from runvitals.alerts.sample_queue import SampleQueue
+from runvitals.model.durations import HOUR_MS, MINUTE_MS
+from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.alerts.rules import Firing
+from runvitals.store.metadata.writer_registration import RegisteredWriter
+from runvitals.store.samples.interface import SampleBatch
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.alerts.conftest import Team
+
+IDLE = {
+    "name": "idle",
+    "for": 60,
+    "condition": {"kind": "threshold", "metric": "gpu.*.gpu", "operator": "<", "value": 5, "clear": 10},
+    "tell": ["author"],
+}
+
+
+class Watch:
+    """A server's rules, and the samples it stores."""
+
+    def __init__(self, team: Team, samples: SqliteChunks) -> None:
+        self.team = team
+        self.samples = samples
+        self.store = team.store
+        self._seq = 0
+        self.start()
+
+    def start(self) -> None:
+        """Start anew, as a server does."""
+        notices = RuleNotices(self.store, self.team.directory, self.team.clock)
+        self.watch = RuleWatch(self.store, self.samples, notices.heard, self.team.clock)
+        self.watch.queue.is_used = True
+
+    def add_rule(self, **definition: Any) -> int:
+        definition = {**IDLE, **definition}
+        return self.store.alerts.rules.create(self.team.team.id, definition, True, CLI, self.team.clock()).id
+
+    def send(self, writer: RegisteredWriter, evaluate: bool = True, **values: float) -> None:
+        """Store a sample of now. `gpu_0_gpu` is the key `gpu.0.gpu`."""
+        keys = [name.replace("_", ".") for name in values]
+        ids = self.store.metrics.ids(keys)
+        metrics = tuple(ids[key] for key in keys)
+        self._seq += 1
+        t = np.array([self.team.clock()], np.int64)
+        row = np.array([list(values.values())], np.float64)
+        batch = SampleBatch(writer.lane_id, writer.writer_id, self._seq, metrics, t, row)
+        self.samples.append([batch])
+        self.watch.queue.add([batch])
+        if evaluate:
+            self.watch.evaluate()
+
+    def every_second(self, writer: RegisteredWriter, seconds: int, **values: float) -> None:
+        for _ in range(seconds):
+            self.team.wait(1000)
+            self.send(writer, **values)
+
+    def pass_time(self, ms: int) -> None:
+        """Let time pass without samples."""
+        self.team.wait(ms)
+        self.watch.evaluate()
+
+    def firings(self) -> list[Firing]:
+        return self.store.alerts.rules.firings(self.team.team.id, 100)
+
+
+@pytest.fixture
+def watch(team: Team, tmp_path: Path) -> Iterator[Watch]:
+    with SqliteChunks(str(tmp_path / "store")) as samples:
+        yield Watch(team, samples)
+
+
+def test_an_idle_gpu(watch: Watch) -> None:
+    watch.add_rule()
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 70, gpu_0_gpu=50, gpu_1_gpu=1)
+    [firing] = watch.firings()
+    assert (firing.key, firing.host, firing.value, firing.ended_ms) == ("gpu.1.gpu", "node1", 1.0, None)
+    [told] = watch.team.told()
+    assert told.target == f"user:{watch.team.bob.id}"
+    assert told.text == ("[vision/digits] otter-1: idle\n\ngpu.1.gpu on node1 is 1, below 5 for 1 min")
+    [event] = watch.store.events.of_run(writer.run_id)
+    assert (event.name, event.level, event.data["key"]) == ("rule", "warning", "gpu.1.gpu")
+    watch.every_second(writer, 1, gpu_0_gpu=50, gpu_1_gpu=9)
+    assert watch.firings()[0].ended_ms is None
+    watch.every_second(writer, 1, gpu_0_gpu=50, gpu_1_gpu=30)
+    assert watch.firings()[0].ended_ms == watch.team.clock()
+    assert watch.team.told()[0].text.endswith("– over")
+
+
+def test_who_wants_findings_gets_them_without_a_receiver_in_the_rule(watch: Watch) -> None:
+    watch.team.choose(watch.team.bob, events={"findings": {"email": True}})
+    watch.add_rule(tell=[], **{"for": 0})
+    watch.send(watch.team.run("otter-1"), gpu_0_gpu=1)
+    assert watch.team.titles() == [(f"user:{watch.team.bob.id}", "[vision/digits] otter-1: idle")]
+
+
+@pytest.mark.parametrize(
+    ("scope", "fires"),
+    [
+        ({"projects": ["digits"]}, True),
+        ({"projects": ["other"]}, False),
+        ({"hosts": ["node*"]}, True),
+        ({"hosts": ["gpu*"]}, False),
+        ({"filter": "tag:hero"}, True),
+        ({"filter": "-tag:hero"}, False),
+    ],
+)
+def test_the_scope_of_a_rule(watch: Watch, scope: dict[str, Any], fires: bool) -> None:
+    watch.add_rule(**scope, **{"for": 0})
+    writer = watch.team.run("otter-1")
+    watch.store.runs.tag([writer.run_id], watch.team.clock(), add=["hero"])
+    watch.send(writer, gpu_0_gpu=1)
+    assert bool(watch.firings()) == fires
+
+
+def test_a_muted_rule_fires_without_telling(watch: Watch) -> None:
+    number = watch.add_rule(**{"for": 0})
+    until = watch.team.clock() + HOUR_MS
+    watch.store.alerts.rules.update(watch.team.team.id, number, CLI, 1, muted_until_ms=until)
+    watch.send(watch.team.run("otter-1"), gpu_0_gpu=1)
+    assert [firing.told for firing in watch.firings()] == ["muted"]
+    assert watch.team.told() == []
+
+
+def test_nobody_is_told_during_maintenance(watch: Watch) -> None:
+    now_ms = watch.team.clock()
+    watch.add_rule(maintenance=[{"from_ms": now_ms, "to_ms": now_ms + 1}], **{"for": 0})
+    watch.send(watch.team.run("otter-1"), gpu_0_gpu=1)
+    assert [firing.told for firing in watch.firings()] == ["maintenance"]
+
+
+@pytest.mark.parametrize("is_saved", [True, False])
+def test_a_restart_in_the_middle(watch: Watch, is_saved: bool) -> None:
+    watch.add_rule()
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 50, gpu_0_gpu=1)
+    if is_saved:
+        watch.watch.close()
+    watch.start()
+    watch.every_second(writer, 15, gpu_0_gpu=1)
+    assert len(watch.firings()) == (1 if is_saved else 0) or not is_saved
+    watch.watch.close()
+    watch.start()
+    watch.every_second(writer, 80, gpu_0_gpu=1)
+    assert len(watch.firings()) == 1
+    watch.every_second(writer, 1, gpu_0_gpu=99)
+    assert watch.firings()[0].ended_ms is not None
+
+
+def test_windows_are_filled_from_what_is_stored(watch: Watch) -> None:
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 60, gpu_0_gpu=1)
+    condition = {**IDLE["condition"], "statistic": "mean", "window": 60}  # type: ignore[dict-item]
+    watch.add_rule(condition=condition, **{"for": 0})
+    watch.start()
+    watch.every_second(writer, 1, gpu_0_gpu=1)
+    assert len(watch.firings()) == 1
+
+
+def test_the_rate_of_a_counter(watch: Watch) -> None:
+    condition = {"kind": "threshold", "metric": "gpu.*.throttle.*Percent", "value": 40}
+    watch.add_rule(condition=condition, **{"for": 0})
+    writer = watch.team.run("otter-1")
+    for total in (0.0, 0.1, 0.6):
+        watch.every_second(writer, 1, gpu_0_throttle_swThermalSeconds=total)
+    [firing] = watch.firings()
+    assert (firing.key, firing.value) == ("gpu.0.throttle.swThermalPercent", pytest.approx(50))
+
+
+def test_a_straggler(watch: Watch) -> None:
+    condition = {"kind": "spread", "metric": "gpu.*.powerWatts", "window": 10, "by": 15, "direction": "down"}
+    watch.add_rule(condition=condition, **{"for": 20})
+    writer = watch.team.run("otter-1")
+    power = {f"gpu_{number}_powerWatts": 400.0 for number in range(4)}
+    watch.every_second(writer, 40, **{**power, "gpu_2_powerWatts": 300.0})
+    [firing] = watch.firings()
+    assert (firing.key, firing.value) == ("gpu.2.powerWatts", -25.0)
+
+
+def test_a_silent_host(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "silence", "of": "host"}, **{"for": 60})
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 3, gpu_0_gpu=50)
+    watch.pass_time(50_000)
+    assert watch.firings() == []
+    watch.pass_time(11_000)
+    assert [(firing.host, firing.value, firing.ended_ms) for firing in watch.firings()] == [
+        ("node1", None, None)
+    ]
+    watch.pass_time(11_000)
+    assert len(watch.firings()) == 1
+    watch.team.wait(11_000)
+    watch.send(writer, gpu_0_gpu=50)
+    assert watch.firings()[0].ended_ms is not None
+
+
+def test_a_run_that_is_busy_without_a_step(watch: Watch) -> None:
+    condition = {"kind": "silence", "of": "steps", "busy_metric": "gpu.*.gpu", "busy_value": 94}
+    watch.add_rule(condition=condition, **{"for": 60})
+    monitor = watch.team.run("otter-1")
+    training = watch.team.run("otter-1", writer="train.node1.1")
+    watch.every_second(training, 1, loss=0.5)
+    watch.every_second(monitor, 80, gpu_0_gpu=50)
+    assert watch.firings() == []
+    watch.every_second(monitor, 15, gpu_0_gpu=100)
+    assert len(watch.firings()) == 1
+    watch.every_second(training, 11, loss=0.4)
+    assert watch.firings()[0].ended_ms is not None
+
+
+def test_a_loss_that_is_not_a_number(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "not_finite", "metric": "*loss*"}, **{"for": 0})
+    writer = watch.team.run("otter-1", writer="train.node1.1")
+    for value in (0.5, float("nan")):
+        watch.every_second(writer, 1, train_loss=value)
+    assert [firing.key for firing in watch.firings()] == ["train.loss"]
+
+
+def test_what_fires_is_over_when_the_run_has_ended(watch: Watch) -> None:
+    watch.add_rule(**{"for": 0})
+    writer = watch.team.run("otter-1")
+    watch.send(writer, gpu_0_gpu=1)
+    assert len(watch.team.told()) == 1
+    watch.team.end(writer, "finished")
+    watch.pass_time(MINUTE_MS)
+    assert watch.firings()[0].ended_ms is not None
+    assert watch.team.told() == []
+
+
+def test_samples_that_arrive_late_are_left_out(watch: Watch) -> None:
+    watch.add_rule(**{"for": 0})
+    writer = watch.team.run("otter-1")
+    watch.send(writer, evaluate=False, gpu_0_gpu=1)
+    watch.pass_time(11 * MINUTE_MS)
+    assert watch.firings() == []
+
+
+def test_a_rule_that_is_switched_off_is_over(watch: Watch) -> None:
+    number = watch.add_rule(**{"for": 0})
+    writer = watch.team.run("otter-1")
+    watch.send(writer, gpu_0_gpu=1)
+    watch.store.alerts.rules.update(watch.team.team.id, number, CLI, watch.team.clock(), enabled=False)
+    assert watch.firings()[0].ended_ms is not None
+    watch.team.wait(10_000)
+    watch.send(writer, gpu_0_gpu=1)
+    assert len(watch.firings()) == 1
+
+
+@pytest.mark.parametrize("definition", READY_RULES, ids=lambda definition: definition["name"])
+def test_ready_rules_are_valid(definition: dict[str, Any]) -> None:
+    assert rule(definition).name == definition["name"]
+
+
+def test_the_queue_is_bounded() -> None:
+    queue = SampleQueue(max_values=10)
+    queue.is_used = True
+    t, values = np.zeros(4, np.int64), np.zeros((4, 1))
+    for seq in range(5):
+        queue.add([SampleBatch(1, 1, seq, (1,), t, values)])
+    assert ([batch.seq for batch in queue.take()], queue.dropped) == ([3, 4], 3)
+    assert queue.take() == []
