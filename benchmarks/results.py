@@ -29,6 +29,7 @@ TITLES = {
     "store": "Store",
     "metadata": "Metadata store",
     "accounts": "Accounts",
+    "usage": "Usage",
     "web": "Page",
 }
 

@@ -24,7 +24,7 @@ def start_background(
     files: ReceivedFiles,
 ) -> None:
     """Start the threads of a server. They end with the stack, and `/readyz` reports their failures."""
-    usage = UsageRollup(store, metadata_store, clock)
+    usage = UsageRollup(store, metadata_store, clock, app.usage_gauges.update)
     housekeeping = Housekeeping(
         store,
         metadata_store,

@@ -14,7 +14,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
+from runvitals.accounts.actions import Action
 from runvitals.accounts.passwords import Passwords
+from runvitals.accounts.resources import Organisation
 from runvitals.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.mail.mailer import Mailer
 from runvitals.outbound.fetcher import Fetcher
@@ -23,6 +25,7 @@ from runvitals.server.access import idempotency_openapi
 from runvitals.server.access.author_rights import may_of_author
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
+from runvitals.server.access.requester import requester_of
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.alerting import Alerting
@@ -56,6 +59,7 @@ from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.self_metrics import SelfMetrics, waiting_text
 from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.reports import UsageReports
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
@@ -105,6 +109,7 @@ class SharedServer:
         mailer: sends mail about accounts; its thread runs.
         delivery: delivers notifications; its thread runs.
         alerting: decides who is notified about what happens to runs; its threads run.
+        usage_gauges: what teams have used, for `/metrics`.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
         threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
@@ -180,6 +185,7 @@ class SharedServer:
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
         self.api.state.usage_reports = UsageReports(metadata_store, clock)
+        self.usage_gauges = UsageGauges(self.api.state.usage_reports)
         self.api.state.mlflow_door = MlflowDoor(store, metadata_store)
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
         self.api.state.promql = PromqlServer(store, metadata_store, clock)
@@ -330,4 +336,7 @@ async def _ready(request: Request) -> Response:
 
 async def _metrics(request: Request) -> Response:
     server: SharedServer = request.app.state.shared_server
-    return PlainTextResponse(await server.exposition(), media_type="text/plain; version=0.0.4")
+    text = await server.exposition()
+    if await run_in_threadpool(server.access.may, requester_of(request), Action.BILLING_READ, Organisation()):
+        text += server.usage_gauges.text
+    return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

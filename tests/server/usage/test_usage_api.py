@@ -6,6 +6,7 @@ import csv
 import io
 import json
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -155,3 +156,14 @@ def test_the_command_line_prints_the_same(server: AccountsServer, capsys: pytest
     ]
     assert main(["usage", *options]) == 0
     assert "vision" in capsys.readouterr().out
+
+
+def test_gauges_of_this_month_are_for_those_who_see_all_usage(server: AccountsServer) -> None:
+    gauges = server.app.usage_gauges
+    reports = server.app.api.state.usage_reports
+    gauges.update(reports.settings(), reports.settings().calendar.day(date(2026, 11, 20)).start_ms)
+    line = f'runvitals_usage_device_hours{{month="{MONTH}",team="vision",model="{H100}"}} 6.0'
+    assert line in gauges.text
+    for name, sees in (("olga", True), ("ada", False)):
+        with server.client(name) as client:
+            assert (line in client.get(f"{server.url}/metrics").text) is sees

@@ -259,7 +259,7 @@ class UsageFigureTable:
             ]
             put_rows(connection, usage_run_day, rows)
             put_rows(connection, usage_host_run_day, [_host_row(row) for row in hosts])
-            put_rows(connection, usage_device_run_day, [asdict(row) for row in devices])
+            put_rows(connection, usage_device_run_day, [_device_row(row) for row in devices])
             for state, run_ids in _by_state(days).items():
                 ended = update(usage_run_day).where(
                     among(connection, usage_run_day.c.run_id, run_ids), usage_run_day.c.state != state
@@ -341,6 +341,12 @@ def _host_row(row: HostRunDay) -> dict[str, Any]:
         "measured_mj": row.measured_mj,
         "unknown_ms": row.unknown_ms,
     }
+
+
+def _device_row(row: DeviceRunDay) -> dict[str, Any]:
+    return {
+        name: getattr(row, name) for name in DeviceRunDay.__dataclass_fields__
+    }  # `asdict` takes 10 times as long
 
 
 def _may_use() -> ColumnElement[bool]:
