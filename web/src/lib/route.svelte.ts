@@ -10,11 +10,11 @@ const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device', 'mute'] as const;
 export type Entry = (typeof ENTRIES)[number];
-export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'security', 'keys', 'teams', 'account'] as const;
+export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'integrations', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 
 export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'settings'] as const;
@@ -26,6 +26,7 @@ export type AccountRoute =
   | { page: 'project'; entity: string; project: string; tab: ProjectTab }
   | { page: 'settings'; tab: SettingsTab }
   | { page: 'organisation'; tab: OrganisationTab }
+  | { page: 'billing' }
   | { page: 'entity'; name: string }
   | { page: 'team'; team: string; tab: TeamTab };
 
@@ -85,6 +86,7 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
     if (second === 'settings' && settings) return { page: 'settings', tab: settings };
     const organisation = ORGANISATION_TABS.find((name) => name === (third ?? 'members'));
     if (second === 'organisation' && organisation) return { page: 'organisation', tab: organisation };
+    if (second === 'billing' && (third ?? 'usage') === 'usage') return { page: 'billing' };
     return null;
   }
   if (first === undefined || !isEntityName(first)) return null;
@@ -156,6 +158,7 @@ export function accountTitle(route: AccountRoute): string {
   if (route.page === 'entry') return ENTRY_TITLES[route.entry];
   if (route.page === 'settings') return 'Settings';
   if (route.page === 'organisation') return 'Organisation';
+  if (route.page === 'billing') return 'Billing';
   if (route.page === 'project') return `${route.entity}/${route.project}`;
   return route.page === 'team' ? `${route.team}: settings` : route.name;
 }

@@ -1,0 +1,97 @@
+// Usage of a month as the API reports it, and how the page shows it.
+
+export interface UsageFigures {
+  runs: number;
+  tracked_hours: number;
+  host_hours: number;
+  device_hours: number;
+  device_unknown_use_hours: number;
+  device_busy_hours: number;
+  device_idle_hours: number;
+  device_wasted_hours: number;
+  energy_kwh: number | null;
+  energy_measured_share: number | null;
+  energy_unknown_hours: number;
+  co2_kg: number | null;
+  storage_gb_month: number;
+  storage_bytes_end: number;
+  ingest_gb: number;
+  points: number;
+  cost: number | null;
+  wasted: number | null;
+}
+
+/** By what the page groups usage. */
+export const GROUPS = ['team', 'project', 'author', 'model'] as const;
+export type UsageGroup = (typeof GROUPS)[number];
+
+export type UsageRow = UsageFigures & Partial<Record<UsageGroup | 'day', string | null>>;
+
+export interface UsageReport {
+  from: string;
+  to: string;
+  time_zone: string;
+  currency: string;
+  rows: UsageRow[];
+  sums: UsageFigures;
+  /** What the month will have cost, if it goes on so; null: not known. */
+  forecast: number | null;
+}
+
+/** A figure that bars can show. */
+export const FIGURES: readonly [keyof UsageFigures & ('device_hours' | 'tracked_hours' | 'energy_kwh' | 'cost'), string][] = [
+  ['device_hours', 'Device-hours'],
+  ['tracked_hours', 'Tracked hours'],
+  ['energy_kwh', 'Energy (kWh)'],
+  ['cost', 'Cost'],
+];
+export type BarFigure = (typeof FIGURES)[number][0];
+
+/** The rows of groups have colours up to this many; the others share one bar. */
+export const MOST_COLOURS = 7;
+export const OTHERS = 'others';
+
+export interface DayBar {
+  day: string;
+  total: number;
+  parts: { name: string; value: number; slot: number }[];
+}
+
+/** The name of a row's group; runs without a team, author or model have none. */
+export const nameOf = (row: UsageRow, group: UsageGroup): string => row[group] || '–';
+
+/** A bar for each day of a range, stacked by groups: the largest ones first, the rest together. */
+export function dayBars(rows: readonly UsageRow[], group: UsageGroup, figure: BarFigure, from: string, to: string): DayBar[] {
+  const totals = new Map<string, number>();
+  for (const row of rows) totals.set(nameOf(row, group), (totals.get(nameOf(row, group)) ?? 0) + (row[figure] ?? 0));
+  const ordered = [...totals].sort((a, b) => b[1] - a[1]).map(([name]) => name);
+  const named = ordered.length > MOST_COLOURS ? ordered.slice(0, MOST_COLOURS - 1) : ordered;
+  return daysOf(from, to).map((day) => {
+    const parts = new Map<string, number>();
+    for (const row of rows) {
+      const value = row[figure] ?? 0;
+      if (row.day !== day || value === 0) continue;
+      const name = named.includes(nameOf(row, group)) ? nameOf(row, group) : OTHERS;
+      parts.set(name, (parts.get(name) ?? 0) + value);
+    }
+    const shown = [...named, OTHERS].flatMap((name, slot) => (parts.has(name) ? [{ name, value: parts.get(name)!, slot }] : []));
+    return { day, total: shown.reduce((sum, part) => sum + part.value, 0), parts: shown };
+  });
+}
+
+/** The days of a range, both ends included. */
+export function daysOf(from: string, to: string): string[] {
+  const found: string[] = [];
+  for (let at = Date.parse(from); at <= Date.parse(to); at += 86_400_000) found.push(new Date(at).toISOString().slice(0, 10));
+  return found;
+}
+
+/** The month before or after one, such as `2026-11`. */
+export function shifted(month: string, by: number): string {
+  const [year, number] = month.split('-').map(Number) as [number, number];
+  return new Date(Date.UTC(year, number - 1 + by, 1)).toISOString().slice(0, 7);
+}
+
+/** A number with two decimals, or a dash for what is not known. */
+export const amount = (value: number | null): string =>
+  value === null ? '–' : value.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
