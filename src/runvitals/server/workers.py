@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
@@ -10,6 +11,7 @@ import anyio
 import anyio.to_thread
 
 from runvitals import deadline
+from runvitals.server.allocator import return_freed_memory
 
 T = TypeVar("T")
 DEADLINE_S = 10.0
@@ -19,6 +21,8 @@ QUICK_THREADS = 8
 """For requests that read no samples."""
 THOROUGH_THREADS = 3
 """For requests that read samples."""
+_KEPT_S = 10.0
+"""How long memory that requests freed may stay with this process."""
 
 
 class Busy(Exception):
@@ -44,6 +48,7 @@ class Workers:
         self._deadline_s = self._waits_s = deadline_s
         self._slots = anyio.CapacityLimiter(threads)
         self._threads = anyio.CapacityLimiter(threads + 1)
+        self._returned_s = time.monotonic()
 
     async def run(self, work: Callable[[], T], first: Callable[[], object] | None = None) -> T:
         """The result of `work`, which is not cancelled when its client disconnects.
@@ -62,7 +67,9 @@ class Workers:
             if first is not None:
                 first()
             with deadline.within(self._deadline_s):
-                return work()
+                found = work()
+            self._return_memory()
+            return found
 
         slot = object()
         with self.waiting():
@@ -71,6 +78,12 @@ class Workers:
             return await anyio.to_thread.run_sync(timed, limiter=self._threads)
         finally:
             self._slots.release_on_behalf_of(slot)
+
+    def _return_memory(self) -> None:
+        """Return what requests freed to the system, from time to time."""
+        if time.monotonic() - self._returned_s >= _KEPT_S:
+            self._returned_s = time.monotonic()
+            return_freed_memory()
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

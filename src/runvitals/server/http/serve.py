@@ -18,6 +18,7 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.types import Receive, Scope, Send
 
+from runvitals.server.allocator import share_arenas
 from runvitals.server.http.connection import ConnectionConfig, ConnectionLimits, check_timeouts
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
 
@@ -137,7 +138,9 @@ def until_interrupted() -> Iterator[None]:
 
 @contextmanager
 def _tuned_interpreter() -> Iterator[None]:
-    """Set the thread switch interval and the garbage collector for a server, and restore them afterwards."""
+    """Set the allocator for a server, and the thread switch interval and the garbage collector, which are
+    restored afterwards."""
+    share_arenas()
     switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
