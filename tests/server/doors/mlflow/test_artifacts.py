@@ -132,6 +132,15 @@ def test_inputs_and_outputs(root: str, call: Call) -> None:
     assert run["outputs"] == {"model_outputs": [{"model_id": "m-2", "step": 3}]}
     found = call("POST", "experiments/search-datasets", experiment_ids=[root.split("/")[0]])
     assert [(one["name"], one["context"]) for one in found["dataset_summaries"]] == [("mnist", "training")]
+    for where, number in (
+        ("datasets.name = 'mnist'", 1),
+        ("dataset.digest IN ('abc', 'x') AND datasets.context LIKE 'train%'", 1),
+        ("datasets.name = 'cifar'", 0),
+        ("datasets.context != 'training'", 0),
+    ):
+        experiment = root.split("/")[0]
+        runs = call("POST", "runs/search", experiment_ids=[experiment], filter=where).get("runs", [])
+        assert len(runs) == number, where
     status, error = call(
         "POST", "runs/log-inputs", run_id=run_of(root), datasets=[{"dataset": {"name": "x"}}]
     )

@@ -62,7 +62,8 @@ def test_own_experiments_and_those_of_others(organisation: tuple[Served, dict[st
         assert path == "experiments/get-by-name" or "ada/secret" not in answer.text, path
         assert ask(organisation, "", path, **sent).status_code == 401, path
     assert ask(organisation, "bob", "runs/search", experiment_ids=[number]).json()["runs"] == []
-    assert ask(organisation, "bob", "experiments/search").json()["experiments"] == []
+    [default] = ask(organisation, "bob", "experiments/search").json()["experiments"]
+    assert (default["experiment_id"], default["name"]) == ("0", "Default")
     assert ask(organisation, "ada", "runs/get", run_id=run).json()["run"]["info"]["status"] == "RUNNING"
 
 
@@ -78,6 +79,19 @@ def test_writing_to_a_deleted_run(organisation: tuple[Served, dict[str, str]]) -
         refused = ask(organisation, who, "runs/log-metric", run_id=run, **point)
         assert refused.status_code == status
         assert text in refused.json()["message"]
+
+
+def test_the_default_experiment_before_its_first_run(organisation: tuple[Served, dict[str, str]]) -> None:
+    found = ask(organisation, "rita", "experiments/get", experiment_id="0").json()["experiment"]
+    assert (found["name"], found["lifecycle_stage"]) == ("Default", "active")
+    named = ask(organisation, "rita", "experiments/get-by-name", experiment_name="Default").json()
+    assert named["experiment"] == found
+    assert ask(organisation, "rita", "experiments/create", name="Default").status_code == 400
+    assert ask(organisation, "rita", "runs/search", experiment_ids=["0"]).json()["runs"] == []
+    tag = {"experiment_id": "0", "key": "a", "value": "b"}
+    assert ask(organisation, "rita", "experiments/set-experiment-tag", **tag).status_code == 404
+    info = ask(organisation, "rita", "runs/create", experiment_id="0").json()["run"]["info"]
+    assert info["experiment_id"] == "0"
 
 
 def test_the_default_experiment_is_everyones_own(organisation: tuple[Served, dict[str, str]]) -> None:

@@ -82,9 +82,10 @@ def _searched(sent: SentMessage, experiments: Experiments) -> Response:
     if stages is None:
         raise invalid(f"Invalid value {view[:60]} for parameter 'view_type' supplied.")
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
+    unused = experiments.unused_default()
     found = [
         (one, shown)
-        for one in experiments.all()
+        for one in (*experiments.all(), *([] if unused is None else [unused]))
         if (shown := experiments.as_json(one))["lifecycle_stage"] in stages
         and all(comparison.holds(_value(one, shown, comparison)) for comparison in wanted)
     ]

@@ -59,6 +59,10 @@ class Experiments:
             HTTPException: 401 or 403.
         """
         found = self._default() if experiment_id == DEFAULT_ID else self._numbered(experiment_id)
+        if found is None and experiment_id == DEFAULT_ID and action is Action.PROJECT_READ:
+            found = self.unused_default()
+            if found is not None:
+                return found
         if found is None:
             raise unknown_experiment(experiment_id)
         self.require(found, action)
@@ -71,7 +75,7 @@ class Experiments:
     def named(self, name: str) -> StoredExperiment | None:
         """The readable experiment of this name: `name` in the requester's own space or team, `entity/name`
         elsewhere."""
-        if name == DEFAULT_NAME and (default := self._default()) is not None:
+        if name == DEFAULT_NAME and (default := self._default() or self.unused_default()) is not None:
             return default
         found = [one for one in self._table.named(name) if self.name_of(one) == name]
         entity, slash, rest = name.partition("/")
@@ -90,6 +94,13 @@ class Experiments:
 
     def _default(self) -> StoredExperiment | None:
         return next((one for one in self._table.named(DEFAULT_PROJECT) if self._is_default(one)), None)
+
+    def unused_default(self) -> StoredExperiment | None:
+        """The default experiment before its first run, when there is no project for it; else None. MLflow's
+        clients expect that it exists."""
+        if self._default() is not None or not (self.is_operator or self.home is not None):
+            return None
+        return StoredExperiment(0, DEFAULT_PROJECT, self.home, None, created_ms=0, deleted_ms=None)
 
     def _is_default(self, experiment: StoredExperiment) -> bool:
         return experiment.project == DEFAULT_PROJECT and experiment.entity_id == self.home

@@ -14,6 +14,7 @@ from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.experiments import TheExperiments
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, integer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.server.doors.mlflow.run_search import DATASET_CONTEXT
 from runvitals.store.errors import LimitReached
 from runvitals.store.metadata.run_lineage import Lineage
 
@@ -28,7 +29,6 @@ _DATASET_FIELDS: Final = {
 """The fields of a dataset, and how long each may be."""
 _REQUIRED: Final = ("name", "digest", "source_type", "source")
 _MAX_MODEL_ID: Final = 200
-_CONTEXT: Final = "mlflow.data.context"
 _MAX_EXPERIMENTS: Final = 1000
 _MAX_SUMMARIES: Final = 1000
 
@@ -92,13 +92,13 @@ def search_datasets(request: Request, sent: TheMessage, experiments: TheExperime
     if not ids:
         raise invalid("SearchDatasets request must specify at least one experiment_id.")
     if len(ids) > _MAX_EXPERIMENTS:
-        raise invalid(f"experiment_ids: expected at most {_MAX_EXPERIMENTS} experiments")
+        raise invalid(f"SearchDatasets request cannot specify more than {_MAX_EXPERIMENTS} experiment_ids")
     found = {one.id: experiments.id_of(one) for one in map(experiments.find, ids)}
     lineages = access_of(request).metadata_store.run_lineage.of_projects(found, _MAX_SUMMARIES)
     summaries: dict[tuple[str, str, str, str], None] = {}
     for project_id, lineage in lineages:
         for used in lineage.datasets:
-            context = next((tag["value"] for tag in used["tags"] if tag["key"] == _CONTEXT), "")
+            context = next((tag["value"] for tag in used["tags"] if tag["key"] == DATASET_CONTEXT), "")
             dataset = used["dataset"]
             summaries[found[project_id], dataset["name"], dataset["digest"], context] = None
     names = ("experiment_id", "name", "digest", "context")

@@ -139,7 +139,8 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
     ids = sent.texts("run_ids")
     if not ids:
         raise invalid("Missing value for required parameter 'run_ids'.")
-    _check_runs(ids)
+    if len(ids) > MAX_RUNS:
+        raise invalid(f"GetMetricHistoryBulkInterval request must specify at most {MAX_RUNS} run_ids.")
     name = sent.required("metric_key")
     most = sent.integer("max_results") or INTERVALS
     if not 1 <= most <= MAX_INTERVALS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -33,6 +33,8 @@ PAGE: Final = 1000
 MAX_SORTED: Final = 10_000
 """Runs that are sorted in Python, where the database cannot."""
 MAX_NAME: Final = 250
+DATASET_CONTEXT: Final = "mlflow.data.context"
+"""The tag that says what a dataset was used for."""
 _COLUMNS: Final = {"run_id": "id", "run_name": "name", "start_time": "started_ms"}
 _DEFAULT_ORDER: Final = (RunSort("started_ms"), RunSort("id", descending=False))
 _Found = tuple[TrackedRun, list[HistoryPoint]]
@@ -123,9 +125,7 @@ class RunSearcher:
             except ValueError:
                 raise invalid("Invalid page token: it belongs to another search") from None
             runs = self._runs.of_rows(page.runs)
-            matching = [
-                run if all(one.holds(_value(run, {}, one)) for one in others) else None for run in runs
-            ]
+            matching = [run if all(_holds(run, one) for one in others) else None for run in runs]
             return matching, page.next
 
         return await anyio.to_thread.run_sync(read)
@@ -177,6 +177,20 @@ def _sorted(found: list[_Found], part: OrderBy) -> list[_Found]:
             values.append((value, pair))
     values.sort(key=lambda item: item[0], reverse=not part.ascending)
     return [pair for _, pair in values] + without
+
+
+def _holds(run: TrackedRun, wanted: Comparison) -> bool:
+    """Whether a comparison holds that is not of metrics; one of datasets, for any of those that it used."""
+    if wanted.kind != "dataset":
+        return wanted.holds(_value(run, {}, wanted))
+    return any(wanted.holds(_of_dataset(used, wanted.key)) for used in run.lineage.datasets)
+
+
+def _of_dataset(used: Mapping[str, Any], key: str) -> str | None:
+    if key != "context":
+        found: str | None = used["dataset"].get(key)
+        return found
+    return next((tag["value"] for tag in used["tags"] if tag["key"] == DATASET_CONTEXT), None)
 
 
 def _value(run: TrackedRun, metrics: dict[str, float], wanted: Comparison | OrderBy) -> Value | None:

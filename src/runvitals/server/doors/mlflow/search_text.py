@@ -14,7 +14,7 @@ from typing import Final, Literal
 from runvitals.server.doors.mlflow.errors import MlflowError, invalid
 
 Value = float | int | str
-EntityKind = Literal["metric", "parameter", "tag", "attribute"]
+EntityKind = Literal["metric", "parameter", "tag", "dataset", "attribute"]
 
 MAX_FILTER: Final = 100_000
 MAX_COMPARISONS: Final = 200
@@ -34,6 +34,8 @@ _PREFIXES: Final[Mapping[str, EntityKind]] = {
     "parameters": "parameter",
     "tag": "tag",
     "tags": "tag",
+    "dataset": "dataset",
+    "datasets": "dataset",
     "attribute": "attribute",
     "attributes": "attribute",
     "attr": "attribute",
@@ -123,8 +125,9 @@ RUN_ATTRIBUTES: Final = Attributes(
         "start_time": ("created", "Created", "date", "Date"),
         "end_time": (),
     },
-    kinds=("metric", "parameter", "tag", "attribute"),
+    kinds=("metric", "parameter", "tag", "dataset", "attribute"),
 )
+_OF_DATASET: Final = ("name", "digest", "context")
 EXPERIMENT_ATTRIBUTES: Final = Attributes(
     texts={"name": (), "experiment_id": ()},
     numbers={"creation_time": (), "last_update_time": ()},
@@ -231,6 +234,10 @@ class _Parser:
         return self._key(kind, rest)
 
     def _key(self, kind: EntityKind, key: str) -> tuple[EntityKind, str]:
+        if kind == "dataset" and key not in _OF_DATASET:
+            raise invalid(
+                f"Invalid dataset key '{key[:60]}' specified. Valid keys are '{sorted(_OF_DATASET)}'"
+            )
         if kind != "attribute":
             return kind, key
         known = self._attributes.canonical(key)
@@ -280,7 +287,7 @@ class _Parser:
         return token.text[1:-1]
 
     def _listed(self, kind: EntityKind, key: str, operator: str) -> Comparison:
-        is_text = kind == "attribute" and key not in self._attributes.numbers
+        is_text = kind == "dataset" or (kind == "attribute" and key not in self._attributes.numbers)
         if not is_text:
             raise invalid(f"Only string attributes can be compared with {operator}, not {kind} '{key[:60]}'")
         if self._expect("mark").text != "(":
@@ -318,7 +325,7 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
         raise invalid(f"Invalid order_by clause '{part[:60]}'.")
     head, dot, rest = text.partition(".")
     kind = _PREFIXES.get(head)
-    if dot and kind is not None and kind in attributes.kinds:
+    if dot and kind is not None and kind in attributes.kinds and kind != "dataset":
         key = _unquoted(rest)
     else:
         kind, key = "attribute", _unquoted(text)
