@@ -380,9 +380,10 @@ def _sampled(points: _Points) -> Iterator[Envelope]:
     """The samples of a host: in a writer of the role monitor, so that all of a host are in one place."""
     route = points.route
     host = points.run.host(route.host)
-    host.add_time(max(max(times) for times in points.samples.values()))
+    newest = 0
     writer = f"monitor.{writer_host(route.host)}.otlp"
     for keys, times, values in batches(points.samples, host.lists):
+        newest = max(newest, times[-1])
         yield samples(
             route.run,
             writer,
@@ -393,3 +394,4 @@ def _sampled(points: _Points) -> Iterator[Envelope]:
             entity=route.entity,
             about=host.about,
         )
+    host.add_time(newest)

@@ -40,9 +40,11 @@ from runvitals.server.doors.otlp.message import (
     explicit_buckets,
     exponential_buckets,
 )
+from runvitals.server.doors.otlp.request_templates import RequestTemplates
 from runvitals.server.ingest.errors import malformed
 
 CONTENT_TYPE: Final = "application/x-protobuf"
+_templates: Final = RequestTemplates()
 _NAN = float("nan")
 _DEPTH = 8
 _GAUGE_SUM: Final = {5: "gauge", 7: SUM}
@@ -59,11 +61,16 @@ def decode(body: bytes) -> list[Resource]:
     Raises:
         HttpRejection: 400 for an invalid message, 413 for too much in it.
     """
+    known = _templates.read(body)
+    if known is not None:
+        return known
     count = ItemCount()
     try:
-        return [_resource(value, count) for value in _messages(body, 1)]
+        resources = [_resource(value, count) for value in _messages(body, 1)]
     except (Malformed, UnicodeDecodeError, struct.error) as error:
         raise malformed(f"invalid ExportMetricsServiceRequest: {error}") from None
+    _templates.add(body, resources)
+    return resources
 
 
 @lru_cache(65_536)
