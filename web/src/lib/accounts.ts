@@ -440,6 +440,23 @@ export interface SlackDestination {
   /** What of the URL may be read. */
   shown: string;
   created_ms: number;
+  /** Since when Slack does not accept it. */
+  disabled_ms: number | null;
+}
+
+/** What a receiver said to a test. */
+export interface TestAnswer {
+  status: number | null;
+  answer: string | null;
+  /** Why there was no answer. */
+  error: string | null;
+  took_ms: number;
+}
+
+export function testText(name: string, { status, answer, error, took_ms }: TestAnswer): string {
+  if (status === null) return `${name}: ${error ?? 'no answer'}`;
+  const said = answer ? `: ${answer.slice(0, 200)}` : '';
+  return `${name} answered ${status} within ${took_ms} ms${said}`;
 }
 
 export interface AuditEvent {

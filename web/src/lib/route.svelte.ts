@@ -14,7 +14,7 @@ export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'sec
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'integrations', 'usage', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'automations', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 
 export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'settings'] as const;

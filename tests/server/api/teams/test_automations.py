@@ -183,18 +183,12 @@ def test_a_metric_that_ingest_receives(vision: AccountsServer) -> None:
     secret, _ = vision.accounts.keys.create("cli", CLI, T0, user_id=bob)
     vision.app.access.rights_changed()
     eventually(lambda: vision.app._recorder.feed.watched == {"loss"})
-    for seq, value in enumerate((1.0, 12.5, 13.0), 1):
-        rows = {"keys": ["loss", "other"], "t": [T0 + seq], "v": [[value], [99.0]], "step": [seq]}
-        envelope = {
-            "run": "a",
-            "entity": "vision",
-            "project": "digits",
-            "writer": "train.node1.1",
-            "seq": seq,
-        }
-        answer = vision.client().post(
-            "ingest", json={**envelope, **rows}, headers={"Authorization": f"Bearer {secret}"}
-        )
-        assert answer.status_code == 200, answer.text
+    headers = {"Authorization": f"Bearer {secret}"}
+    with vision.client() as client:
+        for seq, value in enumerate((1.0, 12.5, 13.0), 1):
+            rows = {"keys": ["loss", "other"], "t": [T0 + seq], "v": [[value], [99.0]], "step": [seq]}
+            sent = {"run": "a", "entity": "vision", "project": "digits", "writer": "train.n.1", "seq": seq}
+            answer = client.post("ingest", json={**sent, **rows}, headers=headers)
+            assert answer.status_code == 200, answer.text
     [row] = settled(vision, 1)
     assert row["title"] == "[vision/digits] a: loss is 12.5"

@@ -1,0 +1,234 @@
+// Automations of teams: their JSON, what they are called, and the form that edits them.
+
+export type RunState = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
+export const STATES: readonly RunState[] = ['running', 'finished', 'failed', 'crashed', 'stopped', 'lost'];
+
+export const EVENTS = [
+  ['run.state', 'A run reaches a state'],
+  ['run.tag', 'A run gets a tag'],
+  ['metric.threshold', 'A metric crosses a value'],
+  ['metric.change', 'A metric changes'],
+  ['metric.z_score', 'A metric is unusual'],
+  ['artifact.version', 'A version of an artifact is logged'],
+  ['artifact.alias', 'A version gets an alias'],
+  ['registry.link', 'A version is linked to a registry'],
+] as const;
+export type EventKind = (typeof EVENTS)[number][0];
+
+export const COMPARISONS = ['>', '>=', '<', '<=', '=', '!='].map((one) => [one, one] as const);
+export const STATISTICS = [
+  ['last', 'last value'],
+  ['min', 'minimum'],
+  ['mean', 'mean'],
+  ['max', 'maximum'],
+] as const;
+export const DIRECTIONS = [
+  ['either', 'up or down'],
+  ['up', 'up'],
+  ['down', 'down'],
+] as const;
+
+type Event = { kind: string } & Record<string, unknown>;
+export type Action = { kind: string } & Record<string, unknown>;
+
+export interface Automation {
+  id: number;
+  name: string;
+  enabled: boolean;
+  event: Event;
+  filter: { projects: string[]; run_name: string; author: string; tag: string };
+  actions: Action[];
+  cooldown_h: number;
+  /** Null: the user was deleted. */
+  created_by: string | null;
+  created_ms: number;
+  changed_ms: number;
+  /** Why the server switched it off. */
+  problem: string | null;
+}
+
+/** What was sent to one receiver. */
+export interface SentNotification {
+  id: number;
+  automation: number | null;
+  event: string;
+  channel: string;
+  receiver: string;
+  title: string;
+  state: 'pending' | 'finished' | 'failed' | 'dropped';
+  tries: number;
+  status: number | null;
+  answer: string | null;
+  error: string | null;
+  created_ms: number;
+  next_ms: number | null;
+  ended_ms: number | null;
+}
+
+/** The fields of the form; numbers as they were typed. */
+export interface Form {
+  name: string;
+  kind: EventKind;
+  states: RunState[];
+  tag: string;
+  metric: string;
+  comparison: string;
+  statistic: string;
+  value: string;
+  window: string;
+  before: string;
+  amount: string;
+  relative: boolean;
+  direction: string;
+  collection: string;
+  alias: string;
+  projects: string;
+  run_name: string;
+  author: string;
+  run_tag: string;
+  slack: string[];
+  webhooks: string[];
+  payload: string;
+  members: string[];
+  stop: boolean;
+  add_tag: string;
+  cooldown_h: string;
+}
+
+export const EMPTY: Form = {
+  name: '',
+  kind: 'run.state',
+  states: ['failed', 'crashed'],
+  tag: '',
+  metric: '',
+  comparison: '>',
+  statistic: 'last',
+  value: '',
+  window: '',
+  before: '50',
+  amount: '0.2',
+  relative: true,
+  direction: 'either',
+  collection: '',
+  alias: '',
+  projects: '',
+  run_name: '',
+  author: '',
+  run_tag: '',
+  slack: [],
+  webhooks: [],
+  payload: '',
+  members: [],
+  stop: false,
+  add_tag: '',
+  cooldown_h: '24',
+};
+
+export function formOf(automation: Automation): Form {
+  const { event, filter, actions } = automation;
+  const text = (name: string): string => (event[name] === undefined ? '' : String(event[name]));
+  const of = (kind: string): Action[] => actions.filter((action) => action.kind === kind);
+  return {
+    ...EMPTY,
+    name: automation.name,
+    kind: event.kind as EventKind,
+    states: (event.states as RunState[] | undefined) ?? [],
+    tag: text('tag'),
+    metric: text('metric'),
+    comparison: text('comparison') || EMPTY.comparison,
+    statistic: text('statistic') || EMPTY.statistic,
+    value: text('value'),
+    window: text('window'),
+    before: text('before') || EMPTY.before,
+    amount: text('amount') || EMPTY.amount,
+    relative: event.relative !== false,
+    direction: text('direction') || EMPTY.direction,
+    collection: text('collection'),
+    alias: text('alias'),
+    projects: filter.projects.join(', '),
+    run_name: filter.run_name,
+    author: filter.author,
+    run_tag: filter.tag,
+    slack: of('slack').map((action) => String(action.destination)),
+    webhooks: of('webhook').map((action) => String(action.webhook)),
+    payload: String(of('webhook').find((action) => action.payload)?.payload ?? ''),
+    members: of('mail').flatMap((action) => action.members as string[]),
+    stop: of('stop').length > 0,
+    add_tag: String(of('tag')[0]?.tag ?? ''),
+    cooldown_h: String(automation.cooldown_h),
+  };
+}
+
+/** The body of a request. What is no number stays a text: the server says what is wrong with it. */
+export function bodyOf(form: Form): Record<string, unknown> {
+  const payload = form.payload.trim() === '' ? null : form.payload;
+  const actions: Action[] = [
+    ...form.slack.map((id) => ({ kind: 'slack', destination: Number(id) })),
+    ...form.webhooks.map((id) => ({ kind: 'webhook', webhook: Number(id), payload })),
+    ...(form.members.length > 0 ? [{ kind: 'mail', members: form.members }] : []),
+    ...(isOfRuns(form.kind) && form.stop ? [{ kind: 'stop' }] : []),
+    ...(isOfRuns(form.kind) && form.add_tag.trim() !== '' ? [{ kind: 'tag', tag: form.add_tag.trim() }] : []),
+  ];
+  return {
+    name: form.name.trim(),
+    event: eventOf(form),
+    filter: { projects: listOf(form.projects), run_name: form.run_name, author: form.author.trim(), tag: form.run_tag.trim() },
+    actions,
+    cooldown_h: numberOf(form.cooldown_h),
+  };
+}
+
+/** Only these can stop or tag a run. */
+export const isOfRuns = (kind: string): boolean => kind.startsWith('run.') || kind.startsWith('metric.');
+
+/** An event in words. */
+export function eventText(event: Event): string {
+  const metric = String(event.metric);
+  if (event.kind === 'run.state') return `A run is ${(event.states as string[]).join(' or ')}`;
+  if (event.kind === 'run.tag') return event.tag ? `A run gets a tag like ${String(event.tag)}` : 'A run gets any tag';
+  if (event.kind === 'metric.threshold') {
+    const of = event.statistic === 'last' ? metric : `${String(event.statistic)} of the last ${String(event.window)} of ${metric}`;
+    return `${of} ${String(event.comparison)} ${String(event.value)}`;
+  }
+  if (event.kind === 'metric.change') return `${metric} changes by ${event.relative ? `${Number(event.amount) * 100} %` : String(event.amount)}`;
+  if (event.kind === 'metric.z_score') return `${metric} is ${String(event.value)} standard deviations off`;
+  const collection = event.collection ? ` of ${String(event.collection)}` : '';
+  if (event.kind === 'artifact.version') return `A version${collection} is logged`;
+  if (event.kind === 'artifact.alias') return `A version${collection} gets an alias like ${String(event.alias)}`;
+  if (event.kind === 'registry.link') return event.collection ? `A version is linked to ${String(event.collection)}` : 'A version is linked';
+  return event.kind;
+}
+
+/** What is done, in words. */
+export function actionsText(actions: readonly Action[]): string {
+  const texts: Record<string, string> = { slack: 'Slack', webhook: 'webhook', mail: 'mail', stop: 'stop the run', tag: 'add a tag', apprise: 'Apprise' };
+  return [...new Set(actions.map((action) => texts[action.kind] ?? action.kind))].join(', ');
+}
+
+function eventOf(form: Form): Event {
+  const { kind, metric, direction } = form;
+  const window = form.window.trim() === '' ? {} : { window: numberOf(form.window) };
+  if (kind === 'run.state') return { kind, states: form.states };
+  if (kind === 'run.tag') return { kind, tag: form.tag };
+  if (kind === 'metric.threshold') return { kind, metric, value: numberOf(form.value), comparison: form.comparison, statistic: form.statistic, ...window };
+  if (kind === 'metric.change') {
+    return { kind, metric, amount: numberOf(form.amount), relative: form.relative, direction, before: numberOf(form.before), ...window };
+  }
+  if (kind === 'metric.z_score') return { kind, metric, value: numberOf(form.value), direction, ...window };
+  if (kind === 'artifact.alias') return { kind, alias: form.alias, collection: form.collection };
+  return { kind, collection: form.collection };
+}
+
+function numberOf(text: string): number | string {
+  const number = Number(text);
+  return text.trim() === '' || !Number.isFinite(number) ? text : number;
+}
+
+const listOf = (text: string): string[] => [
+  ...new Set(
+    text
+      .split(',')
+      .map((one) => one.trim())
+      .filter(Boolean),
+  ),
+];
