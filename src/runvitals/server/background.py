@@ -9,7 +9,9 @@ from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.shared_server import SharedServer
 from runvitals.server.stored.statistics_updater import StatisticsUpdater
+from runvitals.server.usage.limits import check_limits
 from runvitals.server.usage.rollup import UsageRollup
+from runvitals.server.usage.settings import UsageSettings
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
@@ -24,7 +26,12 @@ def start_background(
     files: ReceivedFiles,
 ) -> None:
     """Start the threads of a server. They end with the stack, and `/readyz` reports their failures."""
-    usage = UsageRollup(store, metadata_store, clock, app.usage_gauges.update)
+
+    def after(settings: UsageSettings, now_ms: int) -> None:
+        check_limits(metadata_store, settings, now_ms)
+        app.usage_gauges.update(settings, now_ms)
+
+    usage = UsageRollup(store, metadata_store, clock, after)
     housekeeping = Housekeeping(
         store,
         metadata_store,

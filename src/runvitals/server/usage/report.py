@@ -278,8 +278,21 @@ def price_list(metadata_store: MetadataStore) -> PriceList:
 def included_amounts(
     metadata_store: MetadataStore,
 ) -> Callable[[int | None, Month], Callable[[str], float]]:
-    """What plans include: units of a category, by team and month."""
-    return lambda team, month: lambda category: 0.0
+    """What plans include: units of a category, by team and month. The plan of its first day counts."""
+    plans = {one.name: one for one in metadata_store.usage.plans.all()}
+    assigned = metadata_store.usage.plans.assigned()
+
+    def of(team: int | None, month: Month) -> Callable[[str], float]:
+        mine = [
+            one.plan
+            for one in assigned
+            if one.entity_id == team and one.valid_from <= month.first.isoformat()
+        ]
+        limits = plans[mine[-1]].limits if mine else ()
+        included = {limit.category: limit.included for limit in limits}
+        return lambda category: included.get(category, 0.0)
+
+    return of
 
 
 def rows(

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date
 from typing import Any, Final
 
+from runvitals.server.usage.limits import Use, uses
 from runvitals.server.usage.report import DIMENSIONS, Atom, Labels, Selection, UsageRow, atoms, figures, rows
 from runvitals.server.usage.settings import UsageSettings, usage_settings
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.plans import PlanTable
 from runvitals.store.metadata.usage.rates import RateTable
 from runvitals.usage.charges import FORECAST_FROM_DAY, MICRO, forecast
 from runvitals.usage.days import Month
@@ -56,6 +58,19 @@ class UsageReports:
     def rates(self) -> RateTable:
         """The prices."""
         return self._metadata_store.usage.rates
+
+    @property
+    def plans(self) -> PlanTable:
+        """The plans."""
+        return self._metadata_store.usage.plans
+
+    def uses(self) -> list[Use]:
+        """What everyone has used this month, of which limits."""
+        return uses(self._metadata_store, self.settings(), self._clock())
+
+    def names(self) -> Mapping[tuple[str, int], str]:
+        """Names by kind and id."""
+        return self._metadata_store.usage.reading.names()
 
     def settings(self) -> UsageSettings:
         return usage_settings(self._metadata_store)

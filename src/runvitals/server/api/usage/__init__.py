@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.usage import rates, usage
+from runvitals.server.api.usage import plans, rates, usage
 
 router = APIRouter(prefix="/api/v1")
-for resource in (usage, rates):
+for resource in (usage, rates, plans):
     router.include_router(resource.router)

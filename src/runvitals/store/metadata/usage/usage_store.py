@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.usage.alerts import UsageAlertTable
 from runvitals.store.metadata.usage.figures import UsageFigureTable
 from runvitals.store.metadata.usage.marks import UsageMarkTable
+from runvitals.store.metadata.usage.plans import PlanTable
 from runvitals.store.metadata.usage.rates import RateTable
 from runvitals.store.metadata.usage.reading import UsageReading
 
@@ -17,6 +21,9 @@ class UsageStore:
         figures: what was computed.
         reading: reads it, for reports.
         rates: prices.
+        plans, alerts: limits, and who was told that they were passed.
+        refused: why the new runs of a team or user are refused, by id: of this process, set after each
+            roll-up.
     """
 
     def __init__(self, database: Database) -> None:
@@ -24,3 +31,6 @@ class UsageStore:
         self.figures = UsageFigureTable(database)
         self.reading = UsageReading(database)
         self.rates = RateTable(database)
+        self.plans = PlanTable(database)
+        self.alerts = UsageAlertTable(database)
+        self.refused: Mapping[int, str] = {}

@@ -1,0 +1,131 @@
+"""`/billing`: plans, their limits, and how much of them is used."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, HTTPException, Path
+from pydantic import BaseModel, ConfigDict, Field
+
+from runvitals.server.access.control import TheAccess
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.usage.usage import TheReports
+from runvitals.server.usage.limits import Use, checked_plan
+from runvitals.store.metadata.usage.plans import ORGANISATION, AssignedPlan, Plan, PlanInUse, PlanLimit
+
+router = APIRouter()
+PlanName = Annotated[str, Path(max_length=64)]
+
+
+class LimitForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
+    included: float = Field(0.0, ge=0, le=10**12)
+    limit: float | None = Field(None, ge=0, le=10**12)
+    refuse_new_runs: bool = False
+
+
+class PlanForm(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    description: str = Field("", max_length=500)
+    limits: list[LimitForm] = Field(default_factory=list, max_length=6)
+
+
+class Assignment(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    plan: str = Field(max_length=64)
+    entity: str | None = Field(None, max_length=64)
+    valid_from: date
+
+
+@router.get("/billing", dependencies=[needs("billing:read")])
+def billing(reports: TheReports) -> dict[str, Any]:
+    """What the organisation, each team and each user have used this month, of which limits."""
+    settings, names = reports.settings(), reports.names()
+    uses = [_use_json(use, names.get(("entity", use.entity_id))) for use in reports.uses()]
+    return {"month": reports.this_month().name, "currency": settings.currency, "uses": uses}
+
+
+@router.get("/billing/plans", dependencies=[needs("billing:read")])
+def plans(reports: TheReports) -> dict[str, Any]:
+    """All plans by name, and who has which."""
+    found, names = [_plan_json(one) for one in reports.plans.all()], reports.names()
+    assigned = [
+        {"entity": names.get(("entity", one.entity_id)), "plan": one.plan, "valid_from": one.valid_from}
+        for one in reports.plans.assigned()
+    ]
+    return {"plans": found, "total": len(found), "next": None, "assigned": assigned}
+
+
+@router.put("/billing/plans/{plan}", dependencies=[needs("billing:manage")])
+def put_plan(
+    plan: PlanName, form: PlanForm, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Create a plan, or replace it."""
+    limits = [PlanLimit(one.category, one.included, one.limit, one.refuse_new_runs) for one in form.limits]
+    try:
+        wanted = checked_plan(plan, form.description, limits)
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    reports.plans.put(wanted, requester.actor, access.clock())
+    return _plan_json(wanted)
+
+
+@router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
+def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
+    """Remove a plan that nobody has."""
+    try:
+        reports.plans.remove(plan, requester.actor, access.clock())
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except PlanInUse as error:
+        raise HTTPException(409, str(error)) from None
+
+
+@router.post("/billing/assignments", dependencies=[needs("billing:manage")], status_code=201)
+def assign_plan(
+    wanted: Assignment, reports: TheReports, access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Give a plan to a team or user from a day on; without one, to the organisation as a whole."""
+    entity_id = ORGANISATION
+    if wanted.entity is not None:
+        found = access.directory.entity_named(wanted.entity)
+        if found is None:
+            raise HTTPException(404, f"there is no team or user {wanted.entity!r}")
+        entity_id = found.id
+    assigned = AssignedPlan(entity_id, wanted.valid_from.isoformat(), wanted.plan)
+    try:
+        reports.plans.assign(assigned, requester.actor, access.clock())
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    return {"entity": wanted.entity, "plan": wanted.plan, "valid_from": assigned.valid_from}
+
+
+def _plan_json(plan: Plan) -> dict[str, Any]:
+    limits = [
+        {
+            "category": one.category,
+            "included": one.included,
+            "limit": one.limit_units,
+            "refuse_new_runs": one.refuse_new_runs,
+        }
+        for one in plan.limits
+    ]
+    return {"name": plan.name, "description": plan.description, "limits": limits}
+
+
+def _use_json(use: Use, name: str | None) -> dict[str, Any]:
+    return {
+        "entity": name,
+        "category": use.category,
+        "value": use.value,
+        "included": 0.0 if use.limit is None else use.limit.included,
+        "limit": None if use.limit is None else use.limit.limit_units,
+        "percent": use.share,
+        "refuses_new_runs": use.refuses,
+    }

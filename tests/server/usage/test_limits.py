@@ -1,0 +1,94 @@
+"""Limits of plans: who is told, once, and whose new runs are refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import date
+
+import pytest
+
+from runvitals.server.usage.limits import check_limits
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.accounts_server import AccountsServer, accounts_server
+from tests.server.usage.used import use
+
+PLAN = {
+    "limits": [
+        {"category": "device_hours", "included": 1, "limit": 10, "refuse_new_runs": True},
+        {"category": "storage", "included": 0, "limit": 100},
+    ]
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]:
+    """olga administers the organisation, ada the team vision, which has a plan."""
+    with accounts_server(tmp_path_factory.mktemp("limits")) as running:
+        running.user("olga", org_role="admin")
+        running.accounts.teams.create("vision", CLI, 1, administrator=running.user("ada").id)
+        running.ask("olga", "PUT", "billing/plans/small", json=PLAN)
+        given = {"plan": "small", "entity": "vision", "valid_from": "2026-01-01"}
+        running.ask("olga", "POST", "billing/assignments", 201, json=given)
+        yield running
+
+
+def check(server: AccountsServer) -> list[str]:
+    """Check the limits; the notifications that wait now, as receiver and first line."""
+    settings = server.app.api.state.usage_reports.settings()
+    now_ms = settings.calendar.day(date(2026, 11, 20)).start_ms
+    server.clock.now_ms = now_ms
+    check_limits(server.metadata_store, settings, now_ms)
+    outbox = server.metadata_store.alerts.outbox
+    found = outbox.due(now_ms, 100)
+    for one in found:
+        assert outbox.claim(one, now_ms)
+        outbox.ended(one, "sent", now_ms)
+    return sorted(f"{one.target} {one.text.splitlines()[0]}" for one in found)
+
+
+def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
+    team = server.accounts.teams.by_name("vision").id
+    store = server.metadata_store
+    ids = sorted(server.accounts.users.by_name(name).id for name in ("olga", "ada"))
+    use(store, "a", "2026-11-02", entity_id=team, hours=9)
+    said = "vision has used 9.0 of 10 h (device hours) in 2026-11"
+    assert check(server) == [f"user:{number} {said}" for number in ids]
+    assert check(server) == []  # once a month
+    assert store.usage.refused == {}
+    use(store, "b", "2026-11-03", entity_id=team, hours=2)
+    assert len(check(server)) == 2
+    assert store.usage.refused[team].startswith(
+        "vision has used 11.0 of 10 h (device hours); administrators: "
+    )
+    uses = server.ask("olga", "GET", "billing")["uses"]
+    (mine,) = (one for one in uses if (one["entity"], one["category"]) == ("vision", "device_hours"))
+    assert (mine["percent"], mine["refuses_new_runs"]) == (pytest.approx(110), True)
+    envelope = {"writer": "w", "seq": 0, "project": "digits", "entity": "vision", "keys": ["x"], "v": [[1.0]]}
+    envelope["t"] = [server.clock.now_ms]
+    with server.client() as client:
+        ada = server.accounts.users.by_name("ada").id
+        key, _ = server.accounts.keys.create("k", CLI, 1, user_id=ada)
+        server.app.access.rights_changed()
+        headers = {"authorization": f"Bearer {key}"}
+        new = client.post("ingest", json={**envelope, "run": "new"}, headers=headers)
+        assert new.status_code == 403
+        assert "has used 11.0 of 10 h" in new.json()["error"]
+        running = client.post("ingest", json={**envelope, "run": "b"}, headers=headers)
+    assert running.status_code == 200
+
+
+def test_what_a_plan_includes_costs_nothing(server: AccountsServer) -> None:
+    price = {"category": "device_hours", "price": 2, "valid_from": "2026-01-01"}
+    server.ask("olga", "POST", "billing/rates", 201, json=price)
+    found = server.ask("olga", "GET", "usage?month=2026-11&by=team")["sums"]
+    assert found["cost"] == pytest.approx((11 - 1) * 2)
+
+
+def test_a_plan_that_somebody_has_stays(server: AccountsServer) -> None:
+    server.ask("olga", "DELETE", "billing/plans/small", 409)
+    server.ask("olga", "PUT", "billing/plans/spare", json={})
+    server.ask("olga", "DELETE", "billing/plans/spare", 204)
+    server.ask("olga", "DELETE", "billing/plans/spare", 404)
+    server.ask("ada", "GET", "billing", 403)
+    twice = {"limits": [PLAN["limits"][0], PLAN["limits"][0]]}
+    server.ask("olga", "PUT", "billing/plans/odd", 422, json=twice)
