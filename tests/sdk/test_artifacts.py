@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -144,3 +145,14 @@ def test_artifacts_are_no_logged_media(run: Run) -> None:
     opened = runvitals.open_run(run.id, os.path.dirname(os.path.dirname(run.dir)))
     assert [(key.key, key.kind, key.count) for key in opened.media_keys()] == [("mnist", "html", 1)]
     assert len(list(opened.media("mnist"))) == 1
+
+
+def test_a_path_that_leads_out_of_the_folder_is_not_written(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    artifact = logged(run, "hostile", a="x")
+    entry = artifact.files()[0].entry
+    hostile = [replace(entry, path="../../up.txt")]
+    monkeypatch.setattr("runvitals.query.artifacts.LoggedArtifact.entries", lambda self: hostile)
+    with pytest.raises(ValueError, match="invalid path"):
+        artifact.download()

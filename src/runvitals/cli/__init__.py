@@ -24,6 +24,7 @@ COMMANDS = (
     "show",
     "export",
     "files",
+    "artifact",
     "import",
     "sample",
     "top",

@@ -2,8 +2,8 @@
 
 import { isEntityName } from './names';
 
-export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files' | 'alerts';
-const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files', 'alerts'] satisfies Tab[];
+export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files' | 'artifacts' | 'alerts';
+const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files', 'artifacts', 'alerts'] satisfies Tab[];
 /** What tabs were called before: links to them still work. */
 const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 
@@ -17,7 +17,7 @@ export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'automations', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 
-export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'settings'] as const;
+export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'artifacts', 'settings'] as const;
 export type ProjectTab = (typeof PROJECT_TABS)[number];
 
 /** Pages of a server with accounts. */

@@ -9,7 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any, Final, NoReturn
 
-from runvitals.model.artifact_names import checked_aliases, checked_description, checked_label, checked_tags
+from runvitals.model.artifact_names import (
+    checked_aliases,
+    checked_description,
+    checked_label,
+    checked_path,
+    checked_tags,
+)
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import finding
 from runvitals.sdk.artifacts.draft import ArtifactDraft
@@ -84,7 +90,8 @@ class ArtifactFile:
         """
         if self.entry.reference is not None:
             raise ValueError(f"{self.path!r} is a reference: its content is at {self.entry.reference}")
-        path = os.path.join(root or _default_root(self.source), *self.path.split("/"))
+        name = checked_path(self.path)  # it comes from a server, and must not lead out of the folder
+        path = os.path.join(root or _default_root(self.source), *name.split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         self.source.copy(self.entry, path)
         return path
@@ -184,6 +191,11 @@ class Artifact:
     def aliases(self) -> list[str]:
         """The aliases; of an artifact that has no version yet, those that it will get."""
         return list(self._wanted_aliases if self._source is None else self._source.version.aliases)
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether it was logged. Its version may still have to arrive at the server."""
+        return self._draft is None
 
     @property
     def digest(self) -> str:

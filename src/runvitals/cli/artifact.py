@@ -1,0 +1,115 @@
+"""`runvitals artifact`: put, get and list artifacts, on a server or on this machine."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.formatting import inert, moment, table
+from runvitals.model.artifacts import ArtifactAddress, ArtifactVersion
+
+_NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "artifact",
+        help="put, get and list artifacts: versions of files",
+        description="Works with the server of the settings, or without one with the runs of this machine.",
+    )
+    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    put = commands.add_parser("put", help="log a file or folder, in a run of its own")
+    put.add_argument("path", metavar="PATH", help="a file, a folder, or an address such as s3://bucket/key")
+    put.add_argument("--name", required=True, help="[project/]name")
+    put.add_argument("--type", default="dataset", help="such as dataset or model; default: %(default)s")
+    put.add_argument("--alias", action="append", default=[], help="a further name of the version")
+    get = commands.add_parser("get", help="download a version")
+    get.add_argument("name", metavar="NAME", help=_NAME)
+    get.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/NAME:vN")
+    listed = commands.add_parser("ls", help="list artifacts, or the versions of one")
+    listed.add_argument("name", metavar="NAME", nargs="?", help="[[entity/]project/]name; default: all")
+    for command in (put, get, listed):
+        command.add_argument("--project", help="default: as in the settings")
+        add_dir(command)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    return {"put": _put, "get": _get, "ls": _list}[arguments.action](arguments)
+
+
+def _put(arguments: argparse.Namespace) -> int:
+    from runvitals.sdk.artifacts.artifact import ArtifactNotLogged
+    from runvitals.sdk.start import init
+
+    project, _, name = arguments.name.rpartition("/")
+    with init(
+        project=project or arguments.project,
+        dir=arguments.dir,
+        job_type="artifact",
+        reinit=True,
+    ) as opened:
+        artifact = opened.log_artifact(arguments.path, name, arguments.type, arguments.alias)
+    if not artifact.is_logged:
+        return 1  # the run has said why
+    try:
+        print(inert(artifact.wait().qualified_name))
+    except ArtifactNotLogged as error:
+        print(f"runvitals: {error}; it is delivered by `runvitals sync {opened.id}`", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _get(arguments: argparse.Namespace) -> int:
+    from runvitals.sdk.artifacts.artifact import Artifact
+    from runvitals.sdk.artifacts.finding import find
+
+    print(inert(Artifact.found(find(_scope(arguments), arguments.name)).download(arguments.output)))
+    return 0
+
+
+def _list(arguments: argparse.Namespace) -> int:
+    rows = [_row(version) for version in _versions(arguments)]
+    if rows:
+        print(table([["NAME", "TYPE", "ALIASES", "FILES", "BYTES", "LOGGED (UTC)"], *rows]))
+    return 0
+
+
+def _row(version: ArtifactVersion) -> list[str]:
+    name = f"{version.project}/{version.name}:v{version.version}"
+    about = [name, version.type, ", ".join(version.aliases), str(version.files), f"{version.bytes:,}"]
+    return [inert(text) for text in [*about, moment(version.created_ms)]]
+
+
+def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
+    scope = _scope(arguments)
+    address = None if arguments.name is None else ArtifactAddress.parsed(arguments.name)
+    project = scope.project if address is None else address.project or scope.project
+    entity = scope.entity if address is None else address.entity or scope.entity
+    if scope.server is None:
+        from runvitals.query.artifacts import LocalArtifacts
+
+        of_all = address is None and arguments.project is None
+        found = LocalArtifacts(scope.folder).versions(
+            None if of_all else project, None if address is None else address.name
+        )
+        yield from (one.version for one in found)
+        return
+    from runvitals.client.artifacts import ServerArtifacts
+
+    artifacts = ServerArtifacts.of(scope.server)
+    names = [address.name] if address else [row["name"] for row in artifacts.names(project, entity)]
+    for name in names:
+        yield from artifacts.versions(ArtifactAddress(entity, project, name))
+
+
+def _scope(arguments: argparse.Namespace) -> Any:
+    from runvitals.sdk.artifacts.finding import ArtifactScope
+    from runvitals.sdk.start import resolved
+
+    settings = resolved({})
+    server = settings["server"] if settings["mode"] == "online" else None
+    project = arguments.project or settings["project"]
+    return ArtifactScope(server, directory(arguments), settings["entity"], project)
