@@ -146,11 +146,9 @@ class AccessControl:
         return self.directory.readable_runs(requester_of(request).principal)
 
     def projects_with_artifacts(self, request: Request, project_ids: Collection[int]) -> set[int]:
-        """Those of some projects whose artifacts the requester may see."""
+        """Those of some projects whose artifacts the requester may see, on a server with accounts."""
         requester = requester_of(request)
-        if isinstance(requester.principal, Operator):
-            return set(project_ids)
-        projects = [self.directory.project(one) for one in project_ids]
+        projects = map(self.directory.project, project_ids)
         return {one.id for one in projects if self.may(requester, Action.ARTIFACT_READ, one)}
 
     def rights_changed(self) -> None:

@@ -55,7 +55,7 @@ class RouteCheck(Protocol):
         """What the requester may do with each of some runs, all in the trash or all not."""
 
     def projects_with_artifacts(self, request: Request, project_ids: Collection[int]) -> set[int]:
-        """Those of some projects, by number, whose artifacts the requester may see."""
+        """Those of some projects, by number, whose artifacts the requester may see. With accounts only."""
 
     def bound_cursor(self, request: Request, cursor: str) -> str:
         """A cursor for the requester only."""

@@ -50,7 +50,7 @@ async def run_artifacts(
 
 def _seen(request: Request, artifacts: list[RunArtifact]) -> list[Any]:
     access = route_check(request)
-    if access is None:
+    if access is None or access.mode() != "accounts":
         return artifacts
     numbers = {one.project_id for one in artifacts if one.project_id is not None}
     readable = access.projects_with_artifacts(request, numbers)
