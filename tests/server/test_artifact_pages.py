@@ -1,0 +1,120 @@
+"""Artifacts in a real browser, and the addresses that clients of wandb and MLflow print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from importlib.resources import files
+
+import httpx
+import pytest
+
+import runvitals
+from runvitals.cli import main
+from tests.patience import PATIENCE_S
+from tests.server.browser import Browser
+from tests.server.doors.wandb.conftest import UPSERT
+from tests.server.serving import Served, serving
+from tests.server.test_account_pages import check
+from tests.server.test_build import hook  # noqa: F401
+from tests.server.test_page import browser, static  # noqa: F401
+from tests.server.test_shared_page import click, shown
+
+PICTURES = os.environ.get("RUNVITALS_TEST_PICTURES")
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Served]:  # noqa: F811
+    """A server with a run that logged two versions and used one, and with runs of other clients."""
+    folder = str(tmp_path_factory.mktemp("data"))
+    with serving(tmp_path_factory.mktemp("server"), static=static) as served:
+        with runvitals.init(project="digits", id="trained", dir=folder, mode="offline", reinit=True) as run:
+            for rows, alias in ((1, "small"), (2, "large")):
+                artifact = runvitals.Artifact("mnist", "dataset", "handwritten digits")
+                for number in range(rows):
+                    with artifact.new_file(f"train/part-{number}.txt") as file:
+                        file.write("content " * 1000)
+                artifact.add_reference("s3://bucket/a-long-path/raw.tar")
+                run.log_artifact(artifact, aliases=[alias])
+            run.use_artifact("mnist:small")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("RUNVITALS_SERVER", served.url)
+            assert main(["sync", "trained", "--dir", folder, "--to", served.url]) == 0
+        for project in ("digits", "cars"):
+            variables = {"name": "same", "project": project, "entity": "main", "host": "node1"}
+            body = {"query": UPSERT, "variables": variables | {"displayName": f"of {project}"}}
+            httpx.post(f"{served.url}/graphql", json=body, timeout=PATIENCE_S).raise_for_status()
+        yield served
+
+
+@pytest.fixture
+def page(browser: Browser, served: Served) -> Browser:  # noqa: F811
+    browser.base = served.url
+    browser.resize(1280, 800)
+    return browser
+
+
+def picture(page: Browser, name: str) -> None:
+    if PICTURES:
+        page.screenshot(f"{PICTURES}/{name}.png")
+
+
+def opened(page: Browser, path: str, width: int, dark: bool) -> None:
+    """The page at a path; on a phone also without what is hard to read or to operate."""
+    page.resize(width, 900, dark)
+    if width > 390:
+        page.open(path)
+    else:
+        check(page, path, files("axe_core_python").joinpath("axe.min.js").read_text())
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_the_artifacts_of_a_run_and_their_files(page: Browser, width: int, dark: bool) -> None:
+    opened(page, "/runs/trained/artifacts", width, dark)
+    shown(page, "mnist:v1")
+    shown(page, "Used")
+    click(page, "button", "3 files")
+    shown(page, "train/part-1.txt")
+    shown(page, "s3://bucket/a-long-path/raw.tar")
+    picture(page, f"run-{width}")
+    href = page.evaluate("document.querySelector('main a[download]').href")
+    assert httpx.get(href, timeout=PATIENCE_S).text == "content " * 1000
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
+def test_the_artifacts_of_a_project(page: Browser, width: int, dark: bool) -> None:
+    opened(page, "/projects/digits?artifacts=1", width, dark)
+    picture(page, f"project-{width}")
+    click(page, "main table a", "mnist")
+    shown(page, "mnist:v0")
+    shown(page, "large")
+    picture(page, f"versions-{width}")
+    page.evaluate("history.back()")
+    shown(page, "Versions")
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "leads_to"),
+    [
+        ("/main/digits/runs/same", "of digits", "/runs/same"),
+        ("/main/cars/runs/same", "of cars", "/runs/same-"),
+        ("/main/digits/runs/trained/artifacts", "mnist:v1", "/runs/trained/artifacts"),
+        ("/main/cars", "cars", "/projects/cars"),
+    ],
+)
+def test_the_links_that_wandb_prints(page: Browser, path: str, text: str, leads_to: str) -> None:
+    page.open(path)
+    shown(page, text, "body")
+    assert page.evaluate("location.pathname").startswith(leads_to)
+
+
+def test_the_links_that_mlflow_prints(page: Browser, served: Served) -> None:
+    api = f"{served.url}/api/2.0/mlflow"
+    made = httpx.post(f"{api}/experiments/create", json={"name": "tuned"}, timeout=PATIENCE_S).json()
+    experiment = {"experiment_id": made["experiment_id"], "run_name": "of mlflow"}
+    run = httpx.post(f"{api}/runs/create", json=experiment, timeout=PATIENCE_S).json()["run"]["info"]
+    page.open(f"/#/experiments/{made['experiment_id']}/runs/{run['run_id']}")
+    shown(page, "of mlflow", "h1")
+    assert page.evaluate("location.href") == f"{served.url}/runs/{run['run_id']}"
+    page.open(f"/#/experiments/{made['experiment_id']}")
+    page.wait("location.pathname === '/projects/tuned'")
