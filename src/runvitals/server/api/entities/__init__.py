@@ -13,9 +13,10 @@ from runvitals.server.api.entities import (
     routing_rules,
     runs,
     shared,
+    sweeps,
     views,
 )
 
 router = APIRouter(prefix="/api/v1")
-for resource in (artifacts, projects, members, links, shared, runs, defaults, views, routing_rules):
+for resource in (artifacts, projects, members, links, shared, runs, defaults, views, routing_rules, sweeps):
     router.include_router(resource.router)

@@ -17,25 +17,25 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, find_run
-from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep, sweep_item
+from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep
+from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
 from runvitals.server.sweeps.sources import Source, from_yaml
 from runvitals.store.errors import LimitReached
 from runvitals.store.metadata.projects import NOBODY
-from runvitals.store.metadata.sweeps.rows import NewSweep, State, Sweep, SweepConflict, UnknownSweep
+from runvitals.store.metadata.sweeps.rows import NewSweep, Sweep, SweepConflict, UnknownSweep
 from runvitals.sweeps.configuration import InvalidConfiguration
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
 SWEEP_CHANGES: Final = Resolvers("sweep_changes")
-_STATES: Final[Mapping[str, tuple[State, tuple[State, ...]]]] = {
-    "RUNNING": ("running", ("pending", "running", "paused")),
-    "PAUSED": ("paused", ("pending", "running", "paused")),
-    "FINISHED": ("finished", ("pending", "running", "paused")),
-    "CANCELED": ("canceled", ("pending", "running", "paused", "finished")),
+_ORDERS: Final[Mapping[str, control.Order]] = {
+    "RUNNING": "resume",
+    "PAUSED": "pause",
+    "FINISHED": "stop",
+    "CANCELED": "cancel",
 }
-"""What a client asks for: the state, and from which ones it can be reached."""
 _MAX_PRIOR: Final = 1000
 _EXIT: Final = [{"type": "exit"}]
 
@@ -123,12 +123,11 @@ def _changed(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNod
     elif texts:
         row = table.describe(row.id, now_ms, **texts)
     if sent.get("state"):
-        if sent["state"] not in _STATES:
-            allowed = ", ".join(_STATES)
+        if sent["state"] not in _ORDERS:
+            allowed = ", ".join(_ORDERS)
             raise InvalidArgument(f"invalid state {sent['state'][:60]!r}; expected one of {allowed}")
-        state, before = _STATES[sent["state"]]
-        row = table.set_state(row.id, state, now_ms, before)
-    _record(context, node.project, row)
+        row = control.order(context.access, row, _ORDERS[sent["state"]])
+    control.record(context.access, context.requester, row, "sweep.control", {"state": row.state})
     return SweepNode(row, node.project), source
 
 
@@ -138,11 +137,8 @@ def _sweep_to_change(context: GraphQLContext, number: int) -> SweepNode:
         row = context.metadata_store.sweeps.sweeps.get(number)
     except UnknownSweep:
         context.access.hide(context.requester, what)
-    project = _project_of(context, row)
-    item = sweep_item(project, row)
-    if item is not None:
-        context.access.require(context.requester, Action.SWEEP_CONTROL, item, what)
-    return SweepNode(row, project)
+    control.require(context.access, context.requester, Action.SWEEP_CONTROL, row)
+    return SweepNode(row, _project_of(context, row))
 
 
 def _project_of(context: GraphQLContext, row: Sweep) -> ProjectNode:
@@ -152,21 +148,6 @@ def _project_of(context: GraphQLContext, row: Sweep) -> ProjectNode:
     resource = context.access.directory.project(row.project_id)
     names = context.access.accounts.entity_names([resource.entity.id])
     return ProjectNode(row.project_id, name, context.entity_named(names[resource.entity.id]), resource)
-
-
-def _record(context: GraphQLContext, project: ProjectNode, row: Sweep) -> None:
-    """Add a change of a sweep to the audit log."""
-    if project.entity.number is None:
-        return
-    context.access.accounts.audit.record(
-        context.now_ms(),
-        context.requester.actor,
-        "sweep.control",
-        entity=(project.entity.number, project.entity.name),
-        project=project.name,
-        target=row.name,
-        after={"state": row.state},
-    )
 
 
 def _prior_runs(sent: Mapping[str, Any]) -> list[str]:

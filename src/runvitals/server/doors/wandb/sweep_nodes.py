@@ -109,13 +109,6 @@ class AgentNode:
         return iso_time(self.row.heard_ms)
 
 
-def sweep_item(project: ProjectNode, row: Sweep) -> ProjectItem | None:
-    """A sweep for decisions; None on a server without accounts."""
-    if project.resource is None:
-        return None
-    return ProjectItem("sweep", row.id, project.resource, row.author_id, row.service_account_id)
-
-
 def find_sweep(context: GraphQLContext, project: ProjectNode, name: str) -> SweepNode | None:
     """A sweep of a project; None if there is none that the requester may read."""
     row = context.metadata_store.sweeps.sweeps.named(project.number, name)

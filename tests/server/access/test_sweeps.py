@@ -1,0 +1,59 @@
+"""Sweeps over our API: who may make, control and delete them, and what is valid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from runvitals.store.metadata.accounts.audit import AuditFilter
+from tests.server.access.organisation import ServedOrganisation, served_organisation
+
+PATH = "/api/v1/entities/vision/projects/team/sweeps"
+CONFIGURATION = {"method": "grid", "metric": {"name": "loss"}, "parameters": {"lr": {"values": [0.1, 0.2]}}}
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisation]:
+    with served_organisation(tmp_path_factory.mktemp("sweeps")) as served:
+        yield served
+
+
+def make(seen: ServedOrganisation, who: str | None, configuration: Any = CONFIGURATION) -> Any:
+    return seen.ask(who, "POST", PATH, json={"configuration": configuration, "name": "first"})
+
+
+def test_a_sweep_is_its_authors_and_the_administrators(seen: ServedOrganisation) -> None:
+    for who, status in (("vera", 403), ("otto", 404), (None, 401)):
+        assert make(seen, who).status_code == status, who
+    made = make(seen, "bob")
+    assert made.status_code == 201, made.text
+    sweep = made.json()
+    assert (sweep["name"], sweep["state"], sweep["expected_runs"]) == ("first", "pending", 2)
+    assert seen.ask("vera", "GET", PATH).json() == {"sweeps": [sweep], "total": 1, "next": None}
+    one = f"{PATH}/{sweep['id']}"
+    assert seen.ask("vera", "GET", one).json() == sweep
+    assert seen.ask("otto", "GET", one).status_code == 404
+    for who, status in (("vera", 403), ("carol", 403), ("otto", 404), (None, 401)):
+        assert seen.ask(who, "POST", f"{one}/pause").status_code == status, who
+        assert seen.ask(who, "DELETE", one).status_code == status, who
+    assert seen.ask("bob", "POST", f"{one}/pause").json()["state"] == "paused"
+    assert seen.ask("alice", "POST", f"{one}/resume").json()["state"] == "running"
+    assert seen.ask("bob", "POST", f"{one}/cancel").json()["state"] == "canceled"
+    assert seen.ask("bob", "POST", f"{one}/resume").status_code == 409
+    assert seen.ask("bob", "POST", f"{one}/begin").status_code == 422
+    assert seen.ask("alice", "DELETE", one).status_code == 204
+    assert seen.ask("bob", "GET", one).status_code == 404
+    events = seen.accounts.audit.page(AuditFilter(action="sweep.*"))
+    done = [event.action for event in events if event.outcome == "ok"]
+    assert sorted(done) == ["sweep.control"] * 3 + ["sweep.delete"]
+
+
+def test_what_is_wrong_is_named_by_field(seen: ServedOrganisation) -> None:
+    answer = make(seen, "bob", {"method": "grid", "parameters": {"lr": {"values": 3}}, "run_cap": 0})
+    assert answer.status_code == 422
+    assert answer.json()["fields"].keys() == {
+        "configuration.parameters.lr.values",
+        "configuration.run_cap",
+    }
