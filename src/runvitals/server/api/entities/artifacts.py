@@ -20,7 +20,7 @@ from runvitals.server.api.uploads import server_files
 from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion, Entry
 
 _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
-_PLAIN: Final = "/projects/{project}/artifacts"
+_PLAIN: Final = "/projects/{project:path}/artifacts"
 _MAX_USERS: Final = 1000
 READS: Final = [needs("artifact:read")]
 DOWNLOADS: Final = [needs("artifact:download")]

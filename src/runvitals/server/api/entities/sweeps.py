@@ -23,7 +23,7 @@ from runvitals.store.errors import LimitReached
 from runvitals.store.metadata.sweeps.rows import NewSweep, State, Sweep, SweepConflict
 from runvitals.sweeps.configuration import InvalidConfiguration
 
-_PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project}/sweeps")
+_PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project:path}/sweeps")
 _READS: Final = [needs("sweep:read")]
 
 router = APIRouter()
