@@ -45,6 +45,8 @@ _SUMMARIES_S = 1.0
 _FIRST_VERSION = RunVersion(0, 0)
 _NO_TIMES, _NO_VALUES = np.empty(0, np.int64), np.empty((0, 0))
 
+_Sender = tuple[RegisteredWriter, ValidEnvelope]
+
 log = logging.getLogger("runvitals.server")
 
 
@@ -188,7 +190,7 @@ class Recorder:
         acks: list[Ack] = []
         batches: list[SampleBatch] = []
         gathered: list[LoggedColumns | None] = []
-        senders: list[tuple[RegisteredWriter, ValidEnvelope]] = []
+        senders: list[_Sender] = []
         for valid in envelopes:
             envelope, keys, columns = valid.envelope, valid.keys, valid.columns
             writer = self.writers.find(envelope, access.known(envelope))
@@ -212,26 +214,40 @@ class Recorder:
             acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False))
             batches.append(_batch(valid, writer, stored_keys))
             senders.append((writer.registered, valid))
+        self._heard(senders)
+
+        def settle(result: tuple[bool, ...] | BaseException) -> None:
+            if not isinstance(result, tuple):
+                on_done(None)
+                return
+            self._stored(acks, gathered, senders, result)
+            on_done(acks)
+
+        self.sample_commits.submit(batches, settle)
+        return True
+
+    def _heard(self, senders: Sequence[_Sender]) -> None:
+        """Note that the writers of envelopes are alive."""
         now_ms = self._clock()
         for sender, valid in senders:
             self.heartbeats.record(
                 sender.run_id, sender.writer_id, now_ms, valid.last_ms, sent_interval_s(valid.envelope)
             )
 
-        def settle(result: tuple[bool, ...] | BaseException) -> None:
-            if not isinstance(result, tuple):
-                on_done(None)
-                return
-            for ack, rows, is_new, (sender, valid) in zip(acks, gathered, result, senders, strict=True):
-                ack.stored = is_new
-                if is_new:
-                    self._note_usage(sender, valid)
-                    self._gather(rows)
-                self._increment_version(sender.run_id, False)
-            on_done(acks)
-
-        self.sample_commits.submit(batches, settle)
-        return True
+    def _stored(
+        self,
+        acks: Sequence[Ack],
+        gathered: Sequence[LoggedColumns | None],
+        senders: Sequence[_Sender],
+        are_new: Sequence[bool],
+    ) -> None:
+        """Note that envelopes with samples only are durable."""
+        for ack, rows, is_new, (sender, valid) in zip(acks, gathered, are_new, senders, strict=True):
+            ack.stored = is_new
+            if is_new:
+                self._note_usage(sender, valid)
+                self._gather(rows)
+            self._increment_version(sender.run_id, False)
 
     def _note_usage(self, sender: RegisteredWriter, valid: ValidEnvelope) -> None:
         run_id, lane_id, columns = sender.run_id, sender.lane_id, valid.columns
