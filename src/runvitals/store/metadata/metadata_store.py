@@ -97,7 +97,7 @@ class MetadataStore:
 
     @cached_property
     def alerts(self) -> AlertStore:
-        """What users are told, and by which automations."""
+        """What users are notified of, and by which automations."""
         return AlertStore(self._database)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""`/teams/{team}/notifications`: who was told by what, and whether it arrived; and tests of receivers."""
+"""`/teams/{team}/notifications`: who was notified by what, and whether it arrived; and tests of receivers."""
 
 from __future__ import annotations
 

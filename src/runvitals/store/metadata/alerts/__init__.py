@@ -1,1 +1,1 @@
-"""What users are told: the outbox of notifications, and the automations of teams."""
+"""The outbox of notifications, and the automations of teams."""

@@ -36,10 +36,10 @@ _row = notification.c
 
 @dataclass(frozen=True, slots=True)
 class Notification:
-    """What one receiver is told once.
+    """What one receiver gets once.
 
     Attributes:
-        dedupe_key: says what is told to whom. A notification is not added again with the same key within a
+        dedupe_key: says what goes to whom. A notification is not added again with the same key within a
             month, whoever adds it.
         kind: what it reports, such as `run.crashed`.
         target: where it goes: `user:7` by mail, `user-slack:7`, and of a team `slack:3`, `webhook:3` and

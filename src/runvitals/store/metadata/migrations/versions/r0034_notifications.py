@@ -15,7 +15,7 @@ depends_on = None
 _LOSSES = (
     (rows_of("automation"), "there are {} automations: delete them"),
     (rows_of("notification", "state = 'pending'"), "{} notifications wait to be sent"),
-    (rows_of("user_slack"), "{} users are told by Slack: disconnect them"),
+    (rows_of("user_slack"), "{} users have connected Slack: disconnect them"),
     (rows_of("apprise_destination"), "teams have {} destinations of Apprise: delete them"),
 )
 
