@@ -296,7 +296,7 @@ def _condition(outer: _Reader, value: Any) -> Condition:
         outer.wrong("condition", "expected an object with kind, metric and so on")
         return Condition("threshold")
     reader = _Reader(value, "condition.", outer.fields)
-    kind: Kind = reader.choice("kind", KINDS, "threshold")
+    kind: Kind = reader.choice("kind", KINDS)
     found = _CONDITIONS[kind](reader)
     reader.unknown()
     return found

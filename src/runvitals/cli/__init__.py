@@ -50,6 +50,7 @@ COMMANDS = (
     "invite",
     "role",
     "organisation",
+    "alerts",
     "usage",
     "store",
 )

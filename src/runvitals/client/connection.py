@@ -111,6 +111,21 @@ class ApiConnection:
         """The response to a POST without parameters. It may be sent twice, and is carried out once."""
         return self._call("POST", path, b"{}")
 
+    def send(self, method: str, path: str, body: Any) -> Any:
+        """The response to a change with a JSON body, or without one if it is None; None if it has no content.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
+        headers = {**self._headers, "Content-Type": "application/json", **key}
+        answer = self._request(method, path, None if body is None else json.dumps(body).encode(), headers)
+        if answer.status == 204:
+            return None
+        if answer.status in (200, 201, 202):
+            return self._content(path, answer)
+        raise self._refusal(method, path, answer)
+
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
         """The response to a GET about a run.
 

@@ -188,6 +188,7 @@ class SharedServer:
         self.usage_gauges = UsageGauges(self.api.state.usage_reports)
         self.api.state.mlflow_door = MlflowDoor(store, metadata_store)
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)
+        self.api.state.sample_store = store
         self.api.state.promql = PromqlServer(store, metadata_store, clock)
         self.api.state.remote_write = RemoteWrite(
             self.api.state.door_recorder, self.api.state.project_rules, clock

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.alerts import mute, personal, team
+from runvitals.server.api.alerts import mute, personal, rules, team
 
 router = APIRouter(prefix="/api/v1")
-for resource in (personal, team, mute):
+for resource in (personal, team, mute, rules):
     router.include_router(resource.router)

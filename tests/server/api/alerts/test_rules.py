@@ -1,0 +1,153 @@
+"""Rules of a team over HTTP and on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runvitals.cli import main
+from runvitals.store.metadata import WriterRegistration
+from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.writer_registration import Sender
+from runvitals.store.samples.interface import SampleBatch
+from tests.patience import eventually
+from tests.server.accounts_server import T0, AccountsServer
+
+RULES = "entities/vision/alert-rules"
+IDLE: dict[str, Any] = {
+    "name": "idle",
+    "for": "1m",
+    "condition": {"kind": "threshold", "metric": "gpu.*.gpu", "operator": "<", "value": 5},
+}
+
+
+def store_samples(server: AccountsServer, values: list[float], uid: str = "otter-1") -> SampleBatch:
+    """A run of bob, with samples of the last seconds."""
+    team = server.accounts.teams.by_name("vision")
+    sender = Sender(team.id, author_id=server.accounts.users.by_name("bob").id)
+    registration = WriterRegistration(uid, "monitor.node1.1", "digits", sender=sender)
+    [writer] = server.metadata_store.writers.join([registration], T0)
+    keys = server.metadata_store.metrics.schema(["gpu.0.gpu"])
+    server.metadata_store.metrics.record_schemas([(writer.writer_id, keys.id)])
+    t = T0 - 1000 * np.arange(len(values), dtype=np.int64)[::-1]
+    batch = SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, np.array(values)[:, None])
+    server.store.append([batch])
+    server.app.access.rights_changed()
+    return batch
+
+
+def test_rules_are_made_changed_and_deleted(vision: AccountsServer) -> None:
+    assert vision.ask("bob", "GET", RULES)["rules"] == []
+    assert len(vision.ask("bob", "GET", RULES)["ready"]) >= 9
+    vision.ask("bob", "POST", RULES, 403, json={"rule": IDLE})
+    made = vision.ask("ada", "POST", RULES, 201, json={"rule": IDLE})
+    assert (made["name"], made["enabled"], made["rule"]) == ("idle", True, IDLE)
+    assert "rule.name" in vision.ask("ada", "POST", RULES, 409, json={"rule": IDLE})["fields"]
+    path = f"{RULES}/{made['id']}"
+    muted = vision.ask("ada", "PATCH", path, json={"muted_until_ms": T0 + 1})
+    assert muted["muted_until_ms"] == T0 + 1
+    assert vision.ask("ada", "PATCH", path, json={"enabled": False})["muted_until_ms"] == T0 + 1
+    assert vision.ask("ada", "PATCH", path, json={"muted_until_ms": None})["muted_until_ms"] is None
+    changed = vision.ask("ada", "PATCH", path, json={"rule": {**IDLE, "name": "very idle"}})
+    assert changed["name"] == "very idle"
+    assert vision.ask("bob", "GET", path)["name"] == "very idle"
+    assert vision.ask("ada", "POST", f"{path}/test", 202, json={})["target"].startswith("user:")
+    vision.ask("ada", "DELETE", path, 204)
+    vision.ask("ada", "GET", path, 404)
+    actions = [action for action in vision.actions() if action.startswith("alert_rule")]
+    assert actions[0] == "alert_rule.create"
+    assert actions[-1] == "alert_rule.delete"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"name": ""}, "rule.name"),
+        ({"severity": "loud"}, "rule.severity"),
+        ({"for": "soon"}, "rule.for"),
+        ({"filter": "state:none<"}, "rule.filter"),
+        ({"tell": ["everybody"]}, "rule.tell[0]"),
+        ({"maintenance": [{"days": ["someday"]}]}, "rule.maintenance"),
+        ({"colour": "red"}, "rule.colour"),
+        ({"condition": {}}, "rule.condition.kind"),
+        ({"condition": {**IDLE["condition"], "value": "low"}}, "rule.condition.value"),
+        ({"condition": {**IDLE["condition"], "clear": 1}}, "rule.condition.clear"),
+        ({"condition": {**IDLE["condition"], "statistic": "mean"}}, "rule.condition.window"),
+    ],
+)
+def test_mistakes_in_rules_are_named(vision: AccountsServer, change: Any, field: str) -> None:
+    answer = vision.ask("ada", "POST", RULES, 422, json={"rule": {**IDLE, **change}})
+    assert field in answer["fields"]
+
+
+def test_a_dry_run(vision: AccountsServer) -> None:
+    store_samples(vision, [50.0] * 10 + [1.0] * 70 + [50.0] * 10 + [2.0] * 70)
+    body = {"rule": IDLE, "days": 1}
+    found = vision.ask("bob", "POST", f"{RULES}/dry-run", json=body)
+    assert (found["times"], found["runs"]) == (2, 1)
+    newest, first = found["firings"]
+    assert (first["run"], first["key"], first["host"], first["value"]) == ("otter-1", "gpu.0.gpu", "node1", 1)
+    assert first["ended_ms"] - first["fired_ms"] == 10_000
+    assert newest["ended_ms"] is None
+    never = {**IDLE, "filter": "tag:nothing"}
+    assert vision.ask("bob", "POST", f"{RULES}/dry-run", json={"rule": never})["times"] == 0
+
+
+def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
+    vision.ask("ada", "POST", RULES, 201, json={"rule": {**IDLE, "for": 0, "tell": ["author"]}})
+    vision.clock.now_ms += 10_000
+    queue = vision.app.alerting.rule_watch.queue
+    eventually(lambda: queue.is_used)
+    queue.add([store_samples(vision, [1.0])])
+    vision.clock.now_ms += 10_000
+    eventually(lambda: vision.ask("bob", "GET", f"{RULES}/history")["firings"])
+    [fired] = vision.ask("bob", "GET", f"{RULES}/history?project=digits&firing=true")["firings"]
+    assert (fired["rule"], fired["run"], fired["key"], fired["ended_ms"]) == (
+        "idle",
+        "otter-1",
+        "gpu.0.gpu",
+        None,
+    )
+    assert fired["notified"] == f"user:{vision.accounts.users.by_name('bob').id}"
+    assert vision.ask("bob", "GET", f"{RULES}/history?project=other")["firings"] == []
+
+
+def test_the_command_line(
+    vision: AccountsServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ada = vision.accounts.users.by_name("ada")
+    secret, _ = vision.accounts.keys.create("laptop", CLI, T0, user_id=ada.id, scope="full")
+    monkeypatch.setenv("RUNVITALS_TOKEN", secret)
+    monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    store_samples(vision, [1.0] * 70)
+    file = tmp_path / "rules.toml"
+    file.write_text(
+        '[[rule]]\nname = "idle"\nfor = "1m"\n[rule.condition]\nkind = "threshold"\nmetric = "gpu.*.gpu"\n'
+        'operator = "<"\nvalue = 5\n'
+    )
+
+    def alerts(*arguments: str) -> str:
+        assert main(["alerts", "--server", vision.url, *arguments]) == 0
+        return capsys.readouterr().out
+
+    assert alerts("check", "vision", str(file)) == "idle: would have fired once in 1 runs\n"
+    assert alerts("apply", "vision", str(file)) == "added idle\n"
+    assert alerts("apply", "vision", str(file)) == ""
+    file.write_text(file.read_text().replace("value = 5", "value = 4"))
+    assert alerts("apply", "vision", str(file)) == "changed idle\n"
+    assert alerts("mute", "vision", "idle", "--hours", "0") == "idle is no longer muted\n"
+    assert alerts("test", "vision", "idle") == "a test is on its way to you\n"
+    assert [rule["name"] for rule in json.loads(alerts("list", "vision", "--json"))] == ["idle"]
+    assert "warning" in alerts("list", "vision")
+    assert "FIRED" in alerts("history", "vision")
+    empty = tmp_path / "rules.yaml"
+    empty.write_text("rule: []\n")
+    assert alerts("apply", "vision", str(empty), "--prune") == "deleted idle\n"
