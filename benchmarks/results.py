@@ -23,6 +23,7 @@ TITLES = {
     "cloudwatch": "CloudWatch",
     "destinations": "Destinations",
     "backlog": "Backlog",
+    "alerts": "Alerts",
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "doors": "Doors",

@@ -9,9 +9,9 @@ import sys
 import time
 from collections.abc import Callable
 from typing import Any, Final
-from urllib.parse import quote
 
 from runvitals.cli.formatting import inert, table
+from runvitals.model.account_names import entity_name
 
 _HOUR_MS: Final = 3_600_000
 
@@ -99,7 +99,11 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".yaml"
 
 
 def _path(entity: str) -> str:
-    return f"/entities/{quote(entity, safe='')}/alert-rules"
+    try:
+        name = entity_name(entity)
+    except ValueError as error:
+        raise ValueError(f"invalid name of a team or user: {error}") from None
+    return f"/entities/{name}/alert-rules"
 
 
 def _all(server: Any, path: str) -> list[dict[str, Any]]:
