@@ -62,7 +62,7 @@ def receivers(event: str, level: str, choices: Choices) -> list[Receiver]:
     return list(found.values())
 
 
-def team_is_told(event: str, level: str, team: TeamAlerts) -> bool:
+def team_is_notified(event: str, level: str, team: TeamAlerts) -> bool:
     """Whether the team's Slack destination gets an event."""
     return team.slack_destination is not None and team.events[SWITCH_OF[event]].wants("slack", level)
 

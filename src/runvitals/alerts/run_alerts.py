@@ -19,7 +19,7 @@ from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.resources import ProjectItem
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.alerts.receivers import Choices, Receiver, receivers, team_is_told
+from runvitals.alerts.receivers import Choices, Receiver, receivers, team_is_notified
 from runvitals.alerts.run_facts import run_facts
 from runvitals.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
 from runvitals.alerts.texts import AlertText, event_text
@@ -209,7 +209,7 @@ class _Telling:
             self._store.alerts.settings.modes(users, self._targets(is_team)),
         )
         told = receivers(self._event.event, self._event.level, choices)
-        to_team = team is not None and team_is_told(self._event.event, self._event.level, team)
+        to_team = team is not None and team_is_notified(self._event.event, self._event.level, team)
         if not told and not to_team:
             return [], []
         text = self._text()

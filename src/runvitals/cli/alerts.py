@@ -99,11 +99,7 @@ _READERS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".yaml"
 
 
 def _path(entity: str) -> str:
-    try:
-        name = entity_name(entity)
-    except ValueError as error:
-        raise ValueError(f"invalid name of a team or user: {error}") from None
-    return f"/entities/{name}/alert-rules"
+    return f"/entities/{entity_name(entity)}/alert-rules"
 
 
 def _all(server: Any, path: str) -> list[dict[str, Any]]:
