@@ -12,6 +12,7 @@ from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.outgoing_mail import NewMail
 from runvitals.store.metadata.alerts.outbox import (
     LEASE_MS,
     TEAM_A_MINUTE,
@@ -53,6 +54,15 @@ def test_a_notification_is_added_once_with_what_caused_it(metadata_store: Metada
         metadata_store.write(_add_and_fail)
     assert metadata_store.alerts.outbox.length().waiting == 2
     assert metadata_store.alerts.outbox.length().oldest_ms == NOW
+
+
+def test_a_mail_with_a_key_is_added_once(metadata_store: MetadataStore) -> None:
+    queue = metadata_store.accounts.outgoing_mail
+    added = [
+        queue.add(NewMail(f"<{key}>", "test", "a@b.c", "a@b.c", False, b"", NOW, NOW + 1, once_key="once"))
+        for key in "ab"
+    ]
+    assert added == [True, False]
 
 
 def _add_and_fail(connection: Any) -> None:

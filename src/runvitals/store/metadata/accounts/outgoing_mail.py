@@ -82,7 +82,8 @@ def add_mail(connection: Connection, mail: NewMail) -> bool:
         "ended_ms": mail.created_ms if mail.discarded else None,
     }
     added = insert(connection, outgoing_mail).values(values)
-    return bool(connection.execute(added.on_conflict_do_nothing(index_elements=["once_key"])).rowcount)
+    once = added.on_conflict_do_nothing(index_elements=["once_key"])
+    return connection.execute(once.returning(_mail.id)).first() is not None
 
 
 class OutgoingMailTable:
