@@ -27,6 +27,25 @@ with runvitals.init(project="digits", id="abc") as run:
     for step in range(3):
         run.log({"loss": 1.0 / (step + 1)})
 """
+AFTER_FAILURE = """
+    import os, time
+    from runvitals.monitor.relay_connection import ask
+    def failed():
+        answer = ask(os.environ["RUNVITALS_DIR"], {"op": "flush", "run": "abc", "timeout_s": 0.01}, 60)
+        return answer is not None and any(entry["error"] for entry in answer["destinations"])
+    while not failed():
+        time.sleep(0.02)
+"""
+"""For the end of `SCRIPT`: wait until the relay has failed to deliver."""
+AFTER_EVENT = """
+    import os, time
+    from runvitals.journal import frames
+    from runvitals.journal.reader import read_run
+    folder = os.environ["RUNVITALS_DIR"] + "/runs/abc"
+    while not any(record.type == frames.EVENT for record in read_run(folder)):
+        time.sleep(0.02)
+"""
+"""For the end of `SCRIPT`: wait until the run has an event."""
 UNTIL_INTERRUPTED = """
 import time, runvitals
 run = runvitals.init(id="abc", settings={"sampling_interval": 0.1})
@@ -85,10 +104,12 @@ def test_run_is_delivered_when_the_script_ends(receiver: Receiver, environ: dict
 def test_unavailable_server_delays_the_end_by_the_delivery_timeout(
     receiver: Receiver, environ: dict[str, str]
 ) -> None:
-    receiver.faults.extend([(503, "1")] * 3)
-    output = train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
+    receiver.faults.extend([(503, "1")] * 1000)
+    script = SCRIPT + AFTER_FAILURE
+    output = train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "2"}, script)
     assert f"the run is not fully delivered to {receiver.url} yet" in output
     assert "503" in output
+    receiver.faults.clear()
     eventually(lambda: "loss" in receiver.samples())  # the relay continues after the training
 
 
@@ -142,8 +163,8 @@ def test_missing_token_is_reported_and_recorded_in_the_journal(
     receiver: Receiver, environ: dict[str, str]
 ) -> None:
     receiver.required_token = "rvt_right"
-    environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.2"}
-    output = train(environ, SCRIPT.replace("range(3):", "range(3):\n        import time; time.sleep(0.5)"))
+    environ = {**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "2"}
+    output = train(environ, SCRIPT + AFTER_EVENT)
     assert f"requires a token: `runvitals login {receiver.url}` asks for another token" in output
     assert "0 samples, 0 log() rows delivered, " in output
     folder = str(Path(environ["RUNVITALS_DIR"]) / "runs" / "abc")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -111,7 +111,8 @@ def story(environ: dict[str, str], gate: Gate) -> dict[str, Any]:
 
 def samples(environ: dict[str, str], run: str) -> int:
     """The number of samples in the run's journal."""
-    records = read_run(f"{environ['RUNVITALS_DIR']}/runs/{run}")
+    folder = f"{environ['RUNVITALS_DIR']}/runs/{run}"
+    records = read_run(folder) if os.path.isdir(folder) else ()
     return sum(1 for record in records if record.type == frames.SAMPLE)
 
 
@@ -222,7 +223,7 @@ def test_failing_server_delays_within_the_timeout_and_loses_no_point(
             check=True,
         )
         run = done.stdout.split()[0]
-        assert "the run is not fully delivered" in done.stderr
+        assert re.search("not (fully )?delivered to .* yet", done.stderr)
         assert server.system(run) == set()
     finally:
         gate.failing = False
@@ -236,12 +237,10 @@ def test_killed_training_is_delivered_and_ended(server: Server, environ: dict[st
     ) as training:
         assert training.stdout is not None
         run = training.stdout.readline().strip()
-        time.sleep(0.5)
+        eventually(lambda: samples(environ, run) >= 2)
         training.kill()
     eventually(lambda: server.run(run)["info"]["status"] == "FAILED")
-    kept = samples(environ, run)
-    assert kept >= 2
-    assert server.steps(run, MEMORY) == list(range(kept))
+    assert server.steps(run, MEMORY) == list(range(samples(environ, run)))
 
 
 def test_database_uri_is_written_by_mlflow_in_the_relay(server: Server, environ: dict[str, str]) -> None:
