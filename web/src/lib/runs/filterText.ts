@@ -20,6 +20,7 @@ export const TEXT_NAMES: Readonly<Record<string, string>> = {
   name: 'has this in its name, or matches with *',
   note: 'has this in its notes',
   device: 'used this device',
+  sweep: 'belongs to this sweep',
 };
 
 /** What can be compared with a number or a text, besides `config.…`, `summary.…` and system statistics. */
