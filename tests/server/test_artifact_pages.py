@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from importlib.resources import files
 
@@ -19,8 +18,6 @@ from tests.server.test_account_pages import check
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, static  # noqa: F401
 from tests.server.test_shared_page import click, shown
-
-PICTURES = os.environ.get("RUNVITALS_TEST_PICTURES")
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +51,6 @@ def page(browser: Browser, served: Served) -> Browser:  # noqa: F811
     return browser
 
 
-def picture(page: Browser, name: str) -> None:
-    if PICTURES:
-        page.screenshot(f"{PICTURES}/{name}.png")
-
-
 def opened(page: Browser, path: str, width: int, dark: bool) -> None:
     """The page at a path; on a phone also without what is hard to read or to operate."""
     page.resize(width, 900, dark)
@@ -76,7 +68,6 @@ def test_the_artifacts_of_a_run_and_their_files(page: Browser, width: int, dark:
     click(page, "button", "3 files")
     shown(page, "train/part-1.txt")
     shown(page, "s3://bucket/a-long-path/raw.tar")
-    picture(page, f"run-{width}")
     href = page.evaluate("document.querySelector('main a[download]').href")
     assert httpx.get(href, timeout=PATIENCE_S).text == "content " * 1000
 
@@ -84,11 +75,9 @@ def test_the_artifacts_of_a_run_and_their_files(page: Browser, width: int, dark:
 @pytest.mark.parametrize(("width", "dark"), [(1280, True), (390, False)])
 def test_the_artifacts_of_a_project(page: Browser, width: int, dark: bool) -> None:
     opened(page, "/projects/digits?artifacts=1", width, dark)
-    picture(page, f"project-{width}")
     click(page, "main table a", "mnist")
     shown(page, "mnist:v0")
     shown(page, "large")
-    picture(page, f"versions-{width}")
     page.evaluate("history.back()")
     shown(page, "Versions")
 
