@@ -36,6 +36,7 @@ PUBLIC_ROUTES = (
 CHECKED_BY_SECRET = (
     "/api/v1/auth/",
     "/api/v1/invitations/show",
+    "/api/v1/mute/",
     "/api/v1/shared",
     "/scim/v2/",
     "/wandb/signed/",
