@@ -207,3 +207,18 @@ def test_the_file_of_an_artifact_is_kept_while_a_version_has_it(
     metadata_store.artifacts.versions.delete(version.id, now_ms, with_aliases=True)
     assert files.collect() == 1
     assert not stored(tmp_path).exists()
+
+
+def test_files_that_arrive_together_do_not_exceed_a_limit_together(
+    tmp_path: Path, metadata_store: MetadataStore
+) -> None:
+    limits = FileLimits(total_bytes=100, free_bytes=0)
+    files = ReceivedFiles(str(tmp_path / "files"), metadata_store, lambda: NOW, limits)
+    first = files.begin(60)
+    with pytest.raises(FileRejected, match="limit of 100 bytes"):
+        files.begin(60)
+    files.reserve(first, 90)
+    with pytest.raises(FileRejected, match="limit of 100 bytes"):
+        files.begin(20)
+    files.end(first)
+    files.end(files.begin(60))
