@@ -140,7 +140,6 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "charge_unknown_use": _switch(False),
     "pue": SettingRule(1.0, check=_from_to(1, 10)),
     "co2_g_per_kwh": SettingRule(None, check=_from_to(0, 5000), optional=True),
-    "usage_names": _switch(False),
     "audit_days": SettingRule(400, limits=(90, 36_500)),
     "audit_anonymise": _switch(False),
     "alert_console": _switch(True),

@@ -102,6 +102,17 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
     ],
   },
   {
+    title: 'Usage and cost',
+    fields: [
+      { kind: 'text', name: 'currency', title: 'Currency', text: 'Of prices, such as EUR.', max: 3 },
+      number('idle_percent', 'Utilisation below which a device is idle, in percent', 1, 100),
+      number('idle_minutes', 'Minutes after which it counts as idle', 1, 240),
+      on('charge_unknown_use', 'Count devices of which it is not known whether a run used them'),
+      number('pue', 'Energy of the site for each kWh of its machines (PUE)', 1, 10),
+      number('co2_g_per_kwh', 'CO₂ of a kWh, in grams', 0, 5000, 'Empty: not known.', true),
+    ],
+  },
+  {
     title: 'Alerts and requests to other servers',
     fields: [
       on('alert_console', 'Alerts contain the last lines of a run’s output', 'For those who may read the run. What looks like a secret is hidden.'),

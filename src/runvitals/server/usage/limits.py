@@ -1,4 +1,4 @@
-"""Limits of plans: who has used how much of what, who is told, and whose new runs are refused."""
+"""Limits of plans: who has used how much of what, who gets a mail, and whose new runs are refused."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE
 from runvitals.usage.days import Month
 
 PERCENT: Final = (85, 100)
-"""Shares of a limit at which administrators are told."""
+"""Percent of a limit at which administrators get a mail."""
 AMOUNTS: Final = (200, 450, 700, 1000)
-"""Charges of a month, in the organisation's currency, at which they are told."""
+"""Charges of a month, in the organisation's currency, at which they get one."""
 _GB: Final = 10**9
 _FULL: Final = 100
 

@@ -28,7 +28,6 @@ class UsageSettings:
     charge_unknown_use: bool
     pue: float
     co2_g_per_kwh: float | None
-    shows_names: bool
 
 
 def usage_settings(metadata_store: MetadataStore) -> UsageSettings:
@@ -42,7 +41,6 @@ def usage_settings(metadata_store: MetadataStore) -> UsageSettings:
         values["charge_unknown_use"],
         float(values["pue"]),
         values["co2_g_per_kwh"],
-        values["usage_names"],
     )
 
 

@@ -33,7 +33,7 @@ class UsageAlert:
 
 @dataclass(frozen=True, slots=True)
 class Receiver:
-    """A user who is told. `manages`: may change plans and limits."""
+    """A user who gets a mail. `manages`: may change plans and limits."""
 
     user_id: int
     name: str
@@ -74,7 +74,7 @@ class UsageAlertTable:
             return [UsageAlert(*row) for row in rows]
 
     def receivers(self, entity_id: int) -> list[Receiver]:
-        """Who is told: administrators of the organisation, and of the team."""
+        """Who gets a mail: administrators of the organisation, and of the team."""
         active = user_account.c.state == "active"
         names = select(user_account.c.id, entity.c.name, user_account.c.org_role).join(
             entity, entity.c.id == user_account.c.entity_id

@@ -21,7 +21,7 @@ class UsageStore:
         figures: what was computed.
         reading: reads it, for reports.
         rates: prices.
-        plans, alerts: limits, and who was told that they were passed.
+        plans, alerts: limits, and the mails about those that were passed.
         refused: why the new runs of a team or user are refused, by id: of this process, set after each
             roll-up.
     """
