@@ -71,23 +71,3 @@ def test_the_page_fits_a_phone_and_can_be_read_by_everyone(
     click(page, "main button", "New webhook")
     page.evaluate(f"{checks}; true")
     assert page.evaluate("axe.run('dialog').then(({violations}) => violations.map(({id}) => id))") == []
-
-
-def test_an_automation_is_made_and_tried(page: Browser, teams: People) -> None:  # noqa: F811
-    signed_in(page, "ada")
-    page.open("/vision/-/settings/automations")
-    shown(page, "No automations yet.")
-    click(page, "main button", "New automation")
-    fill(page, "Name", "told", "dialog")
-    fill(page, "Run name", "(", "dialog")
-    click(page, "dialog label", "Ada")
-    click(page, "dialog button", "Save")
-    shown(page, "invalid regular expression", "dialog")
-    assert page.evaluate("document.querySelector('dialog input').value") == "told"
-    fill(page, "Run name", "^resnet", "dialog")
-    click(page, "dialog button", "Save")
-    shown(page, "A run is failed or crashed", "table")
-    click(page, "main button", "Preview")
-    shown(page, "would have acted 0 times")
-    click(page, "main button", "Switch off")
-    shown(page, "off", "table .tag")
