@@ -66,6 +66,7 @@ _SERVICES: Final = {
     STORAGE: ("Storage", "Storage"),
     INGEST: ("Analytics", "Ingestion"),
 }
+_PROVIDERS: Final = ("InvoiceIssuerName", "ProviderName", "PublisherName")
 _Key = tuple[str, str, str | None, str | None, str | None, str]
 
 
@@ -96,34 +97,28 @@ def _row(
 ) -> list[object]:
     day, category, team, project, author, model = key
     month = Month.named(day[:7])
-    charged = calendar.day(date.fromisoformat(day))
     quantity = in_units(category, sum(atom.amounts()[category] for atom in of_key), month)
     amounts = [atom.costs[category] for atom in of_key if category in atom.costs]
     amount = sum(amounts) / MICRO if amounts else 0.0
     service_category, service = _SERVICES[category]
     tags = {"author": author, "cost_centre": labels.of(of_key[0], "cost_centre")}
     values: dict[str, object] = {
+        **_periods(day, month, calendar),
+        **dict.fromkeys(_PROVIDERS, organisation or "runvitals"),
         "BilledCost": amount,
         "BillingAccountId": organisation or "runvitals",
         "BillingAccountName": organisation or "runvitals",
         "BillingCurrency": currency,
-        "BillingPeriodStart": _time(calendar.day(month.first).start_ms),
-        "BillingPeriodEnd": _time(calendar.day(month.last).end_ms),
         "ChargeCategory": "Usage",
         "ChargeDescription": f"{service}{f' on {model}' if model else ''}",
         "ChargeFrequency": "Usage-Based",
-        "ChargePeriodStart": _time(charged.start_ms),
-        "ChargePeriodEnd": _time(charged.end_ms),
         "ConsumedQuantity": quantity,
         "ConsumedUnit": UNITS[category],
         "ContractedCost": amount,
         "EffectiveCost": amount,
-        "InvoiceIssuerName": organisation or "runvitals",
         "ListCost": amount,
         "PricingQuantity": quantity,
         "PricingUnit": UNITS[category],
-        "ProviderName": organisation or "runvitals",
-        "PublisherName": organisation or "runvitals",
         "ResourceId": f"{team or ''}/{project or ''}",
         "ResourceName": project,
         "ResourceType": "Project",
@@ -135,6 +130,17 @@ def _row(
         "Tags": _json({name: value for name, value in tags.items() if value is not None}),
     }
     return [values.get(name) for name in COLUMNS]
+
+
+def _periods(day: str, month: Month, calendar: Calendar) -> dict[str, str]:
+    """The month and the day of a charge."""
+    charged = calendar.day(date.fromisoformat(day))
+    return {
+        "BillingPeriodStart": _time(calendar.day(month.first).start_ms),
+        "BillingPeriodEnd": _time(calendar.day(month.last).end_ms),
+        "ChargePeriodStart": _time(charged.start_ms),
+        "ChargePeriodEnd": _time(charged.end_ms),
+    }
 
 
 def _time(time_ms: int) -> str:
