@@ -10,6 +10,7 @@ from runvitals.server.usage.limits import Use, uses
 from runvitals.server.usage.report import DIMENSIONS, Atom, Labels, Selection, UsageRow, atoms, figures, rows
 from runvitals.server.usage.settings import UsageSettings, usage_settings
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.cost_centres import CostCentreTable
 from runvitals.store.metadata.usage.plans import PlanTable
 from runvitals.store.metadata.usage.rates import RateTable
 from runvitals.usage.charges import FORECAST_FROM_DAY, MICRO, forecast
@@ -64,6 +65,11 @@ class UsageReports:
         """The plans."""
         return self._metadata_store.usage.plans
 
+    @property
+    def cost_centres(self) -> CostCentreTable:
+        """Who pays."""
+        return self._metadata_store.usage.cost_centres
+
     def uses(self) -> list[Use]:
         """What everyone has used this month, of which limits."""
         return uses(self._metadata_store, self.settings(), self._clock())
@@ -71,6 +77,14 @@ class UsageReports:
     def names(self) -> Mapping[tuple[str, int], str]:
         """Names by kind and id."""
         return self._metadata_store.usage.reading.names()
+
+    def copy_names(self) -> None:
+        """Copy the names of teams, users and projects as they are now, for `names`."""
+        self._metadata_store.usage.figures.copy_names()
+
+    def project_owners(self) -> Mapping[int, int]:
+        """The ids of the teams and users that own projects now, by project."""
+        return self._metadata_store.usage.reading.project_owners()
 
     def settings(self) -> UsageSettings:
         return usage_settings(self._metadata_store)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.usage.usage import TheReports
 from runvitals.server.usage.limits import Use, checked_plan
 from runvitals.store.metadata.usage.plans import ORGANISATION, AssignedPlan, Plan, PlanInUse, PlanLimit
@@ -52,14 +53,14 @@ def billing(reports: TheReports) -> dict[str, Any]:
 
 
 @router.get("/billing/plans", dependencies=[needs("billing:read")])
-def plans(reports: TheReports) -> dict[str, Any]:
+def plans(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All plans by name, and who has which."""
     found, names = [_plan_json(one) for one in reports.plans.all()], reports.names()
     assigned = [
         {"entity": names.get(("entity", one.entity_id)), "plan": one.plan, "valid_from": one.valid_from}
         for one in reports.plans.assigned()
     ]
-    return {"plans": found, "total": len(found), "next": None, "assigned": assigned}
+    return {**page_in_order("plans", found, page), "assigned": assigned}
 
 
 @router.put("/billing/plans/{plan}", dependencies=[needs("billing:manage")])

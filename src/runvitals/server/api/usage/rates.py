@@ -11,8 +11,10 @@ from pydantic import BaseModel, ConfigDict, Field
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.usage.usage import TheReports
-from runvitals.store.metadata.usage.rates import RateInUse, StoredRate
+from runvitals.store.metadata.usage.issued_periods import PeriodIssued
+from runvitals.store.metadata.usage.rates import StoredRate
 from runvitals.usage.charges import MICRO, UNITS
 
 router = APIRouter()
@@ -38,11 +40,10 @@ class RateEnd(BaseModel):
 
 
 @router.get("/billing/rates", dependencies=[needs("billing:read")])
-def rates(reports: TheReports) -> dict[str, Any]:
+def rates(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """All prices, the newest first, in the organisation's currency."""
     currency = reports.settings().currency
-    found = [_rate_json(row, currency) for row in reports.rates.all()]
-    return {"rates": found, "total": len(found), "next": None}
+    return page_in_order("rates", [_rate_json(row, currency) for row in reports.rates.all()], page)
 
 
 @router.post("/billing/rates", dependencies=[needs("billing:manage")], status_code=201)
@@ -61,7 +62,7 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
     )
     try:
         added = reports.rates.add(stored, requester.actor, access.clock())
-    except RateInUse as error:
+    except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
     return _rate_json(added, reports.settings().currency)
 
@@ -75,7 +76,7 @@ def end_rate(
         ended = reports.rates.end(rate, change.valid_to.isoformat(), requester.actor, access.clock())
     except LookupError as error:
         raise HTTPException(404, str(error)) from None
-    except RateInUse as error:
+    except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
     return _rate_json(ended, reports.settings().currency)
 
@@ -87,7 +88,7 @@ def remove_rate(rate: RateId, reports: TheReports, access: TheAccess, requester:
         reports.rates.remove(rate, requester.actor, access.clock())
     except LookupError as error:
         raise HTTPException(404, str(error)) from None
-    except RateInUse as error:
+    except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
 
 

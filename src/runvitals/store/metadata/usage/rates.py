@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 
-from sqlalchemy import Connection, delete, func, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.usage.tables import rate, statement
-
-
-class RateInUse(Exception):
-    """The price applies to days of a statement that was issued, so it stays."""
+from runvitals.store.metadata.usage.issued_periods import check_open
+from runvitals.store.metadata.usage.tables import rate
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +43,11 @@ class RateTable:
     def add(self, new: StoredRate, by: Actor, now_ms: int) -> StoredRate:
         """
         Raises:
-            RateInUse: it would change a month of which a statement was issued.
+            PeriodIssued: it would change a month of which a statement was issued.
         """
 
         def work(connection: Connection) -> StoredRate:
-            _check_open(connection, new.valid_from)
+            check_open(connection, new.valid_from)
             values = asdict(new)
             del values["id"]
             added = connection.execute(insert(rate).values(values)).inserted_primary_key
@@ -65,14 +62,14 @@ class RateTable:
 
         Raises:
             UnknownAccount: there is no such price.
-            RateInUse: it would change a month of which a statement was issued.
+            PeriodIssued: it would change a month of which a statement was issued.
         """
 
         def work(connection: Connection) -> StoredRate:
             before = _find(connection, rate_id)
-            _check_open(connection, valid_to, inclusive=False)
+            check_open(connection, valid_to, inclusive=False)
             if before.valid_to is not None:
-                _check_open(connection, before.valid_to, inclusive=False)
+                check_open(connection, before.valid_to, inclusive=False)
             connection.execute(update(rate).where(rate.c.id == rate_id).values(valid_to=valid_to))
             after = replace(before, valid_to=valid_to)
             record(
@@ -92,12 +89,12 @@ class RateTable:
         """
         Raises:
             UnknownAccount: there is no such price.
-            RateInUse: it applies to a month of which a statement was issued.
+            PeriodIssued: it applies to a month of which a statement was issued.
         """
 
         def work(connection: Connection) -> None:
             before = _find(connection, rate_id)
-            _check_open(connection, before.valid_from)
+            check_open(connection, before.valid_from)
             connection.execute(delete(rate).where(rate.c.id == rate_id))
             record(connection, now_ms, by, "billing.rate", target=before.category, before=_about(before))
 
@@ -110,14 +107,6 @@ def _find(connection: Connection, rate_id: int) -> StoredRate:
     if row is None:
         raise UnknownAccount(f"there is no price {rate_id}")
     return StoredRate(**row._asdict())
-
-
-def _check_open(connection: Connection, day: str, inclusive: bool = True) -> None:
-    """Check that no statement was issued for this day or later; not `inclusive`: only for later days."""
-    issued = select(func.max(statement.c.period)).where(statement.c.number.is_not(None))
-    newest = connection.execute(issued).scalar()
-    if newest is not None and (day[:7] <= newest if inclusive else day < f"{newest}-31"):
-        raise RateInUse(f"a statement for {newest} was issued: prices may change from the next month on")
 
 
 def _about(of: StoredRate) -> dict[str, object]:

@@ -10,7 +10,7 @@ from sqlalchemy import func, select
 
 from runvitals.store.metadata.accounts.tables import entity
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.tables import run
+from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.usage.figures import StorageRow, in_days
 from runvitals.store.metadata.usage.tables import (
     cost_centre,
@@ -132,6 +132,12 @@ class UsageReading:
         """`team` or `user`, by the name of the entity."""
         with self._database.read() as connection:
             return dict(connection.execute(select(entity.c.name, entity.c.kind)).all())
+
+    def project_owners(self) -> dict[int, int]:
+        """The ids of the teams and users that own projects, by project."""
+        owned = select(project.c.id, project.c.entity_id).where(project.c.entity_id.is_not(None))
+        with self._database.read() as connection:
+            return dict(connection.execute(owned).all())
 
     def cost_centres(self) -> dict[tuple[str, int], list[tuple[str, str | None]]]:
         """By kind (entity or project) and id: from which day on which cost centre pays, ascending."""
