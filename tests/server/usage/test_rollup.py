@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from sqlalchemy import Table, select
 
-from runvitals.store.metadata.tables import device, run
+from runvitals.store.metadata.device_tables import device
+from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.usage.tables import (
     usage_device_run_day,
     usage_dirty,

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Row, case, func, select
 from runvitals.journal.json_codec import dumps, loads
 from runvitals.model.device import RunDevice
 from runvitals.store.metadata.database import Database, among, ids_of, insert
+from runvitals.store.metadata.device_tables import device, run_device
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.tables import device, run_device
 from runvitals.store.metadata.text import check_integers, checked_name
 
 _MAX_IDENTITY = 600  # a UUID, or the names of a host and of a PCI slot

@@ -27,8 +27,9 @@ from runvitals.model.filter import Predicate, is_field
 from runvitals.model.names import plain_text
 from runvitals.model.state import RUNNING
 from runvitals.store.metadata.database import among
+from runvitals.store.metadata.device_tables import device, run_device
 from runvitals.store.metadata.run_states import state_at
-from runvitals.store.metadata.tables import device, run, run_device, run_field, run_text
+from runvitals.store.metadata.tables import run, run_field, run_text
 from runvitals.store.metadata.text import LAST_CHARACTER
 
 _TRIGRAMS = 12  # looked up in the index per long word; the word itself is then matched against the results

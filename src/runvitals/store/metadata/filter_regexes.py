@@ -17,18 +17,10 @@ from runvitals.model.filter import Label
 from runvitals.regular_expressions import finder
 from runvitals.store.metadata.accounts.tables import entity, user_account
 from runvitals.store.metadata.database import among
+from runvitals.store.metadata.device_tables import device, run_device
 from runvitals.store.metadata.filter_conditions import Condition
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
-from runvitals.store.metadata.tables import (
-    device,
-    project,
-    run,
-    run_device,
-    run_field,
-    run_note,
-    run_tag,
-    writer,
-)
+from runvitals.store.metadata.tables import project, run, run_field, run_note, run_tag, writer
 
 _ROWS = 1000
 _USER = (

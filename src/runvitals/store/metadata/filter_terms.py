@@ -25,6 +25,7 @@ from runvitals.model.names import plain_text
 from runvitals.model.state import STATES
 from runvitals.regular_expressions import finder
 from runvitals.store.metadata.accounts.tables import entity, user_account
+from runvitals.store.metadata.device_tables import device, run_device
 from runvitals.store.metadata.filter_conditions import (
     Condition,
     compares,
@@ -34,17 +35,7 @@ from runvitals.store.metadata.filter_conditions import (
 )
 from runvitals.store.metadata.filter_regexes import field_found, label_found
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
-from runvitals.store.metadata.tables import (
-    device,
-    field,
-    project,
-    run,
-    run_device,
-    run_field,
-    run_note,
-    run_tag,
-    writer,
-)
+from runvitals.store.metadata.tables import field, project, run, run_field, run_note, run_tag, writer
 
 MAX_WORD = 200
 """Characters of a text that a search matches."""

@@ -24,7 +24,7 @@ from sqlalchemy import (
     text,
 )
 
-from runvitals.store.metadata import registry_tables
+from runvitals.store.metadata import device_tables, registry_tables
 from runvitals.store.metadata.accounts import (
     content_tables,
     integration_tables,
@@ -45,6 +45,7 @@ __all__ = [
     "alert_tables",
     "artifact_tables",
     "content_tables",
+    "device_tables",
     "event_tables",
     "integration_tables",
     "join_tables",
@@ -395,37 +396,6 @@ run_file = Table(
     metadata,
     _of_run(primary_key=True),
     Column("file_id", Integer, ForeignKey("stored_file.id"), primary_key=True, index=True),
-    sqlite_with_rowid=False,
-)
-
-# `identity`: the UUID, or host and PCI address for a device without one.
-device = Table(
-    "device",
-    metadata,
-    id_column(),
-    Column("identity", ordered_text(), nullable=False, unique=True),
-    Column("uuid", ordered_text()),
-    Column("pci_address", ordered_text()),
-    Column("host", ordered_text(), nullable=False),
-    Column("vendor", ordered_text()),
-    Column("model", ordered_text()),
-    Column("memory_bytes", BigInteger),
-    Column("body", Text, nullable=False),
-    Column("first_ms", BigInteger, nullable=False),
-    Column("last_ms", BigInteger, nullable=False),
-    sqlite_autoincrement=True,
-)
-
-# `position`: the device's index on that host, as the run saw it. `used`: by the run; null: unknown.
-run_device = Table(
-    "run_device",
-    metadata,
-    _of_run(primary_key=True),
-    Column("host", ordered_text(), primary_key=True),
-    Column("device_id", Integer, ForeignKey("device.id"), primary_key=True),
-    Column("position", BigInteger),
-    Column("used", Boolean),
-    Index(None, "device_id", "run_id"),
     sqlite_with_rowid=False,
 )
 

@@ -7,6 +7,7 @@ import httpx
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.metadata.writer_registration import Sender
+from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer
 
 OWN, TEAM = "account/alerts", "teams/vision/alerts"
@@ -85,14 +86,15 @@ def test_a_mail_program_mutes_a_project_by_its_link(vision: AccountsServer) -> N
     user = vision.accounts.users.by_name("bob")
     key = vision.app.api.state.account_services.box.derived_key(PURPOSE)
     link = f"{vision.url}/api/v1/mute/{MuteLink(user.id, run_id).text(key)}"
-    shown = httpx.get(link).json()
-    assert (shown["scopes"], shown["muted"]) == (["run", "project", "team"], [])
-    posted = httpx.post(link, data={"List-Unsubscribe": "One-Click"})
-    assert (posted.status_code, posted.json()["muted"]) == (200, ["project"])
-    assert vision.ask("bob", "GET", OWN)["projects"] == [{"project": "vision/digits", "mode": "off"}]
-    again = httpx.post(link, json={"scope": "project", "on": False}).json()
-    assert again["muted"] == []
-    assert httpx.post(link, json={"scope": "team"}).json()["muted"] == ["team"]
-    assert httpx.post(link, json={"scope": "planet"}).status_code == 422
-    assert httpx.get(link + "x").status_code == 404
-    assert httpx.post(link.replace(f"/{user.id}.", "/1."), json={}).status_code in (200, 404)
+    with httpx.Client(timeout=PATIENCE_S) as client:
+        shown = client.get(link).json()
+        assert (shown["scopes"], shown["muted"]) == (["run", "project", "team"], [])
+        posted = client.post(link, data={"List-Unsubscribe": "One-Click"})
+        assert (posted.status_code, posted.json()["muted"]) == (200, ["project"])
+        assert vision.ask("bob", "GET", OWN)["projects"] == [{"project": "vision/digits", "mode": "off"}]
+        again = client.post(link, json={"scope": "project", "on": False}).json()
+        assert again["muted"] == []
+        assert client.post(link, json={"scope": "team"}).json()["muted"] == ["team"]
+        assert client.post(link, json={"scope": "planet"}).status_code == 422
+        assert client.get(link + "x").status_code == 404
+        assert client.post(link.replace(f"/{user.id}.", "/1."), json={}).status_code in (200, 404)

@@ -303,10 +303,7 @@ def _events(connection: Connection, ids: Sequence[int]) -> list[RaisedEvent]:
         .order_by(raised_event.c.id)
     )
     rows = connection.execute(statement).all()
-    tags: dict[int, list[str]] = {}
-    theirs = among(connection, run_tag.c.run_id, {row.run_id for row in rows if row.run_id is not None})
-    for run_id, tag in connection.execute(select(run_tag.c.run_id, run_tag.c.tag).where(theirs)):
-        tags.setdefault(run_id, []).append(tag)
+    tags = _tags(connection, {row.run_id for row in rows if row.run_id is not None})
     return [
         RaisedEvent(
             row.id,
@@ -328,6 +325,15 @@ def _events(connection: Connection, ids: Sequence[int]) -> list[RaisedEvent]:
         for row in rows
         for data in [json.loads(row.data)]
     ]
+
+
+def _tags(connection: Connection, run_ids: set[int]) -> dict[int, list[str]]:
+    """The tags of runs that have some."""
+    tags: dict[int, list[str]] = {}
+    theirs = among(connection, run_tag.c.run_id, run_ids)
+    for run_id, tag in connection.execute(select(run_tag.c.run_id, run_tag.c.tag).where(theirs)):
+        tags.setdefault(run_id, []).append(tag)
+    return tags
 
 
 def _read(connection: Connection, *conditions: Any) -> list[AutomationRow]:

@@ -25,7 +25,8 @@ from sqlalchemy import (
 
 from runvitals.store.metadata.accounts.tables import entity, service_account, user_account
 from runvitals.store.metadata.database import Database, among, insert, put_rows
-from runvitals.store.metadata.tables import device, project, run, run_device, section, writer, writer_schema
+from runvitals.store.metadata.device_tables import device, run_device
+from runvitals.store.metadata.tables import project, run, section, writer, writer_schema
 from runvitals.store.metadata.usage.tables import (
     storage_day,
     usage_device_run_day,
