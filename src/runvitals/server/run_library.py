@@ -271,8 +271,15 @@ class RunView(Protocol):
     def artifacts(self, relation: ArtifactRelation, skip: int, limit: int) -> RunArtifactPage:
         """A page of the versions of artifacts that the run logged or used, the oldest first."""
 
-    def content(self, sha256: str) -> OpenedContent | None:
-        """A file that a record of the run names; None if there is none, or if it has not arrived."""
+    def content(
+        self, sha256: str, check_artifact: Callable[[int], None] | None = None
+    ) -> OpenedContent | None:
+        """A file that a record of the run names; None if there is none, or if it has not arrived.
+
+        Args:
+            check_artifact: called with the number of the project if the run logged the file only in an
+                artifact, on a server; raises if the requester may not download artifacts.
+        """
 
     def count_between(self, before: Position, now: Position) -> int:
         """About how many samples and logged rows there are between two positions."""

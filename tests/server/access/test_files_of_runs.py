@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from runvitals.model.artifacts import ArtifactEntry, manifest_digest
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.access.organisation import NOW, ServedOrganisation, served_organisation
 
@@ -134,3 +136,31 @@ def test_files_go_with_the_last_run_that_has_them(served: ServedOrganisation, tm
         runs.purge([number], NOW)
         assert files.collect() == (0 if there else 1)
         assert any(each.sha256 == sha256 for each in files._store.contents()) == there
+
+
+def record(served: ServedOrganisation, writer: str, kind: str, item: dict[str, object]) -> None:
+    media = {"t": NOW, "step": 1, "key": "weights", "kind": kind, "items": [item]}
+    envelope = {"run": "team-bob", "writer": writer, "seq": 0, "project": "team", "entity": "vision"}
+    body = {**envelope, "records": [[0, "media", media]]}
+    answer = served.ask("bob", "POST", "/api/v1/ingest", json=body)
+    assert answer.status_code == 200, answer.text
+
+
+def test_who_may_not_download_artifacts_gets_no_file_that_only_an_artifact_has(
+    served: ServedOrganisation,
+) -> None:
+    content = b"weights"
+    sha256, md5 = hashlib.sha256(content).hexdigest(), hashlib.md5(content).digest()
+    put(served, "bob", "team-bob", content)
+    entry = ArtifactEntry("model.pt", base64.b64encode(md5).decode(), len(content), None, sha256)
+    file = {"path": entry.path, "md5": entry.digest, "sha256": sha256, "bytes": len(content), "type": "x"}
+    about = {"id": "1", "digest": manifest_digest([entry]), "artifact_type": "model", "files": [file]}
+    record(served, "media.n.1.1", "artifact", {"action": "log", **about})
+    listed = "/api/v1/entities/vision/projects/team/artifacts/weights/latest"
+    assert served.ask("vera", "GET", f"{listed}/files").json()["files"][0]["sha256"] == sha256
+    for path in (f"files/{sha256}", f"files/{sha256}/page"):
+        refused = served.ask("vera", "GET", f"/api/v1/runs/team-bob/{path}")
+        assert (refused.status_code, "artifact:download" in refused.text) == (403, True)
+        assert served.ask("carol", "GET", f"/api/v1/runs/team-bob/{path}").status_code == 200
+    record(served, "media.n.1.2", "image", {"sha256": sha256, "bytes": len(content), "type": "image/png"})
+    assert served.ask("vera", "GET", f"/api/v1/runs/team-bob/files/{sha256}").status_code == 200

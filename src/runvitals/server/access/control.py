@@ -145,11 +145,10 @@ class AccessControl:
         """The runs that the requester may read, for lists; None: all."""
         return self.directory.readable_runs(requester_of(request).principal)
 
-    def projects_with_artifacts(self, request: Request, project_ids: Collection[int]) -> set[int]:
-        """Those of some projects whose artifacts the requester may see, on a server with accounts."""
-        requester = requester_of(request)
-        projects = map(self.directory.project, project_ids)
-        return {one.id for one in projects if self.may(requester, Action.ARTIFACT_READ, one)}
+    def projects_with_artifacts(self, request: Request, ids: Collection[int], to: str = "read") -> set[int]:
+        """Those of some projects whose artifacts the requester may see or download; with accounts."""
+        principal, action, find = requester_of(request).principal, Action(f"artifact:{to}"), self.directory
+        return {one for one in ids if find.may(principal, action, find.project(one))}
 
     def rights_changed(self) -> None:
         """Forget cached rights in this process, after a change of rights."""

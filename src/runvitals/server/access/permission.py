@@ -54,8 +54,9 @@ class RouteCheck(Protocol):
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
         """What the requester may do with each of some runs, all in the trash or all not."""
 
-    def projects_with_artifacts(self, request: Request, project_ids: Collection[int]) -> set[int]:
-        """Those of some projects, by number, whose artifacts the requester may see. With accounts only."""
+    def projects_with_artifacts(self, request: Request, ids: Collection[int], to: str = "read") -> set[int]:
+        """Those of some projects, by number, whose artifacts the requester may see, or download. With
+        accounts only."""
 
     def bound_cursor(self, request: Request, cursor: str) -> str:
         """A cursor for the requester only."""

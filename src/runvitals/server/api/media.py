@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 
 from runvitals.model.logged_media import SavedFile
-from runvitals.server.access.permission import needs
+from runvitals.server.access.permission import needs, route_check
 from runvitals.server.api import media_models
 from runvitals.server.api.content_response import content_response, page_response
 from runvitals.server.api.listing import MAX_LIMIT, ThePage, numbered_page
@@ -23,16 +24,26 @@ Sha256 = Annotated[str, Path(description="The SHA-256 of the file.", pattern="^[
 _FILE: ErrorResponses = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}
 
 
-async def opened_content(run: TheRun, sha256: Sha256) -> OpenedContent:
-    """The file of the path.
+async def opened_content(request: Request, run: TheRun, sha256: Sha256) -> OpenedContent:
+    """The file of the path. Who may read a run may not always download the artifacts that it logged.
 
     Raises:
-        HTTPException: 404 if the run has no such file.
+        HTTPException: 404 if the run has no such file; 403 if it is only in an artifact.
     """
-    content = await run.use(lambda view: view.content(sha256), quick=True)
+    check = partial(_check_artifact, request)
+    content = await run.use(lambda view: view.content(sha256, check), quick=True)
     if content is None:
         raise HTTPException(404, f"the run has no file {sha256}, or it has not arrived yet")
     return content
+
+
+def _check_artifact(request: Request, project_id: int) -> None:
+    access = route_check(request)
+    if access is None or access.mode() != "accounts":
+        return
+    if not access.projects_with_artifacts(request, [project_id], "download"):
+        what = "the file of an artifact"
+        raise HTTPException(403, f"you may not do this: it needs the permission artifact:download for {what}")
 
 
 TheContent = Annotated[OpenedContent, Depends(opened_content)]

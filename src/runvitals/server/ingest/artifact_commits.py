@@ -138,9 +138,9 @@ class ArtifactCommits:
         if project_id is not None:
             name = f"{address.name}:{address.alias}"
             found = self._store.artifacts.collections.member(project_id, name)
-        if project_id is None or found is None:
+        may_read = project_id is not None and self.may(place, Action.ARTIFACT_READ, project_id)
+        if found is None or not may_read:  # the same text, which must not tell what others have
             raise UnknownArtifact(f"there is no artifact {address}")
-        self._require(place, Action.ARTIFACT_READ, project_id)
         self._store.artifacts.lineage.add(found.version.id, record.run_id, use.use_as, self._clock())
 
     def _project(self, place: RunPlace, address: ArtifactAddress) -> int | None:

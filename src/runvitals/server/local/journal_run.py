@@ -217,7 +217,9 @@ class JournalView:
         ]
         return RunArtifactPage(found[skip : skip + limit], len(found))
 
-    def content(self, sha256: str) -> OpenedContent | None:
+    def content(
+        self, sha256: str, check_artifact: Callable[[int], None] | None = None
+    ) -> OpenedContent | None:
         if not self.reader.media.names(sha256):
             return None
         try:

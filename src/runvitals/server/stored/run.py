@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import numpy as np
 
@@ -372,7 +372,14 @@ class StoredRun:
         ]
         return RunArtifactPage(found, total)
 
-    def content(self, sha256: str) -> OpenedContent | None:
+    def content(
+        self, sha256: str, check_artifact: Callable[[int], None] | None = None
+    ) -> OpenedContent | None:
+        if check_artifact is not None and self._metadata_store.media.is_of_artifact(self._number, sha256):
+            place = self._metadata_store.runs.place(self._number)
+            if place is None:  # deleted for good a moment ago
+                return None
+            check_artifact(place.project_id)
         return None if self._files is None else self._files.open(self._number, sha256)
 
     def count_between(self, before: Position, now: Position) -> int:

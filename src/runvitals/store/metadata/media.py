@@ -12,10 +12,11 @@ from runvitals.journal.json_codec import dumps, loads
 from runvitals.model import media as model
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.names import plain_text
+from runvitals.store.metadata.artifacts.tables import artifact_entry
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.stored_files import StoredFile
-from runvitals.store.metadata.tables import media, writer
+from runvitals.store.metadata.tables import media, stored_file, writer
 from runvitals.store.metadata.text import check_integers
 
 _MOST_STEPS = 100_000
@@ -184,6 +185,21 @@ class MediaTable:
             if item is not None:
                 found.append(SavedFile(key, item["bytes"], item["type"], item["sha256"], row.time_ms))
         return found
+
+    def is_of_artifact(self, run_id: int, sha256: str) -> bool:
+        """Whether an artifact has a file that no other record of a run names."""
+        of_artifact = (
+            select(artifact_entry.c.path)
+            .join(stored_file, stored_file.c.id == artifact_entry.c.file_id)
+            .where(stored_file.c.sha256 == sha256)
+        )
+        named = select(media.c.id).where(
+            media.c.run_id == run_id, media.c.kind != model.ARTIFACT, media.c.body.contains(sha256)
+        )
+        with self._database.read() as connection:
+            if connection.execute(of_artifact.limit(1)).first() is None:
+                return False
+            return connection.execute(named.limit(1)).first() is None
 
 
 def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> list[ColumnElement[bool]]:
