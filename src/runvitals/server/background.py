@@ -9,9 +9,9 @@ from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.shared_server import SharedServer
 from runvitals.server.stored.statistics_updater import StatisticsUpdater
-from runvitals.server.usage.limits import check_limits
 from runvitals.server.usage.rollup import UsageRollup
 from runvitals.server.usage.settings import UsageSettings
+from runvitals.server.usage.usage_alerts import check_limits
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from runvitals.server.usage.limits import check_limits
+from runvitals.server.usage.usage_alerts import check_limits
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import use
@@ -34,6 +34,10 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]
 
 def check(server: AccountsServer) -> list[str]:
     """Check the limits; the notifications that wait now, as receiver and first line."""
+    return sorted(f"{receiver} {text.splitlines()[0]}" for receiver, text in sent(server))
+
+
+def sent(server: AccountsServer) -> list[tuple[str, str]]:
     settings = server.app.api.state.usage_reports.settings()
     now_ms = settings.calendar.day(date(2026, 11, 20)).start_ms
     server.clock.now_ms = now_ms
@@ -43,7 +47,7 @@ def check(server: AccountsServer) -> list[str]:
     for one in found:
         assert outbox.claim(one, now_ms)
         outbox.ended(one, "sent", now_ms)
-    return sorted(f"{one.target} {one.text.splitlines()[0]}" for one in found)
+    return [(one.target, one.text) for one in found]
 
 
 def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
@@ -92,3 +96,40 @@ def test_a_plan_that_somebody_has_stays(server: AccountsServer) -> None:
     server.ask("ada", "GET", "billing", 403)
     twice = {"limits": [PLAN["limits"][0], PLAN["limits"][0]]}
     server.ask("olga", "PUT", "billing/plans/odd", 422, json=twice)
+
+
+def test_a_limit_that_is_raised_warns_again(server: AccountsServer) -> None:
+    team = server.accounts.teams.by_name("vision").id
+    receivers = {name: f"user:{server.accounts.users.by_name(name).id}" for name in ("olga", "ada")}
+    limit = {"category": "device_hours", "limit": 100}
+    server.ask("olga", "PUT", "billing/plans/small", json={"limits": [limit]})
+    assert check(server) == []
+    use(server.metadata_store, "c", "2026-11-04", entity_id=team, project="letters", hours=79)
+    texts = dict(sent(server))
+    assert texts.keys() == set(receivers.values())
+    lines = [
+        "vision has used 90.0 of 100 h (device hours) in 2026-11",
+        "That is 90 % of the limit. The month ends on 2026-11-30.",
+        "Largest projects: letters 79.0 h; digits 11.0 h.",
+    ]
+    asked = "A billing administrator can raise the limit: olga (olga@example.org)."
+    assert texts[receivers["ada"]] == "\n\n".join([*lines, asked])
+    raising = "You can raise the limit in the plan. At 100 %, nothing is refused."
+    assert texts[receivers["olga"]] == "\n\n".join([*lines, raising])
+
+
+def test_thresholds_and_receivers_are_as_they_were_set(server: AccountsServer) -> None:
+    found = server.ask("olga", "GET", "billing/alerts")
+    assert (found["percent"], found["amounts"]) == ([85, 100], [200, 450, 700, 1000])
+    assert set(found["categories"].values()) == {True}
+    server.ask("ada", "PUT", "billing/alerts", 403, json=found)
+    server.ask("olga", "PUT", "billing/alerts", 422, json={**found, "percent": []})
+    server.ask("olga", "PUT", "billing/alerts", 422, json={**found, "amounts": list(range(1, 22))})
+    off = {**found, "percent": [88, 50], "categories": {"device_hours": False}}
+    assert server.ask("olga", "PUT", "billing/alerts", json=off)["percent"] == [50, 88]
+    assert check(server) == []
+    server.user("otto", org_role="admin")
+    on = {**off, "recipients": "billing", "categories": {}}
+    server.ask("olga", "PUT", "billing/alerts", json=on)
+    assert len(check(server)) == 2  # not otto
+    assert server.actions(action="billing.alert") == ["billing.alert"] * 2

@@ -1,9 +1,9 @@
-"""Limits of plans: who has used how much of what, who gets a mail, and whose new runs are refused."""
+"""Limits of plans, and who has used how much of what."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,28 +11,32 @@ from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.server.usage.report import Atom, Selection, atoms
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.usage.alerts import UsageAlert
 from runvitals.store.metadata.usage.plans import ORGANISATION, Plan, PlanLimit
-from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, UNITS, in_units
+from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, in_units
 from runvitals.usage.days import Month
 
-PERCENT: Final = (85, 100)
-"""Percent of a limit at which administrators get a mail."""
-AMOUNTS: Final = (200, 450, 700, 1000)
-"""Charges of a month, in the organisation's currency, at which they get one."""
 _GB: Final = 10**9
 _FULL: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """How much of a category a team, a user or the organisation has used this month."""
+    """How much of a category a team, a user or the organisation has used this month.
+
+    Args:
+        largest: the ids of projects, and what each has used, the largest first.
+    """
 
     entity_id: int
     category: str
     value: float
     limit: PlanLimit | None
+    largest: tuple[tuple[int | None, float], ...] = ()
+
+    @property
+    def limit_units(self) -> float | None:
+        """The limit; None: unlimited."""
+        return None if self.limit is None else self.limit.limit_units
 
     @property
     def share(self) -> float | None:
@@ -79,16 +83,32 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
         if atom.team is not None:
             by_entity[atom.team].append(atom)
     limits = limits_of(metadata_store, today.isoformat())
-    return [
-        Use(entity_id, category, value, limits(entity_id).get(category))
-        for entity_id, of_entity in sorted(by_entity.items())
-        for category, value in _values(of_entity, month).items()
-    ]
+    found_uses = []
+    for entity_id, of_entity in sorted(by_entity.items()):
+        projects = _by_project(of_entity, month)
+        for category, value in _values(of_entity, month).items():
+            used = ((number, values[category]) for number, values in projects.items() if values[category])
+            largest = tuple(sorted(used, key=lambda pair: -pair[1]))
+            found_uses.append(Use(entity_id, category, value, limits(entity_id).get(category), largest))
+    return found_uses
 
 
-def _values(of: Sequence[Atom], month: Month) -> dict[str, float]:
+def _by_project(of: Sequence[Atom], month: Month) -> dict[int | None, dict[str, float]]:
+    by_project: dict[int | None, list[Atom]] = defaultdict(list)
+    for atom in of:
+        by_project[atom.project].append(atom)
+    newest = _newest_snapshot(of)
+    return {number: _values(mine, month, newest) for number, mine in by_project.items()}
+
+
+def _newest_snapshot(of: Sequence[Atom]) -> str:
+    return max((atom.day for atom in of if atom.storage_bytes), default="")
+
+
+def _values(of: Sequence[Atom], month: Month, newest: str | None = None) -> dict[str, float]:
+    """What was used by category. `newest`: the day whose storage counts; None: the last one with any."""
     sums: dict[str, int] = dict.fromkeys(CATEGORIES, 0)
-    newest = max((atom.day for atom in of if atom.storage_bytes), default="")
+    newest = _newest_snapshot(of) if newest is None else newest
     for atom in of:
         for category, quantity in atom.amounts().items():
             sums[category] += quantity if category != STORAGE or atom.day == newest else 0
@@ -98,97 +118,6 @@ def _values(of: Sequence[Atom], month: Month) -> dict[str, float]:
     }
     charges = sum(amount for atom in of for amount in atom.costs.values())
     return {**values, CHARGES: charges / MICRO}
-
-
-def check_limits(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) -> None:
-    """Tell administrators of limits that were passed, once a month; refuse new runs where a plan says so.
-
-    Called after each roll-up.
-    """
-    found = uses(metadata_store, settings, now_ms)
-    names = metadata_store.usage.reading.names()
-    period = Month.of(settings.calendar.date_at(now_ms)).name
-    refused = {}
-    for use in found:
-        name = (
-            "the organisation" if use.entity_id == ORGANISATION else names.get(("entity", use.entity_id), "?")
-        )
-        if use.refuses:
-            administrators = (one.name for one in metadata_store.usage.alerts.receivers(use.entity_id))
-            refused[use.entity_id] = (
-                f"{_said(use, name, settings)}; administrators: {', '.join(administrators)}"
-            )
-        for kind, thresholds in _passed(use).items():
-            _tell(metadata_store, use, name, kind, thresholds, period, settings, now_ms)
-    metadata_store.usage.refused = refused
-
-
-def _passed(use: Use) -> dict[str, list[int]]:
-    share = use.share
-    found = {} if share is None else {"percent": [one for one in PERCENT if share >= one]}
-    if use.category == CHARGES and use.entity_id == ORGANISATION:
-        found["amount"] = [one for one in AMOUNTS if use.value >= one]
-    return {kind: thresholds for kind, thresholds in found.items() if thresholds}
-
-
-def _tell(
-    metadata_store: MetadataStore,
-    use: Use,
-    name: str,
-    kind: str,
-    thresholds: Iterable[int],
-    period: str,
-    settings: UsageSettings,
-    now_ms: int,
-) -> None:
-    limit = None if use.limit is None else use.limit.limit_units
-    passed = [
-        UsageAlert(period, use.entity_id, use.category, kind, threshold, use.value, limit)
-        for threshold in thresholds
-    ]
-    highest = max(one.threshold for one in passed)
-    receivers = metadata_store.usage.alerts.receivers(use.entity_id)
-    managers = ", ".join(one.name for one in receivers if one.manages)
-    refuses = use.limit is not None and use.limit.refuse_new_runs
-    then = "New runs are refused beyond the limit." if refuses else "Nothing is refused beyond the limit."
-    notifications = [
-        Notification(
-            f"usage:{period}:{use.entity_id}:{use.category}:{kind}:{highest}:user:{one.user_id}",
-            "usage.threshold",
-            f"user:{one.user_id}",
-            f"usage:{use.entity_id}",
-            f"{_said(use, name, settings)} in {period}\n\n"
-            + (
-                f"You can raise the limit in the plan. {then}"
-                if one.manages
-                else f"{managers} can raise the limit."
-            ),
-            {
-                "path": "/-/billing" if one.manages else "/-/settings/usage",
-                "link": "Usage",
-                "level": "warning",
-            },
-            now_ms,
-        )
-        for one in receivers
-    ]
-    metadata_store.usage.alerts.send(passed, notifications, now_ms)
-
-
-def _said(use: Use, name: str, settings: UsageSettings) -> str:
-    """Such as `vision has used 100.2 of 100 GB`."""
-    unit = (
-        settings.currency
-        if use.category == CHARGES
-        else "GB"
-        if use.category == STORAGE
-        else UNITS[use.category]
-    )
-    what = use.category.replace("_", " ")
-    limit = None if use.limit is None else use.limit.limit_units
-    if limit is None:
-        return f"{name} has used {use.value:.1f} {unit} ({what})"
-    return f"{name} has used {use.value:.1f} of {limit:g} {unit} ({what})"
 
 
 def checked_plan(name: str, description: str, limits: Sequence[PlanLimit]) -> Plan:

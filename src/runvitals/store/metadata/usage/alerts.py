@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, delete, func, select
 
-from runvitals.store.metadata.accounts.tables import entity, membership, user_account
+from runvitals.store.metadata.accounts.tables import email, entity, membership, user_account
 from runvitals.store.metadata.alerts.outbox import Notification, add
 from runvitals.store.metadata.database import Database, insert
 from runvitals.store.metadata.usage.plans import ORGANISATION
 from runvitals.store.metadata.usage.tables import usage_alert
+
+Recipients = Literal["admins", "billing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,17 +76,38 @@ class UsageAlertTable:
             rows = connection.execute(select(*columns).where(usage_alert.c.period == period))
             return [UsageAlert(*row) for row in rows]
 
-    def receivers(self, entity_id: int) -> list[Receiver]:
-        """Who gets a mail: administrators of the organisation, and of the team."""
-        active = user_account.c.state == "active"
-        names = select(user_account.c.id, entity.c.name, user_account.c.org_role).join(
-            entity, entity.c.id == user_account.c.entity_id
+    def forget(self, one: UsageAlert) -> None:
+        """Forget a threshold, so that it can be passed again."""
+        column = usage_alert.c
+        names = ("period", "entity_id", "category", "kind", "threshold")
+        rows = delete(usage_alert).where(*(column[name] == getattr(one, name) for name in names))
+        self._database.write(lambda connection: connection.execute(rows))
+
+    def billing_administrators(self) -> dict[str, str]:
+        """The names of the billing administrators, with their addresses; "": not confirmed."""
+        mine = (email.c.user_id == user_account.c.id) & email.c.is_primary & email.c.verified_ms.is_not(None)
+        statement = (
+            select(entity.c.name, func.coalesce(email.c.address, ""))
+            .join(user_account, entity.c.id == user_account.c.entity_id)
+            .outerjoin(email, mine)
+            .where(user_account.c.state == "active", user_account.c.billing_role == "admin")
+            .order_by(entity.c.name)
         )
         with self._database.read() as connection:
-            found = connection.execute(names.where(active, user_account.c.org_role == "admin")).all()
+            return dict(connection.execute(statement).all())
+
+    def receivers(self, entity_id: int, recipients: Recipients = "admins") -> list[Receiver]:
+        """Who gets a mail: administrators of the organisation, all or the billing ones, and of the team."""
+        account = user_account.c
+        names = select(account.id, entity.c.name, account.org_role).join(
+            entity, entity.c.id == account.entity_id
+        )
+        chosen = account.billing_role == "admin" if recipients == "billing" else account.org_role == "admin"
+        with self._database.read() as connection:
+            found = connection.execute(names.where(account.state == "active", chosen)).all()
             if entity_id != ORGANISATION:
                 of_team = (membership.c.team_id == entity_id) & (membership.c.role == "admin")
-                members = names.join(membership, membership.c.user_id == user_account.c.id)
-                found = [*found, *connection.execute(members.where(active, of_team))]
+                members = names.join(membership, membership.c.user_id == account.id)
+                found = [*found, *connection.execute(members.where(account.state == "active", of_team))]
         by_id = {number: Receiver(number, name, role == "admin") for number, name, role in found}
         return [by_id[number] for number in sorted(by_id)]

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.usage.alerts import UsageAlertTable
 from runvitals.store.metadata.usage.cost_centres import CostCentreTable
+from runvitals.store.metadata.usage.documents import BillingDocumentTable
 from runvitals.store.metadata.usage.figures import UsageFigureTable
 from runvitals.store.metadata.usage.marks import UsageMarkTable
 from runvitals.store.metadata.usage.plans import PlanTable
@@ -23,6 +24,7 @@ class UsageStore:
         reading: reads it, for reports.
         rates: prices.
         cost_centres: who pays.
+        documents: the settings of usage alerts, and the settlement data.
         plans, alerts: limits, and the mails about those that were passed.
         refused: why the new runs of a team or user are refused, by id: of this process, set after each
             roll-up.
@@ -34,6 +36,7 @@ class UsageStore:
         self.reading = UsageReading(database)
         self.rates = RateTable(database)
         self.cost_centres = CostCentreTable(database)
+        self.documents = BillingDocumentTable(database)
         self.plans = PlanTable(database)
         self.alerts = UsageAlertTable(database)
         self.refused: Mapping[int, str] = {}

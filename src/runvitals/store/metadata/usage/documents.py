@@ -1,0 +1,46 @@
+"""What billing administrators set as a whole: the usage alerts, and the settlement data."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from sqlalchemy import Connection, select
+
+from runvitals.store.metadata.accounts.audit import Actor, record
+from runvitals.store.metadata.database import Database, put_rows
+from runvitals.store.metadata.usage.tables import billing_document
+
+Name = Literal["alerts", "settlement"]
+_ACTIONS: dict[Name, str] = {"alerts": "billing.alert", "settlement": "billing.settlement"}
+
+
+class BillingDocumentTable:
+    """The documents, each a JSON object."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def get(self, name: Name) -> dict[str, Any]:
+        """A document; empty if it was never set."""
+        with self._database.read() as connection:
+            return _read(connection, name)
+
+    def put(self, name: Name, body: Mapping[str, Any], by: Actor, now_ms: int) -> None:
+        """Replace a document."""
+
+        def work(connection: Connection) -> None:
+            before = _read(connection, name)
+            row = {"name": name, "body": json.dumps(body), "changed_ms": now_ms}
+            put_rows(connection, billing_document, [row])
+            record(connection, now_ms, by, _ACTIONS[name], before=before, after=body)
+
+        self._database.write(work)
+
+
+def _read(connection: Connection, name: Name) -> dict[str, Any]:
+    body = select(billing_document.c.body).where(billing_document.c.name == name)
+    text = connection.execute(body).scalar()
+    found: dict[str, Any] = {} if text is None else json.loads(text)
+    return found
