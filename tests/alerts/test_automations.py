@@ -53,10 +53,31 @@ def test_what_is_left_out_is_filled_in() -> None:
         (definition({"kind": "run.tag", "tag": "a"}, actions=[]), "actions"),
         (definition({"kind": "run.tag", "tag": "a"}, cooldown_h=169), "cooldown_h"),
         (definition({"kind": "metric.z_score", "metric": "loss", "value": 0}), "event.value"),
+        (definition({"kind": "usage.threshold", "percent": 0}), "event.percent"),
+        (definition({"kind": "usage.threshold"}, filter={"projects": ["digits"]}), "filter"),
     ],
 )
 def test_what_is_wrong_is_named(wrong: dict[str, Any], field: str) -> None:
     with pytest.raises(InvalidAutomation) as raised:
+        automation_of(wrong)
+    assert raised.value.field == field
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "allowed"),
+    [
+        (definition({"kind": "device.silent"}), "event.kind", "run.state, run.tag"),
+        (
+            definition({"kind": "finding"}, actions=[{"kind": "apprise", "destination": 1}]),
+            "actions[0].kind",
+            "slack, webhook, mail, stop, tag",
+        ),
+    ],
+)
+def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(
+    wrong: dict[str, Any], field: str, allowed: str
+) -> None:
+    with pytest.raises(InvalidAutomation, match=f"; expected one of {allowed}") as raised:
         automation_of(wrong)
     assert raised.value.field == field
 

@@ -9,18 +9,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals.alerts.automations import as_json, automation_of
 from runvitals.alerts.ready_rules import READY_RULES
 from runvitals.alerts.rule_notices import RuleNotices
 from runvitals.alerts.rule_watch import RuleWatch
 from runvitals.alerts.rules import rule
 from runvitals.alerts.sample_queue import SampleQueue
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
-from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.server.ingest.metric_feed import MetricFeed
+from runvitals.server.notifications.automation_thread import AutomationThread
+from runvitals.store.metadata.accounts.audit import CLI, Actor
+from runvitals.store.metadata.alerts.alert_settings import Target
 from runvitals.store.metadata.alerts.rules import Firing
+from runvitals.store.metadata.usage.alerts import UsageAlert
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.alerts.conftest import Team
+from tests.mail.conftest import T0
 
 IDLE = {
     "name": "idle",
@@ -42,7 +48,7 @@ class Watch:
 
     def start(self) -> None:
         """Start anew, as a server does."""
-        notices = RuleNotices(self.store, self.team.directory, self.team.clock)
+        notices = RuleNotices(self.store, self.team.directory, self.team.box, self.team.clock)
         self.watch = RuleWatch(self.store, self.samples, notices.heard, self.team.clock)
         self.watch.queue.is_used = True
 
@@ -229,6 +235,61 @@ def test_a_loss_that_is_not_a_number(watch: Watch) -> None:
     for value in (0.5, float("nan")):
         watch.every_second(writer, 1, train_loss=value)
     assert [firing.key for firing in watch.firings()] == ["train.loss"]
+
+
+def test_a_rule_tells_a_channel_of_the_team_only_what_the_team_may_read(watch: Watch) -> None:
+    team = watch.team
+    watch.add_rule(**{"for": 0}, tell=["slack:3", "members"])
+    watch.every_second(team.run("otter-1"), 1, gpu_0_gpu=1)
+    both = {f"user:{team.ada.id}", f"user:{team.bob.id}"}
+    assert {target for target, _ in team.titles()} == {"slack:3", *both}
+    [project] = team.store.accounts.owned_projects.ids_of(team.team.id)
+    by = Actor("user", "bob", team.bob.id)
+    team.store.accounts.owned_projects.update(project, by, T0, visibility="restricted")
+    team.directory.rights_changed()
+    watch.every_second(team.run("otter-2"), 6, gpu_0_gpu=1)
+    assert {target for target, _ in team.titles()} == {f"user:{team.bob.id}"}
+    watch.store.alerts.settings.except_from(team.bob.id, Target("project", project), "off")
+    watch.every_second(team.run("otter-3"), 6, gpu_0_gpu=1)
+    assert team.titles() == []
+    assert len(watch.firings()) == 3
+
+
+def test_a_change_is_noticed_when_the_clock_goes_back(watch: Watch) -> None:
+    rules, team = watch.store.alerts.rules, watch.team
+    watch.add_rule(name="first")
+    team.clock.now_ms -= HOUR_MS
+    second = watch.add_rule(name="second")
+    before = rules.version()
+    rules.update(team.team.id, second, CLI, team.clock(), enabled=False)
+    assert rules.version() != before
+
+
+def test_automations_are_told_of_findings(watch: Watch) -> None:
+    team = watch.team
+    form = as_json(automation_of({"event": {"kind": "finding"}, "actions": [{"kind": "stop"}]}))
+    by = Actor("user", "ada", team.ada.id)
+    watch.store.alerts.automations.create(team.team.id, "findings", True, form, by, T0)
+    watch.add_rule(**{"for": 0}, tell=[])
+    writer = team.run("otter-1")
+    watch.every_second(writer, 1, gpu_0_gpu=1)
+    AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
+    [told] = team.told()
+    assert (told.target, told.kind) == (f"stop:{writer.run_id}", "finding")
+
+
+def test_automations_are_told_when_a_team_has_used_its_plan(watch: Watch) -> None:
+    team = watch.team
+    event = {"kind": "usage.threshold", "percent": 85}
+    form = as_json(automation_of({"event": event, "actions": [{"kind": "slack", "destination": 3}]}))
+    by = Actor("user", "ada", team.ada.id)
+    watch.store.alerts.automations.create(team.team.id, "plan", True, form, by, T0)
+    passed = [UsageAlert("2026-11", team.team.id, "storage", "percent", 85, 90.0, 100.0)]
+    for _ in range(2):
+        watch.store.usage.alerts.send(passed, [], team.clock())
+    AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
+    [told] = team.told()
+    assert told.text.startswith("[vision] the plan is used to 85 % (storage)")
 
 
 def test_what_fires_is_over_when_the_run_has_ended(watch: Watch) -> None:

@@ -13,6 +13,7 @@ from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.store.metadata import ConsoleLine, StoredProcess, WriterHeartbeat
 from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.alerts.alert_settings import Target
+from runvitals.store.metadata.alerts.outbox import Notification
 from tests.alerts.conftest import Team
 from tests.mail.conftest import T0
 
@@ -201,7 +202,8 @@ def test_a_team_tells_its_slack_channel(team: Team) -> None:
 
 
 def test_of_a_restricted_project_only_its_members_are_told(team: Team) -> None:
-    team.store.alerts.settings.put_team(team.team.id, {"events": {"crashed": MAIL}}, CLI, T0)
+    chosen = {"events": {"crashed": {**MAIL, "slack": True}}, "slack_destination": 3}
+    team.store.alerts.settings.put_team(team.team.id, chosen, CLI, T0)
     writer = team.run("otter-1", author=team.bob)
     [project] = team.store.accounts.owned_projects.ids_of(team.team.id)
     carol = team._user("carol")
@@ -213,6 +215,7 @@ def test_of_a_restricted_project_only_its_members_are_told(team: Team) -> None:
     targets = [one.target for one in team.told()]
     assert to(team, "bob") in targets
     assert f"user:{carol.id}" not in targets
+    assert "slack:3" not in targets  # the whole team reads it
 
 
 @pytest.mark.parametrize("scope", ["run", "project", "team"])
@@ -285,3 +288,27 @@ def test_the_link_that_mutes(team: Team) -> None:
             mute_link(changed, key)
     with pytest.raises(ValueError, match="invalid link"):
         mute_link(link, other)
+
+
+def test_a_digest_leaves_out_runs_that_its_receiver_may_not_read_any_more(team: Team) -> None:
+    team.choose(team.bob, digest="hourly")
+    team.end(team.run("otter-1"))
+    assert team.titles() == []
+    team.store.accounts.members.remove("vision", "bob", CLI, T0)
+    team.directory.rights_changed()
+    team.wait(HOUR_MS)
+    assert team.titles() == []
+    assert team.store.alerts.events.due(team.clock()) == []
+
+
+def test_two_servers_send_what_waited_once(team: Team) -> None:
+    team.choose(team.bob, digest="hourly")
+    team.end(team.run("otter-1"))
+    team.told()
+    team.wait(HOUR_MS)
+    waiting = team.store.alerts.events.due(team.clock())
+    team.end(team.run("otter-2"))
+    assert len(team.titles()) == 1  # the digest with the first run
+    late = Notification("digest:of another server", "run.digest", "user:1", "digest", "late")
+    team.store.alerts.events.send_waiting([alert.id for alert in waiting], late)
+    assert team.titles() == []

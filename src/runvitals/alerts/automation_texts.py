@@ -15,7 +15,7 @@ def text_of(occurrence: Occurrence, team: str, automation: str) -> str:
 
 def level_of(occurrence: Occurrence) -> str:
     """How serious an event is: info, warning or error."""
-    if occurrence.kind in ("finding", "device.silent", "usage.threshold"):
+    if occurrence.kind in ("finding", "usage.threshold"):
         return "warning"
     return _LEVELS.get(occurrence.state, "info")
 
@@ -31,8 +31,7 @@ def _what(occurrence: Occurrence) -> str:
         "artifact.alias": f"{version} has the alias {occurrence.alias}",
         "registry.link": f"{version} was linked to {occurrence.collection}",
         "finding": f"{name}: {occurrence.finding}",
-        "usage.threshold": f"{occurrence.percent} % of the plan are used",
-        "device.silent": f"{name}: a device is silent",
+        "usage.threshold": f"the plan is used to {occurrence.percent} % ({values.get('usage_category')})",
     }
     if occurrence.kind.startswith("metric."):
         return f"{name}: {values.get('metric_name')} is {values.get('metric_value')}"

@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
 import msgspec
 from msgspec import Meta, Struct
@@ -126,13 +126,13 @@ class Finding(_Part, tag="finding", frozen=True):
 
 
 class UsageThreshold(_Part, tag="usage.threshold", frozen=True):
-    """The team used a part of what its plan allows."""
+    """The team used a part of what its plan allows, as the usage alerts of the organisation find it.
+
+    Attributes:
+        percent: at least this part.
+    """
 
     percent: Annotated[int, Meta(ge=1, le=1000)] = 85
-
-
-class DeviceSilent(_Part, tag="device.silent", frozen=True):
-    """A device of a running run sends nothing any more."""
 
 
 Event = (
@@ -146,7 +146,6 @@ Event = (
     | RegistryLink
     | Finding
     | UsageThreshold
-    | DeviceSilent
 )
 MetricEvent = MetricThreshold | MetricChange | MetricZScore
 
@@ -179,12 +178,6 @@ class CallWebhook(_Part, tag="webhook", frozen=True):
     payload: str | None = None
 
 
-class TellApprise(_Part, tag="apprise", frozen=True):
-    """Tell a destination of Apprise."""
-
-    destination: Id
-
-
 class MailMembers(_Part, tag="mail", frozen=True):
     """Mail members of the team, by their names."""
 
@@ -201,8 +194,10 @@ class TagRun(_Part, tag="tag", frozen=True):
     tag: Name
 
 
-Action = TellSlack | CallWebhook | TellApprise | MailMembers | StopRun | TagRun
-_OF_RUNS: Final = (RunState, TagAdded, MetricThreshold, MetricChange, MetricZScore, Finding, DeviceSilent)
+Action = TellSlack | CallWebhook | MailMembers | StopRun | TagRun
+_EVENTS: Final[tuple[type[Struct], ...]] = get_args(Event)
+_ACTIONS: Final[tuple[type[Struct], ...]] = get_args(Action)
+_OF_RUNS: Final = (RunState, TagAdded, MetricThreshold, MetricChange, MetricZScore, Finding)
 """Events of runs: only these can stop or tag one."""
 
 
@@ -266,7 +261,8 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     except msgspec.ValidationError as error:
         text = str(error)
         where = _PATH.search(text)
-        raise InvalidAutomation(where[1] if where else "event", _PATH.sub("", text)) from None
+        field = where[1] if where else "event"
+        raise InvalidAutomation(field, _PATH.sub("", text) + _allowed(field)) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
         for attribute in ("tag", "collection", "type", "alias", "name", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
@@ -276,7 +272,17 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     changes_run = any(isinstance(action, (StopRun, TagRun)) for action in automation.actions)
     if changes_run and not isinstance(automation.event, _OF_RUNS):
         raise InvalidAutomation("actions", "only an automation about runs can stop or tag a run")
+    if isinstance(automation.event, UsageThreshold) and automation.filter != Filter():
+        raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
+
+
+def _allowed(field: str) -> str:
+    """Which kinds there are, for the text about an unknown one."""
+    if field.rpartition(".")[2] != "kind":
+        return ""
+    kinds = _EVENTS if field == "event.kind" else _ACTIONS
+    return f"; expected one of {', '.join(str(part.__struct_config__.tag) for part in kinds)}"
 
 
 def as_json(automation: Automation) -> dict[str, Any]:

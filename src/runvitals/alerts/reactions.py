@@ -16,7 +16,6 @@ from runvitals.alerts.automations import (
     Occurrence,
     StopRun,
     TagRun,
-    TellApprise,
     TellSlack,
     automation_of,
     matches,
@@ -93,6 +92,8 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
     collection, version = str(data.get("collection", "")), data.get("version")
     if collection:
         subject = f"artifact:{data.get('project', '')}/{collection}:v{version}"
+    if event.kind == "usage.threshold":  # each passed part of each category is told, whatever the cool-down
+        subject = f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
     project = str(data.get("project", "")) or event.project
     values = {
         "event_type": event.kind,
@@ -103,6 +104,7 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
         "run_name": event.name,
         "run_state": data.get("state", ""),
         "alias": data.get("alias", ""),
+        "usage_category": str(data.get("category", "")).replace("_", " "),
         "metric_name": data.get("metric_name", ""),
         "metric_value": data.get("metric_value", ""),
         "artifact_collection_name": collection,
@@ -134,8 +136,6 @@ def _targets(action: Action, event: RaisedEvent) -> list[tuple[str, dict[str, An
     """Where an action leads, each with what only its receiver needs."""
     if isinstance(action, TellSlack):
         return [(f"slack:{action.destination}", {})]
-    if isinstance(action, TellApprise):
-        return [(f"apprise:{action.destination}", {})]
     if isinstance(action, CallWebhook):
         return [(f"webhook:{action.webhook}", {"payload": action.payload})]
     if isinstance(action, MailMembers):

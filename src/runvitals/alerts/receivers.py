@@ -57,7 +57,7 @@ def receivers(event: str, level: str, choices: Choices) -> list[Receiver]:
                 found[choices.author_id, channel] = Receiver(choices.author_id, channel, "author")
     if choices.team is not None and choices.team.events[switch].wants("email", level):
         for user_id in choices.members:
-            if _mode(choices.modes.get(user_id, {})) != "off":
+            if not is_muted(choices.modes.get(user_id, {})):
                 found.setdefault((user_id, "email"), Receiver(user_id, "email", "team"))
     return list(found.values())
 
@@ -65,6 +65,11 @@ def receivers(event: str, level: str, choices: Choices) -> list[Receiver]:
 def team_is_notified(event: str, level: str, team: TeamAlerts) -> bool:
     """Whether the team's Slack destination gets an event."""
     return team.slack_destination is not None and team.events[SWITCH_OF[event]].wants("slack", level)
+
+
+def is_muted(modes: Mapping[Scope, str]) -> bool:
+    """Whether a user muted a run, its project or its team."""
+    return _mode(modes) == "off"
 
 
 def _mode(modes: Mapping[Scope, str]) -> str | None:

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Final
 from urllib.parse import quote
 
-from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
-from runvitals.accounts.resources import ProjectItem
+from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.evaluation import Transition
+from runvitals.alerts.mute_links import PURPOSE, MuteLink
+from runvitals.alerts.receivers import is_muted
 from runvitals.alerts.rules import Rule
+from runvitals.alerts.run_readers import may_read_run, team_may_read
 from runvitals.alerts.texts import duration_text, one_line
-from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore, StoredEvent
+from runvitals.store.metadata.alerts.alert_settings import Scope
 from runvitals.store.metadata.alerts.outbox import Notification
 from runvitals.store.metadata.alerts.rules import Firing, StoredRule, WatchedLane
 from runvitals.store.metadata.alerts.run_events import RunEvent
+from runvitals.store.metadata.run_places import RunPlace
 
 EVENT: Final = "rule"
 """The name of the event of a run at which a rule fired; charts show it."""
@@ -30,9 +33,16 @@ class RuleNotices:
         clock: the time now, ms UTC.
     """
 
-    def __init__(self, metadata_store: MetadataStore, directory: Directory, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        directory: Directory,
+        box: SecretBox,
+        clock: Callable[[], int],
+    ) -> None:
         self._store = metadata_store
         self._directory = directory
+        self._key = box.derived_key(PURPOSE)
         self._clock = clock
 
     def heard(self, stored: StoredRule, rule: Rule, transition: Transition, lane: WatchedLane) -> None:
@@ -42,11 +52,13 @@ class RuleNotices:
         text = transition_text(rule, transition)
         if not transition.firing:
             over = silenced is None and rule.resolve
-            notifications = self._notifications(rule, transition, lane, f"{text} – over") if over else []
+            notifications = (
+                self._notifications(stored, rule, transition, lane, f"{text} – over") if over else []
+            )
             series = transition.series
             self._store.alerts.rules.ended(rule.id, series.lane_id, series.key, now_ms, notifications)
             return
-        notifications = [] if silenced else self._notifications(rule, transition, lane, text)
+        notifications = [] if silenced else self._notifications(stored, rule, transition, lane, text)
         reached = {one.target for one in notifications}
         firing = Firing(
             rule.id,
@@ -62,7 +74,11 @@ class RuleNotices:
         data = {"title": rule.name, "rule": rule.name, "key": transition.series.key, "host": lane.host}
         event = StoredEvent(lane.run_id, transition.time_ms, EVENT, rule.severity, text, data)
         self._store.alerts.rules.fired(
-            firing, event, self._finding(rule, transition, lane, text, silenced), notifications
+            firing,
+            event,
+            self._finding(rule, transition, lane, text, silenced),
+            notifications,
+            found="" if silenced else rule.name,
         )
 
     def test(self, stored: StoredRule, rule: Rule, user_id: int) -> Notification:
@@ -88,16 +104,15 @@ class RuleNotices:
         return RunEvent(lane.run_id, 0, "finding", transition.time_ms, key, rule.severity, data)
 
     def _notifications(
-        self, rule: Rule, transition: Transition, lane: WatchedLane, text: str
+        self, stored: StoredRule, rule: Rule, transition: Transition, lane: WatchedLane, text: str
     ) -> list[Notification]:
-        if lane.entity_id is None:
+        place = self._store.runs.place(lane.run_id)
+        if place is None or place.entity_id is None or place.deleted:
             return []
         now_ms, series = self._clock(), transition.series
-        entity = self._store.accounts.entity_names([lane.entity_id]).get(lane.entity_id, "")
-        place = f"{one_line(entity)}/{one_line(lane.project)}"
-        title = f"[{place}] {one_line(lane.uid)}: {one_line(rule.name)}"
-        path = f"/{entity}/{quote(lane.project, safe='')}/runs/{quote(lane.uid, safe='')}"
-        payload = {"path": path, "link": "The run", "level": rule.severity}
+        title = f"[{_place_text(place)}] {one_line(place.uid)}: {one_line(rule.name)}"
+        path = f"/{place.entity}/{quote(place.project, safe='')}/runs/{quote(place.uid, safe='')}"
+        payload = {"path": path, "link": "The run", "level": rule.severity, "run_number": place.run_id}
         kind = "rule.fired" if transition.firing else "rule.over"
         key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
         return [
@@ -105,44 +120,54 @@ class RuleNotices:
                 f"{key}:{target}",
                 kind,
                 target,
-                f"rule:{rule.id}:{lane.run_id}",
+                f"rule:{rule.id}:{place.run_id}",
                 f"{title}\n\n{text}",
-                payload,
+                {**payload, **more},
                 now_ms,
-                None if target.startswith("user") else lane.entity_id,
+                None if target.startswith("user") else place.entity_id,
             )
-            for target in self._targets(rule, lane)
+            for target, more in self._targets(stored, rule, place).items()
         ]
 
-    def _targets(self, rule: Rule, lane: WatchedLane) -> Sequence[str]:
-        """The targets of a rule, each once; users who may not read the run are left out."""
-        found: dict[str, None] = {}
-        place = self._store.runs.place(lane.run_id)
+    def _targets(self, stored: StoredRule, rule: Rule, place: RunPlace) -> dict[str, dict[str, str]]:
+        """The targets of a rule, each once, with what only its receiver gets. Left out are users who may not
+        read the run or muted it, and channels of a team of which not all members may read it, unless the
+        rule's creator may."""
+        found: dict[str, dict[str, str]] = {}
+        channels = team_may_read(self._directory, place) or may_read_run(
+            self._directory, stored.creator_id, place
+        )
+        users: dict[int, None] = {}
         for target in rule.tell:
-            if target not in ("author", "members"):
-                found[target] = None
-            elif place is not None:
-                users = [place.author_id] if target == "author" else self._members(lane)
-                item = self._item(place.project_id, lane.run_id, place.author_id, place.service_account_id)
-                for user_id in users:
-                    user = None if user_id is None else self._directory.user(user_id)
-                    if user and item and self._directory.may(user, Action.RUN_READ, item):
-                        found[f"user:{user_id}"] = None
-        return list(found)
+            if target == "author" and place.author_id is not None:
+                users[place.author_id] = None
+            elif target == "members":
+                users |= dict.fromkeys(self._members(place))
+            elif target != "author" and channels:
+                found[target] = {}
+        modes = self._modes(users, place) if users else {}
+        for user_id in users:
+            if may_read_run(self._directory, user_id, place) and not is_muted(modes.get(user_id, {})):
+                found[f"user:{user_id}"] = {"mute": MuteLink(user_id, place.run_id).text(self._key)}
+        return found
 
-    def _item(
-        self, project_id: int, run_id: int, author_id: int | None, service_account_id: int | None
-    ) -> ProjectItem | None:
-        try:
-            project = self._directory.project(project_id)
-        except UnknownAccount:
-            return None
-        return ProjectItem("run", run_id, project, author_id, service_account_id)
+    def _modes(self, users: Collection[int], place: RunPlace) -> dict[int, dict[Scope, str]]:
+        assert place.entity_id is not None
+        targets: dict[Scope, int] = {
+            "run": place.run_id,
+            "project": place.project_id,
+            "team": place.entity_id,
+        }
+        return self._store.alerts.settings.modes(users, targets)
 
-    def _members(self, lane: WatchedLane) -> list[int | None]:
-        assert lane.entity_id is not None
-        of_team = self._store.accounts.members.of_teams([lane.entity_id])
-        return [member.user_id for member in of_team.get(lane.entity_id, [])]
+    def _members(self, place: RunPlace) -> list[int]:
+        assert place.entity_id is not None
+        of_team = self._store.accounts.members.of_teams([place.entity_id])
+        return [member.user_id for member in of_team.get(place.entity_id, [])]
+
+
+def _place_text(place: RunPlace) -> str:
+    return f"{one_line(place.entity or '')}/{one_line(place.project)}"
 
 
 def transition_text(rule: Rule, transition: Transition) -> str:

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import tzinfo
 from typing import Final
 from urllib.parse import quote
 
-from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.accounts.resources import ProjectItem
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.alerts.receivers import Choices, Receiver, receivers, team_is_notified
 from runvitals.alerts.run_facts import run_facts
+from runvitals.alerts.run_readers import may_read_run, team_may_read
 from runvitals.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
 from runvitals.alerts.texts import AlertText, event_text
 from runvitals.model.durations import DAY_MS, MINUTE_MS
@@ -145,8 +145,11 @@ class RunAlerts:
         notifications: list[Notification] = []
         waiting: list[WaitingAlert] = []
         if place is not None and not place.deleted and place.entity_id is not None:
-            telling = _Telling(self._store, self._directory, self._key, self._clock(), place, event, further)
-            notifications, waiting = telling.all()
+            with suppress(UnknownAccount):  # the team was deleted meanwhile
+                telling = _Telling(
+                    self._store, self._directory, self._key, self._clock(), place, event, further
+                )
+                notifications, waiting = telling.all()
         self._store.alerts.events.settle(ids, DONE, notifications, waiting, note={"told": True})
 
     def _tell_waiting(self) -> None:
@@ -155,14 +158,23 @@ class RunAlerts:
         by_receiver: dict[tuple[int, str], list[WaitingAlert]] = {}
         for alert in events.due(now_ms):
             by_receiver.setdefault((alert.user_id, alert.channel), []).append(alert)
-        for (user_id, channel), alerts in by_receiver.items():
+        for (user_id, channel), waited in by_receiver.items():
+            alerts = [alert for alert in waited if self._is_readable(alert)]
+            if not alerts:
+                events.send_waiting([alert.id for alert in waited], None)
+                continue
             text = _digest(alerts)
             key = f"digest:{_target(user_id, channel)}:{alerts[-1].id}"
             payload = {"path": "/-/settings/alerts", "link": "Your alerts"}
             notification = Notification(
                 key, "run.digest", _target(user_id, channel), "digest", text, payload, now_ms
             )
-            events.send_waiting([alert.id for alert in alerts], notification)
+            events.send_waiting([alert.id for alert in waited], notification)
+
+    def _is_readable(self, alert: WaitingAlert) -> bool:
+        """Whether the receiver may still read the run that an alert is about."""
+        place = None if alert.run_id is None else self._store.runs.place(alert.run_id)
+        return place is not None and may_read_run(self._directory, alert.user_id, place)
 
 
 class _Telling:
@@ -194,9 +206,9 @@ class _Telling:
         """What goes into the outbox now, and what waits."""
         is_team = self._entity.owner_id is None
         team = team_alerts(self._store.alerts.settings.of_team(self._entity.id)) if is_team else None
-        members = [user_id for user_id in self._members() if self._may_read(user_id)] if is_team else []
+        members = self._readers() if is_team else []
         author_id = self._place.author_id
-        if author_id is not None and not self._may_read(author_id):
+        if not may_read_run(self._directory, author_id, self._place):
             author_id = None
         users = {*members, *([] if author_id is None else [author_id])}
         stored = self._store.alerts.settings.of_users(users)
@@ -209,7 +221,11 @@ class _Telling:
             self._store.alerts.settings.modes(users, self._targets(is_team)),
         )
         told = receivers(self._event.event, self._event.level, choices)
-        to_team = team is not None and team_is_notified(self._event.event, self._event.level, team)
+        to_team = (
+            team is not None
+            and team_is_notified(self._event.event, self._event.level, team)
+            and team_may_read(self._directory, self._place)
+        )
         if not told and not to_team:
             return [], []
         text = self._text()
@@ -225,19 +241,11 @@ class _Telling:
             notifications.append(self._to_team(f"slack:{team.slack_destination}", text))
         return notifications, waiting
 
-    def _members(self) -> list[int]:
+    def _readers(self) -> list[int]:
+        """The members of the team who may read the run."""
         of_team = self._store.accounts.members.of_teams([self._entity.id])
-        return [member.user_id for member in of_team.get(self._entity.id, [])]
-
-    def _may_read(self, user_id: int) -> bool:
-        user = self._directory.user(user_id)
-        place = self._place
-        try:
-            project = self._directory.project(place.project_id)
-        except UnknownAccount:
-            return False
-        item = ProjectItem("run", place.run_id, project, place.author_id, place.service_account_id)
-        return user is not None and self._directory.may(user, Action.RUN_READ, item)
+        members = [member.user_id for member in of_team.get(self._entity.id, [])]
+        return [user_id for user_id in members if may_read_run(self._directory, user_id, self._place)]
 
     def _targets(self, is_team: bool) -> Mapping[Scope, int]:
         targets: dict[Scope, int] = {"run": self._place.run_id, "project": self._place.project_id}
@@ -275,7 +283,13 @@ class _Telling:
         return replace(self._notification(target, text, {}), team_id=self._entity.id)
 
     def _notification(self, target: str, text: AlertText, more: Mapping[str, str]) -> Notification:
-        payload = {"path": self._path, "link": "The run", "level": self._event.level, **more}
+        payload = {
+            "path": self._path,
+            "link": "The run",
+            "level": self._event.level,
+            "run_number": self._place.run_id,
+            **more,
+        }
         return Notification(
             f"run-event:{self._event.id}:{target}",
             f"run.{self._event.event}",

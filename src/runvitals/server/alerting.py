@@ -33,7 +33,7 @@ class Alerting:
         monotonic: Callable[[], float],
     ) -> None:
         self.run_alerts = RunAlerts(metadata_store, directory, box, clock, monotonic)
-        self.rule_notices = RuleNotices(metadata_store, directory, clock)
+        self.rule_notices = RuleNotices(metadata_store, directory, box, clock)
         self.rule_watch = RuleWatch(metadata_store, sample_store, self.rule_notices.heard, clock)
 
     @property

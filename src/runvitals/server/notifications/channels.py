@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from runvitals.accounts.directory import Directory
+from runvitals.alerts.run_readers import may_read_run
 from runvitals.mail.mailer import Mailer
-from runvitals.server.notifications.channel import Channel
+from runvitals.server.notifications.channel import Channel, NotDelivered, number_of
 from runvitals.server.notifications.mail import MailChannel
 from runvitals.server.notifications.run_changes import RunChanges
 from runvitals.server.notifications.slack import SlackChannel
 from runvitals.server.notifications.webhook import WebhookChannel
 from runvitals.server.outside_services import OutsideServices
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification
 
 
 class Channels:
@@ -41,11 +43,29 @@ class Channels:
         mail = MailChannel(accounts, mailer, directory, clock)
         changes = RunChanges(metadata_store, directory, clock)
         self.by_target: Mapping[str, Channel] = {
-            "user": mail.deliver,
+            "user": _to_readers(mail.deliver, metadata_store, directory),
             "member": mail.deliver_to_member,
             "stop": changes.stop,
             "tag": changes.tag,
             "slack": self.slack.deliver_to_team,
-            "user-slack": self.slack.deliver_to_user,
+            "user-slack": _to_readers(self.slack.deliver_to_user, metadata_store, directory),
             "webhook": self.webhook.deliver,
         }
+
+
+def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Directory) -> Channel:
+    """A channel to users that are active and, if it is about a run, may still read it."""
+
+    def deliver(due: StoredNotification) -> Answer:
+        user_id = number_of(due)
+        user = directory.user(user_id)
+        if user is None or user.state != "active":
+            raise NotDelivered("the user has no active account", "failed")
+        number = due.payload.get("run_number")
+        if number is not None:
+            place = metadata_store.runs.place(number)
+            if place is None or not may_read_run(directory, user_id, place):
+                raise NotDelivered("the user may not read the run any more, or it was deleted", "failed")
+        return channel(due)
+
+    return deliver

@@ -14,14 +14,14 @@ from runvitals.alerts.dry_run import MAX_RUNS, dry_run
 from runvitals.alerts.ready_rules import READY_RULES
 from runvitals.alerts.rules import InvalidRule, Rule, rule
 from runvitals.model.durations import DAY_MS
-from runvitals.server.access.control import TheAccess
+from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.entities.parameters import EntityName
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import DetailedError, InvalidFields
-from runvitals.store.errors import NameTaken
+from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.alerts.rules import Firing, StoredRule
 
 RuleId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -88,7 +88,7 @@ def create_rule(
     entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Add a rule. It is evaluated on what arrives from a few seconds later on."""
-    _checked(body.rule)
+    _checked(body.rule, access, entity)
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
     return _stored(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
 
@@ -98,7 +98,7 @@ def try_rule(
     entity: TheEntity, body: Trial, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
     """When a rule would have fired for the runs of the past days that you may read."""
-    checked = _checked(body.rule)
+    checked = _checked(body.rule, access, entity)
     readable = access.directory.readable_runs(requester.principal)
     now_ms = access.clock()
     found = dry_run(
@@ -172,7 +172,7 @@ def change_rule(
 ) -> dict[str, Any]:
     """Change a rule, switch it on or off, or mute it until a time. A changed rule begins anew."""
     if body.rule is not None:
-        _checked(body.rule)
+        _checked(body.rule, access, entity)
     muted = body.muted_until_ms if "muted_until_ms" in body.model_fields_set else -1
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
     return _stored(
@@ -195,7 +195,7 @@ def test_rule(
     """Send yourself what the rule would send."""
     stored = access.metadata_store.alerts.rules.get(entity.id, rule)
     notices = request.app.state.shared_server.alerting.rule_notices
-    sent = notices.test(stored, _checked(stored.definition), owner.id)
+    sent = notices.test(stored, _parsed(stored.definition), owner.id)
     return {"target": sent.target}
 
 
@@ -229,7 +229,30 @@ def firing_json(row: Firing) -> dict[str, Any]:
     }
 
 
-def _checked(definition: Any) -> Rule:
+def _checked(definition: Any, access: AccessControl, entity: Entity) -> Rule:
+    """A valid rule.
+
+    Raises:
+        InvalidFields: it is invalid, or notifies what its team or user does not have.
+    """
+    found = _parsed(definition)
+    accounts = access.accounts
+    wrong = {}
+    for index, target in enumerate(found.tell):
+        kind, _, number = target.partition(":")
+        try:
+            if kind == "slack":
+                accounts.slack_destinations.sealed(entity.id, int(number))
+            elif kind == "webhook":
+                accounts.webhooks.get(entity.id, int(number))
+        except UnknownAccount as error:
+            wrong[f"rule.tell[{index}]"] = str(error)
+    if wrong:
+        raise InvalidFields(wrong)
+    return found
+
+
+def _parsed(definition: Any) -> Rule:
     try:
         return rule(definition)
     except InvalidRule as error:

@@ -16,6 +16,7 @@ from runvitals.alerts.automations import (
     Automation,
     CallWebhook,
     InvalidAutomation,
+    MailMembers,
     StopRun,
     TagRun,
     TellSlack,
@@ -46,6 +47,7 @@ _EXAMPLE: Final = {
     "metric_value": 0.5,
     "finding": "an example",
     "percent": 85,
+    "category": "storage",
 }
 
 _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
@@ -243,6 +245,10 @@ def _checked(definition: dict[str, Any], access: AccessControl, team: TeamRow) -
                 if action.payload is not None:
                     with checking(f"{place}.payload"):
                         check_payload(action.payload, list(filter(None, [webhook.signing_secret])))
+            elif isinstance(action, MailMembers):
+                known = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
+                if unknown := sorted(set(action.members) - known):
+                    raise InvalidFields({f"{place}.members": f"{', '.join(unknown)}: no member of the team"})
         except UnknownAccount as error:
             raise InvalidFields({place: str(error)}) from None
     return as_json(automation)

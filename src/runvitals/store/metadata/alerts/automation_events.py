@@ -25,6 +25,8 @@ from runvitals.store.metadata.tables import project, run, run_tag
 
 RUN_STATE: Final = "run.state"
 RUN_TAG: Final = "run.tag"
+FINDING: Final = "finding"
+USAGE_THRESHOLD: Final = "usage.threshold"
 ARTIFACT_ALIAS: Final = "artifact.alias"
 
 
@@ -63,6 +65,14 @@ def raise_for_run(
     if teams:
         row = _row(teams[run_id], kind, data, time_ms, key=key, run_id=run_id)
         add_rows(connection, raised_event, [row])
+
+
+def raise_for_team(
+    connection: Connection, kind: str, team_id: int, data: Mapping[str, Any], time_ms: int, key: str
+) -> None:
+    """Write that something happened to a team, such as that it used a part of its plan."""
+    if _is_watched(connection, kind, team_id):
+        add_rows(connection, raised_event, [_row(team_id, kind, data, time_ms, key=key)])
 
 
 def raise_metric(

@@ -12,6 +12,7 @@ from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, sele
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.alerts.automation_events import FINDING, raise_for_run
 from runvitals.store.metadata.alerts.outbox import Notification
 from runvitals.store.metadata.alerts.outbox import add as add_notification
 from runvitals.store.metadata.alerts.rule_tables import alert_firing, alert_rule, alert_rule_state
@@ -27,7 +28,12 @@ _MAX_STATES: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class StoredRule:
-    """A rule of a team or user. `definition`: see `alerts.rules`."""
+    """A rule of a team or user.
+
+    Attributes:
+        definition: see `alerts.rules`.
+        creator_id: who decided last what it does; None: deleted, or an operator of the server.
+    """
 
     id: int
     entity_id: int
@@ -37,6 +43,7 @@ class StoredRule:
     muted_until_ms: int | None
     created_ms: int
     changed_ms: int
+    creator_id: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +171,10 @@ class AlertRuleTable:
         enabled: bool | None = None,
         muted_until_ms: int | None = -1,
     ) -> StoredRule:
-        """Change what is given (of `muted_until_ms`, -1 is not). Raises as `create`, or if there is none."""
+        """Change what is given (of `muted_until_ms`, -1 is not). Raises as `create`, or if there is none.
+
+        Whoever changes what it does becomes its creator.
+        """
 
         def work(connection: Connection) -> StoredRule:
             owner = _locked(connection, entity_id)
@@ -172,10 +182,12 @@ class AlertRuleTable:
             row = connection.execute(select(alert_rule).where(mine)).first()
             if row is None:
                 raise UnknownAccount("there is no such rule")
-            # Times of changes only grow, so that `version` differs.
-            values: dict[str, Any] = {"changed_ms": max(now_ms, row.changed_ms + 1)}
+            # Times of changes only grow, whatever the clock does, so that `version` differs.
+            newest = connection.execute(select(func.max(alert_rule.c.changed_ms))).scalar_one()
+            values: dict[str, Any] = {"changed_ms": max(now_ms, newest + 1)}
             if definition is not None:
                 values |= {"definition": json.dumps(definition), "name": str(definition["name"])}
+                values["created_by"] = by.user_id
                 if values["name"] != row.name:
                     _check_name(connection, entity_id, values["name"])
             if enabled is not None:
@@ -258,8 +270,13 @@ class AlertRuleTable:
         event: StoredEvent,
         finding: RunEvent | None,
         notifications: Sequence[Notification],
+        found: str = "",
     ) -> None:
-        """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone."""
+        """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone.
+
+        Args:
+            found: what automations about findings are told; "": nothing.
+        """
 
         def work(connection: Connection) -> None:
             there = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id)
@@ -273,6 +290,9 @@ class AlertRuleTable:
             add_event(connection, event)
             if finding is not None:
                 add_events(connection, [finding])
+            if found:
+                key = f"{firing.rule_id}:{firing.lane_id}:{firing.key}:{firing.fired_ms}"
+                raise_for_run(connection, FINDING, firing.run_id, {"finding": found}, firing.fired_ms, key)
             for notification in notifications:
                 add_notification(connection, notification)
 
@@ -363,8 +383,8 @@ _FIRINGS: Final = (
 
 def _rule(row: Row[Any]) -> StoredRule:
     values = row._asdict()
-    values.pop("created_by")
-    return StoredRule(**{**values, "definition": json.loads(values["definition"])})
+    values |= {"creator_id": values.pop("created_by"), "definition": json.loads(values["definition"])}
+    return StoredRule(**values)
 
 
 def _locked(connection: Connection, entity_id: int) -> tuple[int, str]:

@@ -53,7 +53,7 @@ class RunEvent:
 
 @dataclass(frozen=True, slots=True)
 class WaitingAlert:
-    """What a user is notified later, by `channel` (mail or slack)."""
+    """What a user is notified later, by `channel` (mail or slack). `run_id`: None if the run was purged."""
 
     user_id: int
     channel: str
@@ -62,6 +62,7 @@ class WaitingAlert:
     subject: str
     body: str
     id: int = 0
+    run_id: int | None = None
 
 
 def add_events(connection: Connection, events: Sequence[RunEvent]) -> None:
@@ -208,18 +209,29 @@ class RunEventTable:
 
     def due(self, now_ms: int, limit: int = 1000) -> list[WaitingAlert]:
         """What waited for quiet hours to end or for a digest, and is due now."""
-        wanted = select(waiting_alert).where(waiting_alert.c.due_ms <= now_ms)
+        wanted = (
+            select(waiting_alert, _row.run_id)
+            .outerjoin(run_alert_event, _row.id == waiting_alert.c.event_id)
+            .where(waiting_alert.c.due_ms <= now_ms)
+        )
         with self._database.read() as connection:
             rows = connection.execute(wanted.order_by(waiting_alert.c.id).limit(limit))
             return [WaitingAlert(**row._asdict()) for row in rows]
 
     def send_waiting(self, ids: Collection[int], notification: Notification | None) -> None:
-        """Put what waited into the outbox, as one notification; None: nobody wants it any more."""
+        """Put what waited into the outbox, as one notification; None: nobody wants it any more.
+
+        Does nothing if another server has sent a part of it meanwhile: what is left is found again.
+        """
 
         def work(connection: Connection) -> None:
+            mine = among(connection, waiting_alert.c.id, ids)
+            locked = select(waiting_alert.c.id).where(mine).order_by(waiting_alert.c.id).with_for_update()
+            if len(connection.execute(locked).all()) < len(ids):
+                return
+            connection.execute(delete(waiting_alert).where(mine))
             if notification is not None:
                 add_notification(connection, notification)
-            connection.execute(delete(waiting_alert).where(among(connection, waiting_alert.c.id, ids)))
 
         self._database.write(work)
 

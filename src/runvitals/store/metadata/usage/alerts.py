@@ -9,6 +9,7 @@ from typing import Literal
 from sqlalchemy import Connection, delete, func, select
 
 from runvitals.store.metadata.accounts.tables import email, entity, membership, user_account
+from runvitals.store.metadata.alerts.automation_events import USAGE_THRESHOLD, raise_for_team
 from runvitals.store.metadata.alerts.outbox import Notification, add
 from runvitals.store.metadata.database import Database, insert
 from runvitals.store.metadata.usage.plans import ORGANISATION
@@ -63,6 +64,10 @@ class UsageAlertTable:
                 noted = insert(connection, usage_alert).values(row).on_conflict_do_nothing()
                 added = connection.execute(noted).rowcount > 0
                 is_new = is_new or (added and one is highest)
+            if is_new and highest.kind == "percent":
+                data = {"percent": highest.threshold, "category": highest.category}
+                key = f"{highest.period}:{highest.entity_id}:{highest.category}:{highest.threshold}:{now_ms}"
+                raise_for_team(connection, USAGE_THRESHOLD, highest.entity_id, data, now_ms, key)
             for notification in notifications if is_new else ():
                 add(connection, notification)
             return is_new

@@ -1,0 +1,33 @@
+"""Who may read a run now: whoever may not is told nothing about it."""
+
+from __future__ import annotations
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.directory import Directory
+from runvitals.accounts.resources import Project, ProjectItem, Visibility
+from runvitals.model.errors import UnknownProject
+from runvitals.store.errors import UnknownAccount
+from runvitals.store.metadata.run_places import RunPlace
+
+
+def may_read_run(directory: Directory, user_id: int | None, place: RunPlace) -> bool:
+    """Whether a user may read a run now. Nobody may read one whose project was deleted."""
+    user = None if user_id is None else directory.user(user_id)
+    project = _project(directory, place)
+    if user is None or project is None:
+        return False
+    item = ProjectItem("run", place.run_id, project, place.author_id, place.service_account_id, place.deleted)
+    return directory.may(user, Action.RUN_READ, item)
+
+
+def team_may_read(directory: Directory, place: RunPlace) -> bool:
+    """Whether every member of the team may read a run, so that a channel of the team may be told about it."""
+    project = _project(directory, place)
+    return project is not None and project.visibility not in (Visibility.PRIVATE, Visibility.RESTRICTED)
+
+
+def _project(directory: Directory, place: RunPlace) -> Project | None:
+    try:
+        return directory.project(place.project_id)
+    except (UnknownProject, UnknownAccount):
+        return None  # deleted meanwhile
