@@ -10,7 +10,7 @@ import time
 
 import numpy as np
 
-from runvitals.alerts.rules import Rule, rule
+from runvitals.alerts.rules import AlertRule, rule
 from runvitals.alerts.watched_series import WatchedHost, WatchedSeries, rounds
 from runvitals.store.samples.interface import SampleBatch
 
@@ -21,7 +21,7 @@ OTHERS = 60
 STATISTICS = (("last", 0), ("mean", 60), ("max", 300), ("mean", 900))
 
 
-def rules(number: int) -> tuple[Rule, ...]:
+def rules(number: int) -> tuple[AlertRule, ...]:
     """Rules with different metrics, windows and thresholds; the values cross some of them."""
     made = []
     for index in range(number):

@@ -11,22 +11,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runvitals.alerts.evaluation import Evaluation, Series, Slot
-from runvitals.alerts.rules import Rule, rule
+from runvitals.alerts.evaluation import EvaluatedSeries, Evaluation, Slot
+from runvitals.alerts.rules import AlertRule, rule
 from runvitals.alerts.windows import BUCKETS, CHANGE_BUCKETS
 
 T0 = 1_800_000_000_000
-SERIES = [Series(1, lane, f"node{lane}", "gpu.0.gpu") for lane in (1, 2, 3)]
+SERIES = [EvaluatedSeries(1, lane, f"node{lane}", "gpu.0.gpu") for lane in (1, 2, 3)]
 Row = tuple[int, int, float]
 
 
-def made(rule_id: int = 1, **fields: Any) -> Rule:
+def made(rule_id: int = 1, **fields: Any) -> AlertRule:
     condition = {"kind": "threshold", "metric": "gpu.*.gpu", **fields.pop("condition", {})}
     return rule({"name": f"rule {rule_id}", "condition": condition, **fields}, rule_id)
 
 
-def slots(rules: Sequence[Rule]) -> list[Slot]:
-    by_feature: dict[Any, list[Rule]] = {}
+def slots(rules: Sequence[AlertRule]) -> list[Slot]:
+    by_feature: dict[Any, list[AlertRule]] = {}
     for one in rules:
         by_feature.setdefault(one.condition.feature, []).append(one)
     return [Slot(series, feature, tuple(same)) for series in SERIES for feature, same in by_feature.items()]
@@ -35,7 +35,7 @@ def slots(rules: Sequence[Rule]) -> list[Slot]:
 class Slow:
     """The same without arrays, and with all values of a series."""
 
-    def __init__(self, rules: Sequence[Rule]) -> None:
+    def __init__(self, rules: Sequence[AlertRule]) -> None:
         self._rules = rules
         self._rows: dict[int, list[tuple[int, float]]] = {}
         self._states: dict[tuple[int, int], dict[str, Any]] = {}
@@ -54,7 +54,7 @@ class Slow:
             found += [(one.id, lane, firing, time_ms) for firing in self._step(one, state, number, time_ms)]
         return found
 
-    def _step(self, one: Rule, state: dict[str, Any], number: float, time_ms: int) -> list[bool]:
+    def _step(self, one: AlertRule, state: dict[str, Any], number: float, time_ms: int) -> list[bool]:
         condition = one.condition
         number = abs(number) if condition.absolute else number
         limit = condition.fire if state["state"] == "ok" else condition.clear
@@ -76,7 +76,7 @@ class Slow:
             return [True]
         return []
 
-    def _number(self, one: Rule, rows: list[tuple[int, float]]) -> float | None:
+    def _number(self, one: AlertRule, rows: list[tuple[int, float]]) -> float | None:
         feature = one.condition.feature
         assert feature is not None
         if not feature.window_ms:
@@ -105,7 +105,7 @@ class Slow:
         return mean - base
 
 
-def fast(rules: Sequence[Rule], rows: Sequence[Row], restarts: Sequence[int]) -> list[Any]:
+def fast(rules: Sequence[AlertRule], rows: Sequence[Row], restarts: Sequence[int]) -> list[Any]:
     evaluation = Evaluation(slots(rules))
     found = []
     for number, (lane, time_ms, value) in enumerate(rows):
@@ -120,7 +120,7 @@ def fast(rules: Sequence[Rule], rows: Sequence[Row], restarts: Sequence[int]) ->
     return [(one.rule.id, one.series.lane_id, one.firing, one.time_ms) for one in found]
 
 
-def slow(rules: Sequence[Rule], rows: Sequence[Row]) -> list[Any]:
+def slow(rules: Sequence[AlertRule], rows: Sequence[Row]) -> list[Any]:
     reference = Slow(rules)
     return [transition for row in rows for transition in reference.add(*row)]
 
@@ -175,7 +175,7 @@ ROWS = st.lists(
 
 @settings(max_examples=150)
 @given(rules=RULES, steps=ROWS, restarts=st.lists(st.integers(0, 80), max_size=3))
-def test_it_equals_a_slow_evaluation(rules: list[Rule], steps: list[Any], restarts: list[int]) -> None:
+def test_it_equals_a_slow_evaluation(rules: list[AlertRule], steps: list[Any], restarts: list[int]) -> None:
     rows, now_ms = [], T0
     for lane, step, value in steps:
         now_ms += step

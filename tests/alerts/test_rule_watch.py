@@ -19,7 +19,7 @@ from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.store.metadata.accounts.audit import CLI, Actor
-from runvitals.store.metadata.alerts.alert_settings import Target
+from runvitals.store.metadata.alerts.alert_settings import AlertSubject
 from runvitals.store.metadata.alerts.rules import Firing
 from runvitals.store.metadata.usage.alerts import UsageAlert
 from runvitals.store.metadata.writer_registration import RegisteredWriter
@@ -249,7 +249,7 @@ def test_a_rule_tells_a_channel_of_the_team_only_what_the_team_may_read(watch: W
     team.directory.rights_changed()
     watch.every_second(team.run("otter-2"), 6, gpu_0_gpu=1)
     assert {target for target, _ in team.titles()} == {f"user:{team.bob.id}"}
-    watch.store.alerts.settings.except_from(team.bob.id, Target("project", project), "off")
+    watch.store.alerts.settings.except_from(team.bob.id, AlertSubject("project", project), "off")
     watch.every_second(team.run("otter-3"), 6, gpu_0_gpu=1)
     assert team.titles() == []
     assert len(watch.firings()) == 3

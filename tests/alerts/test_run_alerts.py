@@ -12,7 +12,7 @@ from runvitals.alerts.run_alerts import ALERTS_A_MINUTE, LOST_MS, OLD_MS, RunAle
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.store.metadata import ConsoleLine, StoredProcess, WriterHeartbeat
 from runvitals.store.metadata.accounts.audit import CLI, Actor
-from runvitals.store.metadata.alerts.alert_settings import Target
+from runvitals.store.metadata.alerts.alert_settings import AlertSubject
 from runvitals.store.metadata.alerts.outbox import Notification
 from tests.alerts.conftest import Team
 from tests.mail.conftest import T0
@@ -223,7 +223,7 @@ def test_whoever_muted_it_is_not_told(team: Team, scope: str) -> None:
     writer = team.run("otter-1")
     [project] = team.store.accounts.owned_projects.ids_of(team.team.id)
     number = {"run": writer.run_id, "project": project, "team": team.team.id}[scope]
-    team.store.alerts.settings.except_from(team.bob.id, Target(scope, number), "off")  # type: ignore[arg-type]
+    team.store.alerts.settings.except_from(team.bob.id, AlertSubject(scope, number), "off")  # type: ignore[arg-type]
     team.end(writer)
     assert team.titles() == []
 
@@ -231,7 +231,7 @@ def test_whoever_muted_it_is_not_told(team: Team, scope: str) -> None:
 def test_a_project_of_which_everything_is_told(team: Team) -> None:
     writer = team.run("otter-1")
     [project] = team.store.accounts.owned_projects.ids_of(team.team.id)
-    team.store.alerts.settings.except_from(team.bob.id, Target("project", project), "all")
+    team.store.alerts.settings.except_from(team.bob.id, AlertSubject("project", project), "all")
     team.end(writer, "finished")
     assert len(team.told()) == 1
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from runvitals.buckets import Integers
 from runvitals.usage.days import Calendar, Day
-from runvitals.usage.device_time import DeviceSeries, Series
+from runvitals.usage.device_time import DeviceSeries, TimedValues
 from runvitals.usage.windows import Rules
 
 MINUTE_MS = 60_000
@@ -90,7 +90,7 @@ def devices(samples: HostSamples, from_ms: int, until_ms: int) -> dict[str, Devi
     found = {}
     for name, values in samples.devices.items():
         columns = np.array(values[first:last], np.float64).reshape(-1, 3).T  # None becomes NaN
-        found[name] = DeviceSeries(*(Series(t, column) for column in columns))
+        found[name] = DeviceSeries(*(TimedValues(t, column) for column in columns))
     return found
 
 

@@ -12,7 +12,7 @@ import pytest
 from runvitals.buckets import Integers
 from runvitals.usage.covered_time import CoveredTime
 from runvitals.usage.days import Day
-from runvitals.usage.device_time import DeviceFigures, DeviceSeries, DeviceTime, Series
+from runvitals.usage.device_time import DeviceFigures, DeviceSeries, DeviceTime, TimedValues
 from runvitals.usage.intervals import Interval, Share, length, union
 from runvitals.usage.windows import Rules, window_ends
 from tests.usage.cluster import (
@@ -137,14 +137,14 @@ def test_figures_are_the_same_to_the_bit_however_they_were_added() -> None:
 def test_a_counter_that_was_reset_loses_the_step_of_the_reset() -> None:
     t = np.arange(5, dtype=np.int64) * 1000 + DAY.start_ms
     rules = Rules(silence_ms=10_000)
-    energy = Series(t, np.array([100.0, 110.0, 3.0, np.nan, 5.0]))
+    energy = TimedValues(t, np.array([100.0, 110.0, 3.0, np.nan, 5.0]))
     found = gpu(DAY, rules, t, DeviceSeries(energy=energy))
     assert (found.measured, found.measured_ms, found.unknown_ms) == (12.0, 3000, 1000)
 
 
 def test_time_without_energy_figures_is_not_filled_up() -> None:
     t = np.arange(11, dtype=np.int64) * 1000 + DAY.start_ms
-    watts = Series(t, np.array([200.0] * 4 + [np.nan] * 4 + [200.0] * 3))
+    watts = TimedValues(t, np.array([200.0] * 4 + [np.nan] * 4 + [200.0] * 3))
     found = gpu(DAY, Rules(silence_ms=2000), t, DeviceSeries(power=watts))
     assert (found.share, found.estimated) == (10_000, 1000.0)
     assert (found.estimated_ms, found.unknown_ms) == (5000, 5000)
@@ -155,13 +155,13 @@ def test_a_short_stretch_without_work_is_not_idle() -> None:
     use = np.full(60, 90.0)
     use[5:19] = 0.0  # 13 minutes between its first and last sample
     use[30:46] = 4.9  # 15 minutes
-    found = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), minutes, DeviceSeries(Series(minutes, use)))
+    found = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), minutes, DeviceSeries(TimedValues(minutes, use)))
     assert found.idle == 15 * MINUTE_MS
 
 
 def test_an_idle_stretch_across_midnight_counts_in_both_days() -> None:
     minutes = np.arange(-10, 10, dtype=np.int64) * MINUTE_MS + DAY.end_ms
-    device = DeviceSeries(Series(minutes, np.zeros(20)))
+    device = DeviceSeries(TimedValues(minutes, np.zeros(20)))
     rules = Rules(silence_ms=5 * MINUTE_MS)
     assert gpu(DAY, rules, minutes, device).idle == 10 * MINUTE_MS
     assert gpu(NEXT_DAY, rules, minutes, device).idle == 9 * MINUTE_MS

@@ -53,7 +53,7 @@ class _Part(Struct, tag_field="kind", forbid_unknown_fields=True, frozen=True):
     """An event or an action, by its kind."""
 
 
-class RunState(_Part, tag="run.state", frozen=True):
+class StateReached(_Part, tag="run.state", frozen=True):
     """A run reached one of some states."""
 
     states: Annotated[tuple[State, ...], Meta(min_length=1, max_length=6)]
@@ -99,7 +99,7 @@ class MetricZScore(_Part, tag="metric.z_score", frozen=True):
     window: Annotated[int, Meta(ge=2, le=_MAX_WINDOW)] = 30
 
 
-class ArtifactVersion(_Part, tag="artifact.version", frozen=True):
+class VersionLogged(_Part, tag="artifact.version", frozen=True):
     """A version of an artifact was logged. `collection`, `type`: regular expressions."""
 
     collection: Pattern = ""
@@ -119,7 +119,7 @@ class RegistryLink(_Part, tag="registry.link", frozen=True):
     collection: Pattern = ""
 
 
-class Finding(_Part, tag="finding", frozen=True):
+class RuleFired(_Part, tag="finding", frozen=True):
     """A metric rule fired. `name`: a regular expression."""
 
     name: Pattern = ""
@@ -136,21 +136,21 @@ class UsageThreshold(_Part, tag="usage.threshold", frozen=True):
 
 
 Event = (
-    RunState
+    StateReached
     | TagAdded
     | MetricThreshold
     | MetricChange
     | MetricZScore
-    | ArtifactVersion
+    | VersionLogged
     | AliasAdded
     | RegistryLink
-    | Finding
+    | RuleFired
     | UsageThreshold
 )
 MetricEvent = MetricThreshold | MetricChange | MetricZScore
 
 
-class Filter(Struct, forbid_unknown_fields=True, frozen=True):
+class AutomationFilter(Struct, forbid_unknown_fields=True, frozen=True):
     """Which runs and artifacts an automation is about; what is empty excludes none.
 
     Attributes:
@@ -197,7 +197,7 @@ class TagRun(_Part, tag="tag", frozen=True):
 Action = TellSlack | CallWebhook | MailMembers | StopRun | TagRun
 _EVENTS: Final[tuple[type[Struct], ...]] = get_args(Event)
 _ACTIONS: Final[tuple[type[Struct], ...]] = get_args(Action)
-_OF_RUNS: Final = (RunState, TagAdded, MetricThreshold, MetricChange, MetricZScore, Finding)
+_OF_RUNS: Final = (StateReached, TagAdded, MetricThreshold, MetricChange, MetricZScore, RuleFired)
 """Events of runs: only these can stop or tag one."""
 
 
@@ -210,7 +210,7 @@ class Automation(Struct, forbid_unknown_fields=True, frozen=True):
 
     event: Event
     actions: Annotated[tuple[Action, ...], Meta(min_length=1, max_length=_MAX_ACTIONS)]
-    filter: Filter = Filter()
+    filter: AutomationFilter = AutomationFilter()
     cooldown_h: Annotated[int, Meta(ge=0, le=MAX_COOLDOWN_H)] = 24
 
     @property
@@ -272,7 +272,7 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     changes_run = any(isinstance(action, (StopRun, TagRun)) for action in automation.actions)
     if changes_run and not isinstance(automation.event, _OF_RUNS):
         raise InvalidAutomation("actions", "only an automation about runs can stop or tag a run")
-    if isinstance(automation.event, UsageThreshold) and automation.filter != Filter():
+    if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
         raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
 
@@ -305,7 +305,7 @@ def matches(automation: Automation, occurrence: Occurrence) -> bool:
     return _is_meant(automation.event, occurrence) and fits(automation.filter, occurrence)
 
 
-def fits(wanted: Filter, occurrence: Occurrence) -> bool:
+def fits(wanted: AutomationFilter, occurrence: Occurrence) -> bool:
     """Whether a filter lets something through."""
     return (
         (not wanted.projects or occurrence.project in wanted.projects)
@@ -316,20 +316,20 @@ def fits(wanted: Filter, occurrence: Occurrence) -> bool:
 
 
 def _is_meant(event: Event, occurrence: Occurrence) -> bool:
-    if isinstance(event, RunState):
+    if isinstance(event, StateReached):
         return occurrence.state in event.states
     if isinstance(event, UsageThreshold):
         return occurrence.percent >= event.percent
     pairs: tuple[tuple[str, str], ...] = ()
     if isinstance(event, TagAdded):
         pairs = ((event.tag, occurrence.tag),)
-    elif isinstance(event, ArtifactVersion):
+    elif isinstance(event, VersionLogged):
         pairs = ((event.collection, occurrence.collection), (event.type, occurrence.type))
     elif isinstance(event, AliasAdded):
         pairs = ((event.alias, occurrence.alias), (event.collection, occurrence.collection))
     elif isinstance(event, RegistryLink):
         pairs = ((event.collection, occurrence.collection),)
-    elif isinstance(event, Finding):
+    elif isinstance(event, RuleFired):
         pairs = ((event.name, occurrence.finding),)
     return all(_found(pattern, text) for pattern, text in pairs)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.alerts.evaluation import Transition
-from runvitals.alerts.rules import Rule
+from runvitals.alerts.rules import AlertRule
 from runvitals.alerts.watched_series import WatchedHost, WatchedSeries, pattern, rounds
 from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.filter_text import parse
@@ -50,7 +50,7 @@ def dry_run(
     metadata_store: MetadataStore,
     samples: SampleStore,
     entity_id: int,
-    rule: Rule,
+    rule: AlertRule,
     from_ms: int,
     to_ms: int,
     readable: ReadableRuns | None,
@@ -87,7 +87,7 @@ def dry_run(
 def _of_lane(
     metadata_store: MetadataStore,
     samples: SampleStore,
-    rule: Rule,
+    rule: AlertRule,
     lane: WatchedLane,
     from_ms: int,
     to_ms: int,

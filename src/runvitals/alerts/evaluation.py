@@ -19,7 +19,7 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.alerts.rules import Condition, Feature, Rule
+from runvitals.alerts.rules import AlertRule, Feature, RuleCondition
 from runvitals.alerts.windows import (
     BUCKETS,
     CHANGE,
@@ -30,7 +30,7 @@ from runvitals.alerts.windows import (
     MEAN,
     MIN,
     RELATIVE,
-    Windows,
+    SeriesWindows,
 )
 from runvitals.buckets import Floats, Integers
 
@@ -40,7 +40,7 @@ _NEVER: Final = -(2**62)
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class EvaluatedSeries:
     """A series that a rule can be about.
 
     Args:
@@ -57,9 +57,9 @@ class Series:
 class Slot:
     """A number that is computed from a series, and the rules that compare it."""
 
-    series: Series
+    series: EvaluatedSeries
     feature: Feature
-    rules: tuple[Rule, ...]
+    rules: tuple[AlertRule, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class InstanceState:
 class Transition:
     """A rule begins to fire for a series, or is over."""
 
-    rule: Rule
-    series: Series
+    rule: AlertRule
+    series: EvaluatedSeries
     firing: bool
     time_ms: int
     value: float
@@ -156,16 +156,16 @@ class Evaluation:
             windowed = chosen & (self._window_of[new] >= 0)
             mine.take_over(self._window_of[new[windowed]], its, before._window_of[known[windowed]])
 
-    def state(self) -> dict[tuple[int, Series], InstanceState]:
+    def state(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
         """The instances that are pending or firing, or have fired, by rule id and series."""
         found = {}
         for index in np.nonzero((self._state != OK) | (self._fired_ms != _NEVER))[0].tolist():
             found[self._key(index)] = self._instance(index)
         return found
 
-    def restore(self, states: dict[tuple[int, Series], InstanceState]) -> None:
+    def restore(self, states: dict[tuple[int, EvaluatedSeries], InstanceState]) -> None:
         """Continue with the states of instances of before."""
-        slots_of: dict[Series, list[int]] = {}
+        slots_of: dict[EvaluatedSeries, list[int]] = {}
         for slot, about in enumerate(self.slots) if states else ():
             slots_of.setdefault(about.series, []).append(slot)
         for (rule_id, series), before in states.items():
@@ -180,7 +180,7 @@ class Evaluation:
         self._fired_ms[index] = _NEVER if before.fired_ms is None else before.fired_ms
         self._limits[index] = self._fire[index] if before.state == OK else self._clear[index]
 
-    def _make_windows(self, buckets: int, changes: bool) -> Windows:
+    def _make_windows(self, buckets: int, changes: bool) -> SeriesWindows:
         chosen = [
             (index, slot.feature)
             for index, slot in enumerate(self.slots)
@@ -196,7 +196,7 @@ class Evaluation:
         ]
         statistics = [_statistic(feature) for _, feature in chosen]
         recent = np.full(len(chosen), divided)
-        return Windows(_integers(statistics), _integers(widths), recent, _integers(used), buckets)
+        return SeriesWindows(_integers(statistics), _integers(widths), recent, _integers(used), buckets)
 
     def _make_instances(self) -> None:
         counts = _integers([len(slot.rules) for slot in self.slots])
@@ -285,11 +285,11 @@ class Evaluation:
         time_ms, value = int(self._last_ms[slot]), float(self.values[slot])
         return Transition(self._rule(index), self.slots[slot].series, firing, time_ms, value)
 
-    def _rule(self, index: int) -> Rule:
+    def _rule(self, index: int) -> AlertRule:
         slot = int(self._slot_of[index])
         return self.slots[slot].rules[index - int(self._first[slot])]
 
-    def _key(self, index: int) -> tuple[int, Series]:
+    def _key(self, index: int) -> tuple[int, EvaluatedSeries]:
         return self._rule(index).id, self.slots[int(self._slot_of[index])].series
 
     def _instance(self, index: int) -> InstanceState:
@@ -302,7 +302,7 @@ def _integers(values: Sequence[int]) -> Integers:
     return np.array(values, np.int64)
 
 
-def _numbers(rule: Rule) -> tuple[float, ...]:
+def _numbers(rule: AlertRule) -> tuple[float, ...]:
     """What the arrays of an instance hold of its rule."""
     return (*_limits(rule.condition), rule.condition.absolute, rule.for_ms, rule.cooldown_ms)
 
@@ -313,7 +313,7 @@ def _statistic(feature: Feature) -> int:
     return _STATISTICS.get(feature.statistic, LAST)
 
 
-def _limits(condition: Condition) -> tuple[float, float, float]:
+def _limits(condition: RuleCondition) -> tuple[float, float, float]:
     """Sign, and limits for `value * sign > limit`: to begin, and to stay."""
     sign = 1.0 if condition.operator.startswith(">") else -1.0
     fire, clear = condition.fire * sign, condition.clear * sign

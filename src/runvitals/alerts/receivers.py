@@ -13,7 +13,7 @@ Reason = Literal["author", "team"]
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class AlertReceiver:
     """One user, by one channel. `reason`: why."""
 
     user_id: int
@@ -40,12 +40,12 @@ class Choices:
     modes: Mapping[int, Mapping[Scope, str]] = field(default_factory=dict)
 
 
-def receivers(event: str, level: str, choices: Choices) -> list[Receiver]:
+def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
     """The users who are notified about an event; nobody twice by one channel.
 
     An exception for the run counts before one for the project, and that before one for the team.
     """
-    found: dict[tuple[int, Channel], Receiver] = {}
+    found: dict[tuple[int, Channel], AlertReceiver] = {}
     switch = SWITCH_OF[event]
     if choices.author_id is not None and choices.author is not None:
         mode = _mode(choices.modes.get(choices.author_id, {}))
@@ -54,11 +54,11 @@ def receivers(event: str, level: str, choices: Choices) -> list[Receiver]:
             if mode == "all":
                 wanted = channel in _used(choices.author)
             if wanted and mode != "off":
-                found[choices.author_id, channel] = Receiver(choices.author_id, channel, "author")
+                found[choices.author_id, channel] = AlertReceiver(choices.author_id, channel, "author")
     if choices.team is not None and choices.team.events[switch].wants("email", level):
         for user_id in choices.members:
             if not is_muted(choices.modes.get(user_id, {})):
-                found.setdefault((user_id, "email"), Receiver(user_id, "email", "team"))
+                found.setdefault((user_id, "email"), AlertReceiver(user_id, "email", "team"))
     return list(found.values())
 
 

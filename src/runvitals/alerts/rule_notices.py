@@ -11,7 +11,7 @@ from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.evaluation import Transition
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.alerts.receivers import is_muted
-from runvitals.alerts.rules import Rule
+from runvitals.alerts.rules import AlertRule
 from runvitals.alerts.run_readers import may_read_run, team_may_read
 from runvitals.alerts.texts import duration_text, one_line
 from runvitals.store.metadata import MetadataStore, StoredEvent
@@ -45,7 +45,7 @@ class RuleNotices:
         self._key = box.derived_key(PURPOSE)
         self._clock = clock
 
-    def heard(self, stored: StoredRule, rule: Rule, transition: Transition, lane: WatchedLane) -> None:
+    def heard(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
         """Write a transition, with its notifications, in one transaction."""
         now_ms = self._clock()
         silenced = _silenced(stored, rule, now_ms)
@@ -81,7 +81,7 @@ class RuleNotices:
             found="" if silenced else rule.name,
         )
 
-    def test(self, stored: StoredRule, rule: Rule, user_id: int) -> Notification:
+    def test(self, stored: StoredRule, rule: AlertRule, user_id: int) -> Notification:
         """Put a notification that a rule would send into the outbox, for one user."""
         now_ms = self._clock()
         text = f"Test of the rule {one_line(rule.name)}\n\nThis is how it reaches you. Nothing has happened."
@@ -93,7 +93,7 @@ class RuleNotices:
         return notification
 
     def _finding(
-        self, rule: Rule, transition: Transition, lane: WatchedLane, text: str, silenced: str | None
+        self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str, silenced: str | None
     ) -> RunEvent | None:
         """The event for those who want to know of findings; None if the rule names its receivers."""
         if silenced is not None or "author" in rule.tell or "members" in rule.tell:
@@ -104,7 +104,7 @@ class RuleNotices:
         return RunEvent(lane.run_id, 0, "finding", transition.time_ms, key, rule.severity, data)
 
     def _notifications(
-        self, stored: StoredRule, rule: Rule, transition: Transition, lane: WatchedLane, text: str
+        self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> list[Notification]:
         place = self._store.runs.place(lane.run_id)
         if place is None or place.entity_id is None or place.deleted:
@@ -129,7 +129,7 @@ class RuleNotices:
             for target, more in self._targets(stored, rule, place).items()
         ]
 
-    def _targets(self, stored: StoredRule, rule: Rule, place: RunPlace) -> dict[str, dict[str, str]]:
+    def _targets(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> dict[str, dict[str, str]]:
         """The targets of a rule, each once, with what only its receiver gets. Left out are users who may not
         read the run or muted it, and channels of a team of which not all members may read it, unless the
         rule's creator may."""
@@ -170,7 +170,7 @@ def _place_text(place: RunPlace) -> str:
     return f"{one_line(place.entity or '')}/{one_line(place.project)}"
 
 
-def transition_text(rule: Rule, transition: Transition) -> str:
+def transition_text(rule: AlertRule, transition: Transition) -> str:
     """What a rule found, in a sentence without a full stop."""
     condition, key = rule.condition, one_line(transition.series.key)
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
@@ -193,7 +193,7 @@ def transition_text(rule: Rule, transition: Transition) -> str:
     return f"{statistic}{key}{where} is {number}, {compared}{held}"
 
 
-def _silenced(stored: StoredRule, rule: Rule, now_ms: int) -> str | None:
+def _silenced(stored: StoredRule, rule: AlertRule, now_ms: int) -> str | None:
     """Why nobody is notified now; None: they are."""
     if stored.muted_until_ms is not None and now_ms < stored.muted_until_ms:
         return "muted"

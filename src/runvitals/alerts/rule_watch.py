@@ -17,13 +17,13 @@ import numpy as np
 from runvitals.alerts.evaluation import (
     FIRING,
     OK,
+    EvaluatedSeries,
     Evaluation,
     InstanceState,
-    Series,
     Slot,
     Transition,
 )
-from runvitals.alerts.rules import Feature, InvalidRule, Rule, rule
+from runvitals.alerts.rules import AlertRule, Feature, InvalidRule, rule
 from runvitals.alerts.sample_queue import SampleQueue
 from runvitals.alerts.watched_series import WatchedHost, WatchedSeries, rounds
 from runvitals.model.durations import MINUTE_MS
@@ -48,7 +48,7 @@ _FRESH_MS: Final = MINUTE_MS
 _LEAST_COMPARED: Final = 3
 MONITOR: Final = "monitor"
 
-Heard = Callable[[StoredRule, Rule, Transition, WatchedLane], None]
+Heard = Callable[[StoredRule, AlertRule, Transition, WatchedLane], None]
 log = logging.getLogger("runvitals.server")
 
 
@@ -78,13 +78,13 @@ class RuleWatch:
         self._clock = clock
         self.queue = SampleQueue()
         self._version: tuple[int, int, int] | None = None
-        self._rules: dict[int, tuple[StoredRule, Rule]] = {}
+        self._rules: dict[int, tuple[StoredRule, AlertRule]] = {}
         self._hosts: dict[int, WatchedHost] = {}
         self._lanes: dict[int, WatchedLane] = {}
         self._ignored: set[int] = set()
         self._series = WatchedSeries([])
         self._distances = Evaluation([])
-        self._silent: dict[tuple[int, Series], int] = {}
+        self._silent: dict[tuple[int, EvaluatedSeries], int] = {}
         self._waiting: list[SampleBatch] = []
         self._is_old = False
         self._done_ms: dict[str, int] = {}
@@ -138,7 +138,7 @@ class RuleWatch:
         if version == self._version:
             return
         is_first, self._version = self._version is None, version
-        found: dict[int, tuple[StoredRule, Rule]] = {}
+        found: dict[int, tuple[StoredRule, AlertRule]] = {}
         for stored in self._store.alerts.rules.all():
             if not stored.enabled:
                 continue
@@ -201,7 +201,7 @@ class RuleWatch:
             text: self._store.runs.matching(run_ids, Filter(terms=parse(text)), now_ms)
             for text in {known.filter for _, known in self._rules.values() if known.filter}
         }
-        known_rules: dict[tuple[int, ...], tuple[Rule, ...]] = {}
+        known_rules: dict[tuple[int, ...], tuple[AlertRule, ...]] = {}
         for lane_id, host in self._hosts.items():
             lane = self._lanes[lane_id]
             rules = tuple(
@@ -231,7 +231,7 @@ class RuleWatch:
         """Make the slots anew, after rules, hosts or metrics changed."""
         states = self._states()
         for saved in self._saved:
-            series = Series(saved.run_id, saved.lane_id, saved.host, saved.key)
+            series = EvaluatedSeries(saved.run_id, saved.lane_id, saved.host, saved.key)
             states.setdefault(
                 (saved.rule_id, series), InstanceState(saved.state, saved.since_ms, saved.fired_ms)
             )
@@ -273,7 +273,7 @@ class RuleWatch:
             if rule_id not in self._rules or self._rules[rule_id][1] != known
         }
 
-    def _comparing(self, slot: Slot) -> tuple[Rule, ...]:
+    def _comparing(self, slot: Slot) -> tuple[AlertRule, ...]:
         host = self._hosts[slot.series.lane_id]
         return tuple(known for known in host.rules if known.condition.feature == slot.feature)
 
@@ -357,7 +357,7 @@ class RuleWatch:
                         silent = self._is_busy(known, series.run_id, now_ms)
                     self._set_silent(known, series, silent, now_ms)
 
-    def _last_heard(self, known: Rule) -> Iterable[tuple[Series, int | None]]:
+    def _last_heard(self, known: AlertRule) -> Iterable[tuple[EvaluatedSeries, int | None]]:
         """The series that a rule about silence is about, and when each was heard last."""
         of, evaluation = known.condition.of, self._series.evaluation
         if of == "metric":
@@ -368,11 +368,11 @@ class RuleWatch:
                     last_ms = int(evaluation.last_ms[at])
                     yield series, last_ms if last_ms > 0 else None
             return
-        by_run: dict[int, tuple[Series, int]] = {}
+        by_run: dict[int, tuple[EvaluatedSeries, int]] = {}
         for host in self._hosts.values():
             if known not in host.rules:
                 continue
-            series = Series(host.run_id, host.lane_id, host.host, "")
+            series = EvaluatedSeries(host.run_id, host.lane_id, host.host, "")
             if of == "host" and host.role == MONITOR:
                 yield series, host.heard_ms
             elif of == "steps" and host.role != MONITOR:
@@ -381,7 +381,7 @@ class RuleWatch:
                     by_run[host.run_id] = (latest[0] if latest else series, host.heard_ms)
         yield from by_run.values()
 
-    def _is_busy(self, known: Rule, run_id: int, now_ms: int) -> bool:
+    def _is_busy(self, known: AlertRule, run_id: int, now_ms: int) -> bool:
         evaluation = self._series.evaluation
         for at in self._series.slots_of.get(Feature(known.condition.busy_metric), ()):
             fresh = evaluation.last_ms[at] > now_ms - _FRESH_MS
@@ -390,7 +390,7 @@ class RuleWatch:
                 return True
         return False
 
-    def _set_silent(self, known: Rule, series: Series, silent: bool, now_ms: int) -> None:
+    def _set_silent(self, known: AlertRule, series: EvaluatedSeries, silent: bool, now_ms: int) -> None:
         key = (known.id, series)
         if silent == (key in self._silent):
             return
@@ -407,7 +407,7 @@ class RuleWatch:
             if found is not None and lane is not None:
                 self._on_transition(found[0], transition.rule, transition, lane)
 
-    def _states(self) -> dict[tuple[int, Series], InstanceState]:
+    def _states(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
         silent = {key: InstanceState(FIRING, at, at) for key, at in self._silent.items()}
         return {**self._series.evaluation.state(), **self._distances.state(), **silent}
 

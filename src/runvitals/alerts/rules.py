@@ -83,7 +83,7 @@ class Feature:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class RuleCondition:
     """When a rule holds.
 
     Args:
@@ -106,7 +106,7 @@ class Condition:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class AlertRule:
     """A rule.
 
     Args:
@@ -121,7 +121,7 @@ class Rule:
     """
 
     name: str
-    condition: Condition
+    condition: RuleCondition
     severity: Severity = "warning"
     for_ms: int = 0
     cooldown_ms: int = 0
@@ -213,7 +213,7 @@ class _Reader:
         return self.values.get(name, default)
 
 
-def rule(definition: Mapping[str, Any], rule_id: int = 0) -> Rule:
+def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
     """The rule of a definition.
 
     Raises:
@@ -230,7 +230,7 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> Rule:
             reader.wrong(f"tell[{index}]", "expected author, members, slack:ID or webhook:ID")
     if len(tell) > MAX_TELL:
         reader.wrong("tell", f"expected at most {MAX_TELL} receivers")
-    found = Rule(
+    found = AlertRule(
         name,
         _condition(reader, definition.get("condition")),
         severity,
@@ -291,10 +291,10 @@ def _maintenance(reader: _Reader, value: Any) -> tuple[Maintenance, ...]:
         return ()
 
 
-def _condition(outer: _Reader, value: Any) -> Condition:
+def _condition(outer: _Reader, value: Any) -> RuleCondition:
     if not isinstance(value, Mapping):
         outer.wrong("condition", "expected an object with kind, metric and so on")
-        return Condition("threshold")
+        return RuleCondition("threshold")
     reader = _Reader(value, "condition.", outer.fields)
     kind: Kind = reader.choice("kind", KINDS)
     found = _CONDITIONS[kind](reader)
@@ -309,7 +309,7 @@ def _metric(reader: _Reader) -> str:
     return metric
 
 
-def _threshold(reader: _Reader) -> Condition:
+def _threshold(reader: _Reader) -> RuleCondition:
     metric = _metric(reader)
     statistic = reader.choice("statistic", STATISTICS, "last")
     window = reader.duration("window", 0)
@@ -322,10 +322,10 @@ def _threshold(reader: _Reader) -> Condition:
         side = "at most" if operator.startswith(">") else "at least"
         reader.wrong("clear", f"expected {side} the value at which the rule fires")
     feature = Feature(metric, statistic, 0 if statistic == "last" else window)
-    return Condition("threshold", feature, operator, fire, clear)
+    return RuleCondition("threshold", feature, operator, fire, clear)
 
 
-def _change(reader: _Reader) -> Condition:
+def _change(reader: _Reader) -> RuleCondition:
     metric, window = _metric(reader), reader.duration("window", None)
     baseline = reader.duration("baseline", None)
     if window and not window <= baseline <= MAX_BASELINE * window:
@@ -339,11 +339,11 @@ def _change(reader: _Reader) -> Condition:
         reader.wrong("clear", "expected at most the change at which the rule fires")
     feature = Feature(metric, "mean", window, baseline, relative)
     if direction == "down":
-        return Condition("change", feature, "<", -by, -clear)
-    return Condition("change", feature, ">", by, clear, absolute=direction == "either")
+        return RuleCondition("change", feature, "<", -by, -clear)
+    return RuleCondition("change", feature, ">", by, clear, absolute=direction == "either")
 
 
-def _spread(reader: _Reader) -> Condition:
+def _spread(reader: _Reader) -> RuleCondition:
     metric, window = _metric(reader), reader.duration("window", MINUTE_MS)
     by = reader.number("by")
     clear = reader.number("clear", by)
@@ -352,15 +352,15 @@ def _spread(reader: _Reader) -> Condition:
         reader.wrong("clear", "expected at most the distance at which the rule fires")
     feature = Feature(metric, "mean", max(window, 1000), spread=True)
     if direction == "down":
-        return Condition("spread", feature, "<", -by, -clear)
-    return Condition("spread", feature, ">", by, clear, absolute=direction == "either")
+        return RuleCondition("spread", feature, "<", -by, -clear)
+    return RuleCondition("spread", feature, ">", by, clear, absolute=direction == "either")
 
 
-def _silence(reader: _Reader) -> Condition:
+def _silence(reader: _Reader) -> RuleCondition:
     of = reader.choice("of", ("metric", "host", "steps"), "metric")
     metric = _metric(reader) if of == "metric" else ""
     busy = reader.text("busy_metric", MAX_METRIC, "")
-    return Condition(
+    return RuleCondition(
         "silence",
         Feature(metric) if metric else None,
         of=of,
@@ -369,8 +369,8 @@ def _silence(reader: _Reader) -> Condition:
     )
 
 
-def _not_finite(reader: _Reader) -> Condition:
-    return Condition("not_finite", Feature(_metric(reader), "not_finite"), ">", 0.5, 0.5)
+def _not_finite(reader: _Reader) -> RuleCondition:
+    return RuleCondition("not_finite", Feature(_metric(reader), "not_finite"), ">", 0.5, 0.5)
 
 
 _CONDITIONS: Final = {

@@ -18,7 +18,7 @@ from runvitals.accounts.directory import Directory
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.alerts.receivers import Choices, Receiver, receivers, team_is_notified
+from runvitals.alerts.receivers import AlertReceiver, Choices, receivers, team_is_notified
 from runvitals.alerts.run_facts import run_facts
 from runvitals.alerts.run_readers import may_read_run, team_may_read
 from runvitals.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
@@ -257,19 +257,19 @@ class _Telling:
         )
         return event_text(self._event, facts, self._further)
 
-    def _zone(self, receiver: Receiver) -> tzinfo:
+    def _zone(self, receiver: AlertReceiver) -> tzinfo:
         try:
             wishes = self._store.accounts.profiles.get(receiver.user_id).fields
         except UnknownAccount:
             wishes = {}
         return zone_named(wishes.get("time_zone") or self._settings["time_zone"])
 
-    def _waiting(self, receiver: Receiver, text: AlertText, due: int) -> WaitingAlert:
+    def _waiting(self, receiver: AlertReceiver, text: AlertText, due: int) -> WaitingAlert:
         return WaitingAlert(
             receiver.user_id, receiver.channel, self._event.id, due, text.title, text.body[:_MAX_BODY]
         )
 
-    def _to_user(self, receiver: Receiver, text: AlertText) -> Notification:
+    def _to_user(self, receiver: AlertReceiver, text: AlertText) -> Notification:
         target = _target(receiver.user_id, receiver.channel)
         if receiver.reason == "author":
             why = "You get this because you are the author of the run."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runvitals.alerts.texts import MAX_CONSOLE_LINES, RunFacts, console_lines
+from runvitals.alerts.texts import MAX_CONSOLE_LINES, AlertFacts, console_lines
 from runvitals.environment import redaction
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.log_summaries import summary_of
@@ -14,7 +14,7 @@ _CONSOLE_BYTES: Final = MAX_CONSOLE_LINES * 1024
 _STEP: Final = "_step"
 
 
-def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: bool) -> RunFacts:
+def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: bool) -> AlertFacts:
     """The facts about a run.
 
     Args:
@@ -22,13 +22,13 @@ def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: 
     """
     row = store.runs.get([place.run_id], now_ms).get(place.run_id)
     if row is None:  # purged meanwhile
-        return RunFacts(place.entity, place.project, place.uid, place.uid, 0, "unknown")
+        return AlertFacts(place.entity, place.project, place.uid, place.uid, 0, "unknown")
     step = summary_of(store.sections.read([place.run_id])[place.run_id]).get(_STEP)
     console: tuple[str, ...] = ()
     if with_console:
         pieces = store.console.tail(place.run_id, _CONSOLE_BYTES).pieces
         console = tuple(redaction.text(line) for line in console_lines([piece.text for piece in pieces]))
-    return RunFacts(
+    return AlertFacts(
         place.entity,
         place.project,
         row.name,

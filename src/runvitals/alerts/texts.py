@@ -19,7 +19,7 @@ _ESCAPES: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x0
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacts:
+class AlertFacts:
     """What a text about a run may name; None: unknown.
 
     Args:
@@ -59,7 +59,7 @@ class AlertText:
         return f"{self.title}\n\n{self.body}" if self.body else self.title
 
 
-def event_text(event: RunEvent, facts: RunFacts, further: int = 0) -> AlertText:
+def event_text(event: RunEvent, facts: AlertFacts, further: int = 0) -> AlertText:
     """The text about an event, without why somebody gets it.
 
     Args:
@@ -104,7 +104,7 @@ def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:
     return tuple(line[:_MAX_LINE] for line in shown if line.strip())[-MAX_CONSOLE_LINES:]
 
 
-def _title(event: RunEvent, facts: RunFacts) -> str:
+def _title(event: RunEvent, facts: AlertFacts) -> str:
     name, after = one_line(facts.name), f"after {duration_text(facts.duration_ms)}"
     if event.event == "lost":
         return f"{name} was lost: nothing has been heard of it for 10 minutes"
@@ -116,7 +116,7 @@ def _title(event: RunEvent, facts: RunFacts) -> str:
     return f"{name} {event.event} {after}"
 
 
-def _circumstances(facts: RunFacts) -> str:
+def _circumstances(facts: AlertFacts) -> str:
     lines = [f"State: {facts.state}"]
     if facts.out_of_memory:
         lines.append("The kernel ended it because memory was exhausted.")
@@ -131,7 +131,7 @@ def _circumstances(facts: RunFacts) -> str:
     return "\n".join(lines)
 
 
-def _console(facts: RunFacts) -> str:
+def _console(facts: AlertFacts) -> str:
     if not facts.console:
         return ""
     return "\n".join(("Last lines of its output:", *facts.console))

@@ -10,8 +10,8 @@ from functools import lru_cache
 
 import numpy as np
 
-from runvitals.alerts.evaluation import Evaluation, Series, Slot, Transition
-from runvitals.alerts.rules import Feature, Rule
+from runvitals.alerts.evaluation import EvaluatedSeries, Evaluation, Slot, Transition
+from runvitals.alerts.rules import AlertRule, Feature
 from runvitals.buckets import Floats, Integers
 from runvitals.query.rates import rate_of
 from runvitals.store.samples.interface import SampleBatch
@@ -30,7 +30,7 @@ class WatchedHost:
     run_id: int
     host: str
     role: str
-    rules: tuple[Rule, ...] = ()
+    rules: tuple[AlertRule, ...] = ()
     metrics: dict[int, str] = field(default_factory=dict)
     heard_ms: int = 0
 
@@ -61,8 +61,8 @@ class WatchedSeries:
     def __init__(self, hosts: Iterable[WatchedHost], extra: Iterable[Feature] = ()) -> None:
         self._extra = tuple(extra)
         # By the identity of a tuple of rules, which many hosts share and keep: its hash is slow.
-        self._matches: dict[tuple[int, str], list[tuple[Feature, tuple[Rule, ...]]]] = {}
-        self._by_feature: dict[int, dict[Feature, list[Rule]]] = {}
+        self._matches: dict[tuple[int, str], list[tuple[Feature, tuple[AlertRule, ...]]]] = {}
+        self._by_feature: dict[int, dict[Feature, list[AlertRule]]] = {}
         self._of_metric: dict[tuple[int, int], list[int]] = {}
         self._columns: dict[tuple[int, tuple[int, ...]], tuple[Integers, Integers]] = {}
         self.slots_of: dict[Feature, list[int]] = {}
@@ -71,7 +71,7 @@ class WatchedSeries:
         for host in hosts:
             for metric_id, stored in host.metrics.items():
                 for key, factor in _keys(stored):
-                    series = Series(host.run_id, host.lane_id, host.host, key)
+                    series = EvaluatedSeries(host.run_id, host.lane_id, host.host, key)
                     for feature, rules in self._features(host.rules, key):
                         self._of_metric.setdefault((host.lane_id, metric_id), []).append(len(slots))
                         self.slots_of.setdefault(feature, []).append(len(slots))
@@ -115,7 +115,9 @@ class WatchedSeries:
             values = np.where(not_finite, ~np.isfinite(one.values), values)
         return self.evaluation.add(one.slots, one.times, values)
 
-    def _features(self, rules: tuple[Rule, ...], key: str) -> list[tuple[Feature, tuple[Rule, ...]]]:
+    def _features(
+        self, rules: tuple[AlertRule, ...], key: str
+    ) -> list[tuple[Feature, tuple[AlertRule, ...]]]:
         known = self._matches.get((id(rules), key))
         if known is None:
             by_feature = self._by_feature.get(id(rules))
@@ -141,7 +143,7 @@ def _keys(stored: str) -> list[tuple[str, float]]:
     return [(stored, np.nan)] if rate is None else [(stored, np.nan), (rate.key, rate.factor)]
 
 
-def compared(rules: Iterable[Rule]) -> list[Rule]:
+def compared(rules: Iterable[AlertRule]) -> list[AlertRule]:
     """The rules that compare a number as it arrives."""
     return [rule for rule in rules if rule.condition.kind in ("threshold", "change", "not_finite")]
 

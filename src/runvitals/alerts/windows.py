@@ -21,7 +21,7 @@ LAST, MEAN, MIN, MAX, CHANGE, RELATIVE = range(6)
 _NO_BUCKET: Final = -(2**62)
 
 
-class Windows:
+class SeriesWindows:
     """The windows of a number of series, of up to `buckets` buckets each.
 
     Args:
@@ -61,7 +61,7 @@ class Windows:
         self._extremes[which, at] = extreme
         return self._results(which, number)
 
-    def take_over(self, which: Integers, before: Windows, its: Integers) -> None:
+    def take_over(self, which: Integers, before: SeriesWindows, its: Integers) -> None:
         """Copy windows of before."""
         for mine, old in (
             (self._newest, before._newest),

@@ -11,7 +11,7 @@ from runvitals.cli.formatting import inert, table
 from runvitals.cli.server import add_store, store_locations
 
 if TYPE_CHECKING:
-    from runvitals.server.usage.report import Selection
+    from runvitals.server.usage.report import UsageSelection
     from runvitals.server.usage.reports import UsageReports
     from runvitals.store.metadata import MetadataStore
 
@@ -107,8 +107,8 @@ def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports:
 
 def _selection(
     arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports
-) -> Selection:
-    from runvitals.server.usage.report import Selection
+) -> UsageSelection:
+    from runvitals.server.usage.report import UsageSelection
     from runvitals.server.usage.reports import range_of
 
     first, last = range_of(arguments.month, arguments.first, arguments.last, reports.this_month())
@@ -121,10 +121,10 @@ def _selection(
         entity_id = next(found, None)
         if entity_id is None:
             raise LookupError(f"no team or user {arguments.team!r} has used anything")
-    return Selection(first, last, entity_id)
+    return UsageSelection(first, last, entity_id)
 
 
-def _as_table(reports: UsageReports, wanted: Selection, by: tuple[str, ...]) -> str:
+def _as_table(reports: UsageReports, wanted: UsageSelection, by: tuple[str, ...]) -> str:
     report = reports.report(wanted, by)
     if not report["rows"]:
         return f"nothing was used from {report['from']} to {report['to']}"

@@ -53,7 +53,7 @@ from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.server.notifications.channels import Channels
-from runvitals.server.notifications.delivery import Delivery
+from runvitals.server.notifications.delivery import NotificationDelivery
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
@@ -208,7 +208,9 @@ class SharedServer:
         self.api.state.channels = Channels(
             metadata_store, self._outside, self.mailer, self.access.directory, clock
         )
-        self.delivery = Delivery(metadata_store.alerts.outbox, self.api.state.channels.by_target, clock)
+        self.delivery = NotificationDelivery(
+            metadata_store.alerts.outbox, self.api.state.channels.by_target, clock
+        )
         self.delivery.thread.start()
         self._automations = AutomationThread(
             metadata_store, self.access.directory, self._recorder.feed, clock

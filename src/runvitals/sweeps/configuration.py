@@ -42,7 +42,7 @@ class InvalidConfiguration(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
+class Objective:
     """What a sweep looks for: the least or greatest value of a metric in the summaries of runs.
 
     Args:
@@ -73,7 +73,7 @@ class SweepConfiguration:
 
     method: Method
     parameters: tuple[Parameter, ...]
-    metric: Metric | None = None
+    metric: Objective | None = None
     early_termination: Hyperband | None = None
     run_cap: int | None = None
     program: str | None = None
@@ -153,7 +153,7 @@ def parse_configuration(sent: object) -> SweepConfiguration:
     )
 
 
-def _metric(sent: object, problems: Problems) -> Metric | None:
+def _metric(sent: object, problems: Problems) -> Objective | None:
     if sent is None:
         return None
     if not isinstance(sent, Mapping):
@@ -168,7 +168,7 @@ def _metric(sent: object, problems: Problems) -> Metric | None:
     if target is not None and not is_number(target):
         problems.add("metric.target", f"{shown(target)}; expected a number")
         return None
-    return Metric(name, goal != "maximize", None if target is None else float(target))
+    return Objective(name, goal != "maximize", None if target is None else float(target))
 
 
 def _check_control(sent: Mapping[Any, Any], problems: Problems) -> None:

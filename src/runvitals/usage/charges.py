@@ -35,7 +35,7 @@ _WILDCARDS: Final = "*?["
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class BillingRate:
     """A price for some days.
 
     Args:
@@ -75,7 +75,7 @@ class PriceList:
         3000000
     """
 
-    def __init__(self, rates: Iterable[Rate]) -> None:
+    def __init__(self, rates: Iterable[BillingRate]) -> None:
         self._rates = sorted(
             rates, key=lambda rate: (rate.literal_length, rate.valid_from, rate.id), reverse=True
         )

@@ -35,18 +35,18 @@ WHOLE_TIME: Final = WholeTime()
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class TimedValues:
     """Values by time, ascending; NaN is a missing value."""
 
     t: Integers
     values: Floats
 
-    def present(self) -> Series:
+    def present(self) -> TimedValues:
         there = np.isfinite(self.values)
-        return self if there.all() else Series(self.t[there], self.values[there])
+        return self if there.all() else TimedValues(self.t[there], self.values[there])
 
 
-NO_SERIES: Final = Series(_NOTHING, np.empty(0))
+NO_SERIES: Final = TimedValues(_NOTHING, np.empty(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class DeviceSeries:
         power: watts.
     """
 
-    utilisation: Series = NO_SERIES
-    energy: Series = NO_SERIES
-    power: Series = NO_SERIES
+    utilisation: TimedValues = NO_SERIES
+    energy: TimedValues = NO_SERIES
+    power: TimedValues = NO_SERIES
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +173,7 @@ class DeviceTime:
                 device.estimated += float((power.mean * power.weight).sum()) / _MS_PER_S
                 device.estimated_ms += float(power.weight.sum())
 
-    def _steps(self, device: _Device, what: str, series: Series, share: TimeShare) -> _Steps | None:
+    def _steps(self, device: _Device, what: str, series: TimedValues, share: TimeShare) -> _Steps | None:
         """The steps between consecutive values that are close enough; None if there are none."""
         series = series.present()
         if not len(series.t):

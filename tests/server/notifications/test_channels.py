@@ -19,7 +19,7 @@ from runvitals.accounts.sealed_purposes import slack_purpose, team_secret_purpos
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.mailer import Mailer
 from runvitals.server.notifications.channels import Channels
-from runvitals.server.notifications.delivery import Delivery
+from runvitals.server.notifications.delivery import NotificationDelivery
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.accounts.slack_destinations import SealedUrl
@@ -56,7 +56,7 @@ class Room:
             box=box, fetcher=site.fetcher(), known_server_url=lambda: "https://runs.example"
         )
         channels = Channels(store, outside, mailer, Directory(store, clock, time.monotonic), clock)  # type: ignore[arg-type]
-        self.delivery = Delivery(store.alerts.outbox, channels.by_target, clock)
+        self.delivery = NotificationDelivery(store.alerts.outbox, channels.by_target, clock)
         accounts = store.accounts
         self.ada = accounts.users.create("ada", CLI, T0, address="ada@example.org", verified=True)
         self.team = accounts.teams.create("vision", CLI, T0).id

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.notifications.channel import Channel, NotDelivered
-from runvitals.server.notifications.delivery import Delivery
+from runvitals.server.notifications.channel import Channel, DeliveryFailed
+from runvitals.server.notifications.delivery import NotificationDelivery
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts.outbox import Answer, Notification, StoredNotification, add
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, Notification, StoredNotification, add
 from tests.mail.conftest import T0, SetClock
 from tests.patience import eventually
 
@@ -27,17 +27,17 @@ def put(store: MetadataStore, key: str, **how: Any) -> None:
 @contextmanager
 def delivering(
     store: MetadataStore, clock: SetClock, channel: Channel, chance: float = 0.5
-) -> Iterator[Delivery]:
-    delivery = Delivery(store.alerts.outbox, {"user": channel}, clock, lambda: chance)
+) -> Iterator[NotificationDelivery]:
+    delivery = NotificationDelivery(store.alerts.outbox, {"user": channel}, clock, lambda: chance)
     try:
         yield delivery
     finally:
         delivery.close()
 
 
-def refusing(state: Any = "pending") -> Callable[[StoredNotification], Answer]:
-    def channel(due: StoredNotification) -> Answer:
-        raise NotDelivered("no answer", state, Answer(500, "broken"))
+def refusing(state: Any = "pending") -> Callable[[StoredNotification], ChannelResponse]:
+    def channel(due: StoredNotification) -> ChannelResponse:
+        raise DeliveryFailed("no answer", state, ChannelResponse(500, "broken"))
 
     return channel
 
@@ -86,11 +86,11 @@ def test_an_unknown_target_and_an_error_of_ours_stop_nothing_else(
     put(store, "c", target="user:2")
     arrived = []
 
-    def channel(due: StoredNotification) -> Answer:
+    def channel(due: StoredNotification) -> ChannelResponse:
         if due.target == "user:1":
             raise ZeroDivisionError
         arrived.append(due.dedupe_key)
-        return Answer()
+        return ChannelResponse()
 
     with delivering(store, clock, channel) as delivery:
         assert delivery.deliver_due() == 3
@@ -102,9 +102,9 @@ def test_an_unknown_target_and_an_error_of_ours_stop_nothing_else(
 def test_the_thread_delivers_and_finishes_at_the_end(store: MetadataStore, clock: SetClock) -> None:
     arrived: list[str] = []
 
-    def channel(due: StoredNotification) -> Answer:
+    def channel(due: StoredNotification) -> ChannelResponse:
         arrived.append(due.dedupe_key)
-        return Answer(200, "ok")
+        return ChannelResponse(200, "ok")
 
     put(store, "a")
     put(store, "b")

@@ -16,7 +16,7 @@ from sqlalchemy import update
 
 from runvitals.outbound.policy import outbound_policy
 from runvitals.server.notifications.channels import Channels
-from runvitals.server.notifications.delivery import Delivery
+from runvitals.server.notifications.delivery import NotificationDelivery
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.alerts.outbox import Notification, add
@@ -65,7 +65,7 @@ def deliver_by_another(store: MetadataStore, site: Site) -> None:
     policy = outbound_policy([f"127.0.0.1:{site.port}"])
     outside = SimpleNamespace(box=None, fetcher=site.fetcher(policy), known_server_url=lambda: None)
     channels = Channels(store, outside, None, None, lambda: NOW)  # type: ignore[arg-type]
-    delivery = Delivery(store.alerts.outbox, channels.by_target, lambda: NOW)
+    delivery = NotificationDelivery(store.alerts.outbox, channels.by_target, lambda: NOW)
     while delivery.deliver_due():
         pass
     delivery.close()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from runvitals.store.metadata import MetadataStore, WriterRegistration
 from runvitals.store.metadata.usage.figures import DeviceRunDay, HostRunDay, RunDay, StorageRow
-from runvitals.store.metadata.usage.marks import Received, UsageMarks
+from runvitals.store.metadata.usage.marks import ReceivedAmount, UsageMarks
 from runvitals.store.metadata.writer_registration import Sender
 
 HOUR_MS = 3_600_000
@@ -53,7 +53,7 @@ def use(
     ]
     hosts = [HostRunDay(who.run_id, day, "node1", ((0, used_ms),))]
     figures.put([RunDay(owner, day, used_ms, used_ms)], hosts, devices, day)
-    received = UsageMarks(received={who.run_id: Received(2_000_000_000, 7)}, received_on=day)
+    received = UsageMarks(received={who.run_id: ReceivedAmount(2_000_000_000, 7)}, received_on=day)
     metadata_store.usage.marks.add(received)
     if storage_bytes:
         figures.put_storage([StorageRow(day, who.project_id, "samples", entity_id, storage_bytes)])

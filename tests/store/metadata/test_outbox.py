@@ -16,7 +16,7 @@ from runvitals.store.metadata.accounts.outgoing_mail import NewMail
 from runvitals.store.metadata.alerts.outbox import (
     LEASE_MS,
     TEAM_A_MINUTE,
-    Answer,
+    ChannelResponse,
     Notification,
     OutboxTable,
     add,
@@ -44,7 +44,7 @@ def deliver(outbox: OutboxTable, now_ms: int = NOW) -> list[str]:
     due = outbox.due(now_ms)
     for notification in due:
         assert outbox.claim(notification, now_ms)
-        outbox.ended(notification, "sent", now_ms, Answer(200, "ok"))
+        outbox.ended(notification, "sent", now_ms, ChannelResponse(200, "ok"))
     return [notification.dedupe_key for notification in due]
 
 
@@ -126,7 +126,7 @@ def test_what_a_team_was_told_and_sending_it_again(metadata_store: MetadataStore
     put(metadata_store, "of nobody")
     [first] = outbox.due(NOW)
     assert outbox.claim(first, NOW)
-    outbox.ended(first, "failed", NOW, Answer(500, "no\x00"), "the receiver answered 500")
+    outbox.ended(first, "failed", NOW, ChannelResponse(500, "no\x00"), "the receiver answered 500")
     newest, failed = outbox.of_team(team, 10)
     assert [newest.dedupe_key, failed.dedupe_key] == ["b", "a"]
     assert outbox.of_team(team, 10, before=newest.id) == [failed]

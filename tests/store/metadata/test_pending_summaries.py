@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runvitals.server.ingest.logged_rows import LoggedColumns
+from runvitals.server.ingest.logged_rows import RowStatistics
 from runvitals.store.metadata import MetadataStore, SectionUpdate
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.log_summaries import summary_of
@@ -14,9 +14,9 @@ from runvitals.store.metadata.pending_summaries import PendingSummaries
 from tests.store.metadata.runs import T0, joined, uids, where
 
 
-def rows(metadata_store: MetadataStore, run_id: int, seq: int, **values: list[float]) -> LoggedColumns:
+def rows(metadata_store: MetadataStore, run_id: int, seq: int, **values: list[float]) -> RowStatistics:
     columns = np.array(list(values.values()), np.float64)
-    return LoggedColumns(
+    return RowStatistics(
         run_id,
         "train.n1",
         len(values),

@@ -17,7 +17,7 @@ from runvitals.store.metadata.writer_registration import RegisteredWriter
 
 
 @dataclass(slots=True)
-class LoggedColumns:
+class RowStatistics:
     """Rows of `log()` that a writer sent together, or one after the other: one value for each metric.
 
     Args:
@@ -37,7 +37,7 @@ class LoggedColumns:
     last: Floats
     last_ms: Integers
 
-    def add(self, other: LoggedColumns) -> None:
+    def add(self, other: RowStatistics) -> None:
         """Add other rows of the same names."""
         newer = (other.counts > 0) & ((self.counts == 0) | (other.last_ms >= self.last_ms))
         self.last = np.where(newer, other.last, self.last)
@@ -65,7 +65,7 @@ class LoggedColumns:
         return LoggedRows(self.run_id, self.writer, self.names, self.seq, metrics, what)
 
 
-def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList) -> LoggedColumns | None:
+def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList) -> RowStatistics | None:
     """Count, sum, minimum, maximum and last value of each name in an envelope; None if it has no `log()`
     rows.
 
@@ -83,7 +83,7 @@ def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList
             totals = values.sum(axis=0)
         counts, last_ms = np.full(count, len(values)), np.full(count, columns.t[-1])
         least, greatest = values.min(axis=0), values.max(axis=0)
-        return LoggedColumns(*about, sent.metric_ids, counts, totals, least, greatest, values[-1], last_ms)
+        return RowStatistics(*about, sent.metric_ids, counts, totals, least, greatest, values[-1], last_ms)
     present = ~absent
     counts = present.sum(axis=0)
     if not counts.any():
@@ -94,4 +94,4 @@ def logged_columns(valid: ValidEnvelope, writer: RegisteredWriter, sent: KeyList
     least = np.where(present, values, np.inf).min(axis=0)
     greatest = np.where(present, values, -np.inf).max(axis=0)
     last, last_ms = values[last_rows, np.arange(count)], columns.t[last_rows]
-    return LoggedColumns(*about, sent.metric_ids, counts, totals, least, greatest, last, last_ms)
+    return RowStatistics(*about, sent.metric_ids, counts, totals, least, greatest, last, last_ms)

@@ -15,7 +15,7 @@ _MOST: Final = 10_000
 """Of batches that wait. Beyond it the oldest are left out: automations are late, but ingest is not."""
 
 
-class LoggedPoints(NamedTuple):
+class MetricPoints(NamedTuple):
     """Values of one metric of a run, in order."""
 
     run_id: int
@@ -36,7 +36,7 @@ class MetricFeed:
     def __init__(self, keys_of: Callable[[Sequence[int]], Mapping[int, str]]) -> None:
         self.watched: frozenset[str] = frozenset()
         self._keys_of = keys_of
-        self._waiting: deque[LoggedPoints] = deque(maxlen=_MOST)
+        self._waiting: deque[MetricPoints] = deque(maxlen=_MOST)
 
     def take(self, run_id: int, valid: ValidEnvelope) -> None:
         """Take the watched values of an envelope that was stored, if it has rows of `log()`."""
@@ -51,9 +51,9 @@ class MetricFeed:
         for column, name in enumerate(names):
             if name in self.watched:
                 values = columns.values[:, column]
-                self._waiting.append(LoggedPoints(run_id, name, values[~np.isnan(values)].tolist()))
+                self._waiting.append(MetricPoints(run_id, name, values[~np.isnan(values)].tolist()))
 
-    def drain(self) -> list[LoggedPoints]:
+    def drain(self) -> list[MetricPoints]:
         """What has arrived since the last call."""
         found = []
         while self._waiting:

@@ -22,7 +22,7 @@ from runvitals.server.ingest.envelope_registration import EnvelopeRegistration, 
 from runvitals.server.ingest.errors import HttpRejection, out_of_range, unavailable
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.limits import Limits
-from runvitals.server.ingest.logged_rows import LoggedColumns, logged_columns
+from runvitals.server.ingest.logged_rows import RowStatistics, logged_columns
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.metric_feed import MetricFeed
@@ -64,7 +64,7 @@ class _PendingRequest:
     batches: list[SampleBatch] = field(default_factory=list)
     batch_acks: list[Ack] = field(default_factory=list)
     received: list[tuple[RegisteredWriter, ValidEnvelope]] = field(default_factory=list)
-    gathered: list[LoggedColumns | None] = field(default_factory=list)
+    gathered: list[RowStatistics | None] = field(default_factory=list)
     runs: dict[int, bool] = field(default_factory=dict)
 
 
@@ -189,7 +189,7 @@ class Recorder:
         """
         acks: list[Ack] = []
         batches: list[SampleBatch] = []
-        gathered: list[LoggedColumns | None] = []
+        gathered: list[RowStatistics | None] = []
         senders: list[_Sender] = []
         for valid in envelopes:
             envelope, keys, columns = valid.envelope, valid.keys, valid.columns
@@ -237,7 +237,7 @@ class Recorder:
     def _stored(
         self,
         acks: Sequence[Ack],
-        gathered: Sequence[LoggedColumns | None],
+        gathered: Sequence[RowStatistics | None],
         senders: Sequence[_Sender],
         are_new: Sequence[bool],
     ) -> None:
@@ -341,7 +341,7 @@ class Recorder:
             request.received.append((registered, valid))
             request.gathered.append(rows)
 
-    def _gather(self, rows: LoggedColumns | None) -> None:
+    def _gather(self, rows: RowStatistics | None) -> None:
         if rows is not None:
             self._metadata_store.pending_summaries.gather(rows)
 

@@ -15,7 +15,7 @@ import msgspec
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.ingest.validation import ValidEnvelope
-from runvitals.store.metadata.usage.marks import DirtyDay, Received, UsageMarks
+from runvitals.store.metadata.usage.marks import DirtyDay, ReceivedAmount, UsageMarks
 from runvitals.usage.days import Calendar
 
 _EVERY_MS: Final = MINUTE_MS
@@ -69,7 +69,7 @@ class UsageCollector:
         ]
         return UsageMarks(
             dirty,
-            {run_id: Received(*amounts) for run_id, amounts in received.items()},
+            {run_id: ReceivedAmount(*amounts) for run_id, amounts in received.items()},
             calendar.date_at(now_ms).isoformat(),
         )
 

@@ -11,7 +11,7 @@ from runvitals.alerts.reactions import reaction_to
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.notifications.metric_watch import MetricWatch
-from runvitals.server.notifications.run_changes import may_read
+from runvitals.server.notifications.run_actions import may_read
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.alerts.automations import AutomationRow, RaisedEvent, Reaction
 from runvitals.store.supervised_thread import SupervisedThread

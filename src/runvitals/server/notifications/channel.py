@@ -7,15 +7,15 @@ from typing import Any, Final, Literal
 
 from runvitals.outbound.fetcher import Fetcher, FetchFailed
 from runvitals.outbound.policy import Blocked
-from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification
 
-Channel = Callable[[StoredNotification], Answer]
-"""Delivers a notification, or raises `NotDelivered`."""
+Channel = Callable[[StoredNotification], ChannelResponse]
+"""Delivers a notification, or raises `DeliveryFailed`."""
 
 _MAX_SHOWN: Final = 2048
 
 
-class NotDelivered(Exception):
+class DeliveryFailed(Exception):
     """A notification did not arrive; the text says why.
 
     Attributes:
@@ -27,34 +27,34 @@ class NotDelivered(Exception):
         self,
         text: str,
         state: Literal["pending", "failed", "dropped"] = "pending",
-        answer: Answer | None = None,
+        answer: ChannelResponse | None = None,
     ) -> None:
         super().__init__(text)
         self.state = state
         self.answer = answer
 
 
-def post(fetcher: Fetcher, url: str, body: bytes, headers: Mapping[str, str]) -> Answer:
+def post(fetcher: Fetcher, url: str, body: bytes, headers: Mapping[str, str]) -> ChannelResponse:
     """Post to a receiver; returns what it answered, whatever the status.
 
     Raises:
-        NotDelivered: there was no answer, or no request may be sent there.
+        DeliveryFailed: there was no answer, or no request may be sent there.
     """
     try:
         response = fetcher.post(url, body, headers)
     except (Blocked, FetchFailed) as error:
-        raise NotDelivered(str(error)) from None
-    return Answer(response.status, response.body[:_MAX_SHOWN].decode("utf-8", "replace"))
+        raise DeliveryFailed(str(error)) from None
+    return ChannelResponse(response.status, response.body[:_MAX_SHOWN].decode("utf-8", "replace"))
 
 
-def check_accepted(answer: Answer) -> Answer:
+def check_accepted(answer: ChannelResponse) -> ChannelResponse:
     """
     Raises:
-        NotDelivered: the receiver did not accept it; for good if it says that it is gone.
+        DeliveryFailed: the receiver did not accept it; for good if it says that it is gone.
     """
     status = answer.status or 0
     if not 200 <= status < 300:
-        raise NotDelivered(
+        raise DeliveryFailed(
             f"the receiver answered {status}; expected 200", "failed" if status == 410 else "pending", answer
         )
     return answer

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 from runvitals.accounts.directory import Directory
 from runvitals.alerts.run_readers import may_read_run
 from runvitals.mail.mailer import Mailer
-from runvitals.server.notifications.channel import Channel, NotDelivered, number_of
+from runvitals.server.notifications.channel import Channel, DeliveryFailed, number_of
 from runvitals.server.notifications.mail import MailChannel
-from runvitals.server.notifications.run_changes import RunChanges
+from runvitals.server.notifications.run_actions import RunActions
 from runvitals.server.notifications.slack import SlackChannel
 from runvitals.server.notifications.webhook import WebhookChannel
 from runvitals.server.outside_services import OutsideServices
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification
 
 
 class Channels:
@@ -41,7 +41,7 @@ class Channels:
         self.slack = SlackChannel(metadata_store, outside.box, outside.fetcher, url, clock)
         self.webhook = WebhookChannel(accounts, outside.box, outside.fetcher, url, clock)
         mail = MailChannel(accounts, mailer, directory, clock)
-        changes = RunChanges(metadata_store, directory, clock)
+        changes = RunActions(metadata_store, directory, clock)
         self.by_target: Mapping[str, Channel] = {
             "user": _to_readers(mail.deliver, metadata_store, directory),
             "member": mail.deliver_to_member,
@@ -56,16 +56,16 @@ class Channels:
 def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Directory) -> Channel:
     """A channel to users that are active and, if it is about a run, may still read it."""
 
-    def deliver(due: StoredNotification) -> Answer:
+    def deliver(due: StoredNotification) -> ChannelResponse:
         user_id = number_of(due)
         user = directory.user(user_id)
         if user is None or user.state != "active":
-            raise NotDelivered("the user has no active account", "failed")
+            raise DeliveryFailed("the user has no active account", "failed")
         number = due.payload.get("run_number")
         if number is not None:
             place = metadata_store.runs.place(number)
             if place is None or not may_read_run(directory, user_id, place):
-                raise NotDelivered("the user may not read the run any more, or it was deleted", "failed")
+                raise DeliveryFailed("the user may not read the run any more, or it was deleted", "failed")
         return channel(due)
 
     return deliver

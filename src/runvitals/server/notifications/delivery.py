@@ -1,4 +1,4 @@
-"""`Delivery`: the thread that delivers what is in the outbox."""
+"""`NotificationDelivery`: the thread that delivers what is in the outbox."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
-from runvitals.server.notifications.channel import Channel, NotDelivered
+from runvitals.server.notifications.channel import Channel, DeliveryFailed
 from runvitals.store.metadata.alerts.outbox import OutboxTable, StoredNotification
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -23,7 +23,7 @@ _LONGEST_PAUSE_S: Final = 60.0
 log = logging.getLogger("runvitals.notifications")
 
 
-class Delivery:
+class NotificationDelivery:
     """Delivers notifications. Servers that share a metadata store share the outbox.
 
     A notification is delivered at least once: again if a server dies before it has noted the delivery.
@@ -76,18 +76,18 @@ class Delivery:
         channel = self._channels.get(due.target.partition(":")[0])
         try:
             if channel is None:
-                raise NotDelivered(f"this server has no channel for {due.target!r}", "dropped")
+                raise DeliveryFailed(f"this server has no channel for {due.target!r}", "dropped")
             answer = channel(due)
-        except NotDelivered as error:
+        except DeliveryFailed as error:
             self._failed(due, error)
         except Exception as error:
             log.exception("a notification failed", extra={"fields": {"notification": due.id}})
-            self._failed(due, NotDelivered(f"an error of the server: {type(error).__name__}"))
+            self._failed(due, DeliveryFailed(f"an error of the server: {type(error).__name__}"))
         else:
             self._outbox.ended(due, "sent", self._clock(), answer)
         return True
 
-    def _failed(self, due: StoredNotification, error: NotDelivered) -> None:
+    def _failed(self, due: StoredNotification, error: DeliveryFailed) -> None:
         now_ms = self._clock()
         next_ms = now_ms + self._wait_ms(due.tries)
         about = {"fields": {"notification": due.id, "kind": due.kind, "tries": due.tries + 1}}

@@ -9,10 +9,10 @@ from runvitals.accounts.directory import Directory
 from runvitals.mail.mailer import Mailer
 from runvitals.mail.message import Link, Message, one_line
 from runvitals.mail.notices import Notices
-from runvitals.server.notifications.channel import NotDelivered, number_of, title_of
-from runvitals.server.notifications.run_changes import may_read
+from runvitals.server.notifications.channel import DeliveryFailed, number_of, title_of
+from runvitals.server.notifications.run_actions import may_read
 from runvitals.store.metadata.accounts.account_store import AccountStore
-from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification, mail_key
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification, mail_key
 
 _KIND: Final = "notification"
 
@@ -33,33 +33,33 @@ class MailChannel:
         self._directory = directory
         self._clock = clock
 
-    def deliver(self, due: StoredNotification) -> Answer:
-        """Mail a user, `user:7`. Raises `NotDelivered`."""
+    def deliver(self, due: StoredNotification) -> ChannelResponse:
+        """Mail a user, `user:7`. Raises `DeliveryFailed`."""
         return self._mail(due, number_of(due))
 
-    def deliver_to_member(self, due: StoredNotification) -> Answer:
-        """Mail a member of the team, `member:ada`, while it is one. Raises `NotDelivered`."""
+    def deliver_to_member(self, due: StoredNotification) -> ChannelResponse:
+        """Mail a member of the team, `member:ada`, while it is one. Raises `DeliveryFailed`."""
         name = due.target.partition(":")[2]
         members = self._accounts.members.of_teams([due.team_id or 0]).get(due.team_id or 0, ())
         found = next((member.user_id for member in members if member.name == name), None)
         if found is None:
-            raise NotDelivered(f"{name} is no member of the team", "failed")
+            raise DeliveryFailed(f"{name} is no member of the team", "failed")
         project_id = due.payload.get("project_id")
         if project_id is not None and not may_read(self._directory, found, project_id):
-            raise NotDelivered(f"{name} may not read the project", "failed")
+            raise DeliveryFailed(f"{name} may not read the project", "failed")
         return self._mail(due, found)
 
-    def _mail(self, due: StoredNotification, user_id: int) -> Answer:
+    def _mail(self, due: StoredNotification, user_id: int) -> ChannelResponse:
         if not self._mailer.configured:
-            raise NotDelivered("this server sends no mail", "dropped")
+            raise DeliveryFailed("this server sends no mail", "dropped")
         message = _message(due)
         now_ms = self._clock()
         address = Notices(self._accounts, self._mailer, now_ms).address_of(user_id, message)
         if address is None:
-            raise NotDelivered("the user has no confirmed address", "dropped")
+            raise DeliveryFailed("the user has no confirmed address", "dropped")
         if not self._mailer.send(message, address, now_ms, once_key=mail_key(due.id)):
-            raise NotDelivered("this server sends no mail", "dropped")
-        return Answer()
+            raise DeliveryFailed("this server sends no mail", "dropped")
+        return ChannelResponse()
 
 
 def _message(due: StoredNotification) -> Message:

@@ -8,7 +8,7 @@ from typing import Final
 
 from runvitals.alerts.automations import InvalidAutomation, MetricEvent, MetricZScore, automation_of, kind_of
 from runvitals.alerts.metric_windows import MetricWindows
-from runvitals.server.ingest.metric_feed import LoggedPoints, MetricFeed
+from runvitals.server.ingest.metric_feed import MetricFeed, MetricPoints
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.alerts.automation_events import raise_metric
 from runvitals.store.metadata.alerts.automations import AutomationRow
@@ -45,7 +45,7 @@ class MetricWatch:
                 self._compare(points, place, watching.get(points.metric, ()))
 
     def _compare(
-        self, points: LoggedPoints, place: RunPlace, watching: Sequence[tuple[AutomationRow, MetricEvent]]
+        self, points: MetricPoints, place: RunPlace, watching: Sequence[tuple[AutomationRow, MetricEvent]]
     ) -> None:
         for row, event in watching:
             if row.team_id != place.entity_id:
@@ -56,7 +56,7 @@ class MetricWatch:
             if value is not None:
                 self._raise(row, points, kind_of(event), value)
 
-    def _raise(self, row: AutomationRow, points: LoggedPoints, kind: str, value: float) -> None:
+    def _raise(self, row: AutomationRow, points: MetricPoints, kind: str, value: float) -> None:
         data = {"metric_name": points.metric, "metric_value": value}
         self._store.write(
             lambda connection: raise_metric(connection, row.id, row.team_id, points.run_id, kind, data)

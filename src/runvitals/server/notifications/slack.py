@@ -11,7 +11,7 @@ from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.alerts.slack_message import slack_message
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.server.notifications.channel import (
-    NotDelivered,
+    DeliveryFailed,
     check_accepted,
     link_of,
     number_of,
@@ -20,7 +20,7 @@ from runvitals.server.notifications.channel import (
 )
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification
 
 _GONE: Final = (403, 404, 410)
 """Slack answers these for a webhook that was removed, or whose channel is archived."""
@@ -51,52 +51,52 @@ class SlackChannel:
         self._server_url = server_url
         self._clock = clock
 
-    def deliver_to_team(self, due: StoredNotification) -> Answer:
-        """Post to a Slack destination of a team. Raises `NotDelivered`."""
+    def deliver_to_team(self, due: StoredNotification) -> ChannelResponse:
+        """Post to a Slack destination of a team. Raises `DeliveryFailed`."""
         team_id, destination = due.team_id or 0, number_of(due)
         try:
             found = self._teams.in_use(team_id, destination)
         except UnknownAccount as error:
-            raise NotDelivered(str(error), "failed") from None
+            raise DeliveryFailed(str(error), "failed") from None
         if found is None:
-            raise NotDelivered("Slack no longer accepts this destination: replace its URL", "failed")
+            raise DeliveryFailed("Slack no longer accepts this destination: replace its URL", "failed")
         answer = self._post(self._opened(found, slack_purpose(team_id)), due)
         if answer.status in _GONE:
             self._teams.disable(team_id, destination, found, self._clock())
             raise _gone(answer)
         return check_accepted(answer)
 
-    def deliver_to_user(self, due: StoredNotification) -> Answer:
-        """Post to the channel of a user. Raises `NotDelivered`."""
+    def deliver_to_user(self, due: StoredNotification) -> ChannelResponse:
+        """Post to the channel of a user. Raises `DeliveryFailed`."""
         user_id = number_of(due)
         sealed = self._users.sealed(user_id)
         if sealed is None:
-            raise NotDelivered("the user has connected no channel of Slack", "failed")
+            raise DeliveryFailed("the user has connected no channel of Slack", "failed")
         answer = self._post(self._opened(sealed, user_slack_purpose(user_id)), due)
         if answer.status in _GONE:
             self._users.disable(user_id, sealed, self._clock())
             raise _gone(answer)
         return check_accepted(answer)
 
-    def post_to_team(self, team_id: int, sealed: bytes, title: str, text: str) -> Answer:
-        """Post a text to a Slack destination of a team. Raises `NotDelivered`."""
+    def post_to_team(self, team_id: int, sealed: bytes, title: str, text: str) -> ChannelResponse:
+        """Post a text to a Slack destination of a team. Raises `DeliveryFailed`."""
         return self._post_body(self._opened(sealed, slack_purpose(team_id)), slack_message(title, text))
 
     def _opened(self, sealed: bytes, purpose: str) -> str:
         try:
             return self._box.open(sealed, purpose).decode()
         except SecretUnreadable as error:
-            raise NotDelivered(str(error), "failed") from None
+            raise DeliveryFailed(str(error), "failed") from None
 
-    def _post(self, url: str, due: StoredNotification) -> Answer:
+    def _post(self, url: str, due: StoredNotification) -> ChannelResponse:
         title, text = title_of(due.text)
         link, label = link_of(due, self._server_url()), due.payload.get("link", "Open")
         body = slack_message(title, text, link, label, due.payload.get("level", "info"))
         return self._post_body(url, body)
 
-    def _post_body(self, url: str, body: Mapping[str, Any]) -> Answer:
+    def _post_body(self, url: str, body: Mapping[str, Any]) -> ChannelResponse:
         return post(self._fetcher, url, json.dumps(body).encode(), {"Content-Type": "application/json"})
 
 
-def _gone(answer: Answer) -> NotDelivered:
-    return NotDelivered("Slack no longer accepts this destination; it was disabled", "failed", answer)
+def _gone(answer: ChannelResponse) -> DeliveryFailed:
+    return DeliveryFailed("Slack no longer accepts this destination; it was disabled", "failed", answer)

@@ -12,7 +12,7 @@ from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.outbound.webhook_signature import signed_headers, wandb_signature
 from runvitals.server.notifications.channel import (
-    NotDelivered,
+    DeliveryFailed,
     check_accepted,
     link_of,
     number_of,
@@ -22,7 +22,7 @@ from runvitals.server.notifications.channel import (
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.webhooks import WebhookRow
-from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification
 from runvitals.version import __version__
 
 
@@ -49,15 +49,15 @@ class WebhookChannel:
         self._server_url = server_url
         self._clock = clock
 
-    def deliver(self, due: StoredNotification) -> Answer:
-        """Post to a webhook of a team. Raises `NotDelivered`."""
+    def deliver(self, due: StoredNotification) -> ChannelResponse:
+        """Post to a webhook of a team. Raises `DeliveryFailed`."""
         team_id = due.team_id or 0
         try:
             webhook = self._accounts.webhooks.get(team_id, number_of(due))
         except UnknownAccount as error:
-            raise NotDelivered(str(error), "failed") from None
+            raise DeliveryFailed(str(error), "failed") from None
         if not webhook.enabled:
-            raise NotDelivered("the webhook is disabled", "failed")
+            raise DeliveryFailed("the webhook is disabled", "failed")
         title, text = title_of(due.text)
         link = link_of(due, self._server_url())
         values = {**due.payload.get("values", {}), "run_url": link or ""}
@@ -73,7 +73,7 @@ class WebhookChannel:
         values: Mapping[str, Any],
         everything: Mapping[str, Any],
         delivery: str,
-    ) -> Answer:
+    ) -> ChannelResponse:
         """Post; returns what the receiver answered, whatever its status.
 
         Args:
@@ -81,7 +81,7 @@ class WebhookChannel:
             delivery: the same when the request is repeated.
 
         Raises:
-            NotDelivered: there was no answer, or a secret cannot be read.
+            DeliveryFailed: there was no answer, or a secret cannot be read.
         """
         access, signing = (
             self._secret(team_id, webhook.access_secret),
@@ -105,4 +105,4 @@ class WebhookChannel:
             sealed = self._accounts.team_secrets.sealed(team_id, name)
             return self._box.open(sealed, team_secret_purpose(team_id, name)).decode()
         except (UnknownAccount, SecretUnreadable) as error:
-            raise NotDelivered(str(error), "failed") from None
+            raise DeliveryFailed(str(error), "failed") from None

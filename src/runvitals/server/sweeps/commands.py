@@ -17,7 +17,7 @@ from runvitals.server.sweeps.outcomes import note_ended, trials
 from runvitals.server.sweeps.sources import stored_configuration
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.sweeps.rows import Sweep, SweepAgent, SweepRun
-from runvitals.sweeps.configuration import Metric, SweepConfiguration
+from runvitals.sweeps.configuration import Objective, SweepConfiguration
 from runvitals.sweeps.early_termination import Hyperband
 from runvitals.sweeps.search import next_parameters
 
@@ -127,7 +127,7 @@ class AgentCommands:
             if run.state == "stopping" or await self._is_worse(run, hyperband, metric)
         ]
 
-    async def _is_worse(self, run: SweepRun, hyperband: Hyperband, metric: Metric) -> bool:
+    async def _is_worse(self, run: SweepRun, hyperband: Hyperband, metric: Objective) -> bool:
         if run.run_id is None or run.state != "begun" or len(run.marks) == len(hyperband.brackets):
             return False
         marks = hyperband.marks(await self._costs(run.run_id, metric))
@@ -144,7 +144,7 @@ class AgentCommands:
         runs.stop(run.id)
         return True
 
-    async def _costs(self, run_id: int, metric: Metric) -> list[float]:
+    async def _costs(self, run_id: int, metric: Objective) -> list[float]:
         """What a run has logged of the metric, by step; of several processes, the first that logs it."""
 
         def read(view: RunView) -> list[float]:

@@ -11,7 +11,7 @@ from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.search_columns import LOGGED
 from runvitals.store.metadata.sweeps.rows import Sweep, SweepRun
-from runvitals.store.metadata.sweeps.runs import Outcome
+from runvitals.store.metadata.sweeps.runs import RunOutcome
 from runvitals.sweeps.configuration import SweepConfiguration
 from runvitals.sweeps.search import Trial
 
@@ -47,7 +47,7 @@ def note_ended(
 
 def _outcomes(
     store: MetadataStore, configuration: SweepConfiguration, ended: Sequence[SweepRun]
-) -> dict[int, Outcome]:
+) -> dict[int, RunOutcome]:
     numbers = [run.run_id for run in ended if run.run_id is not None]
     sections = store.sections.read(numbers, ("config", "summary", LOGGED))
     found = {}
@@ -61,7 +61,7 @@ def _outcomes(
                 config = of_run.shared.get("config", {})
                 names = {parameter.path[0] for parameter in configuration.parameters}
                 parameters = {name: config[name] for name in names if name in config}
-        found[run.id] = Outcome(value, parameters)
+        found[run.id] = RunOutcome(value, parameters)
     return found
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timezone
 from typing import Final
 
-from runvitals.server.usage.report import Atom, Labels, Selection
+from runvitals.server.usage.report import Atom, Labels, UsageSelection
 from runvitals.server.usage.reports import UsageReports
 from runvitals.usage.charges import (
     DEVICE_HOURS,
@@ -70,7 +70,7 @@ _PROVIDERS: Final = ("InvoiceIssuerName", "ProviderName", "PublisherName")
 _Key = tuple[str, str, str | None, str | None, str | None, str]
 
 
-def focus_rows(reports: UsageReports, wanted: Selection, organisation: str) -> Iterator[list[object]]:
+def focus_rows(reports: UsageReports, wanted: UsageSelection, organisation: str) -> Iterator[list[object]]:
     """The rows of a range of days.
 
     Args:

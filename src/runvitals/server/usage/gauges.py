@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.server.usage.report import Selection
+from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.usage.days import Month
@@ -39,7 +39,7 @@ class UsageGauges:
     def update(self, settings: UsageSettings, now_ms: int) -> None:
         """Compute the gauges anew: after each roll-up."""
         month = Month.of(settings.calendar.date_at(now_ms))
-        rows = self._reports.rows(Selection(month.first, month.last), ("team", "model"))
+        rows = self._reports.rows(UsageSelection(month.first, month.last), ("team", "model"))
         lines: list[str] = []
         for gauge, figure in _GAUGES.items():
             lines.append(f"# TYPE {gauge} gauge")

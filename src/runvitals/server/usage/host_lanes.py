@@ -35,7 +35,7 @@ class UsageRun:
     devices: list[UsedDevice]
 
 
-class RunReader:
+class UsageRunReader:
     """Reads what the roll-up must know about runs; remembers which series belong to which lists of keys."""
 
     def __init__(self, metadata_store: MetadataStore) -> None:

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.server.usage.report import Atom, Selection, atoms
+from runvitals.server.usage.report import Atom, UsageSelection, atoms
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.plans import ORGANISATION, Plan, PlanLimit
+from runvitals.store.metadata.usage.plans import ORGANISATION, PlanLimit, UsagePlan
 from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, in_units
 from runvitals.usage.days import Month
 
@@ -77,7 +77,7 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
     """What everyone has used this month. Of storage, what is stored now counts."""
     today = settings.calendar.date_at(now_ms)
     month = Month.of(today)
-    found = atoms(metadata_store, settings, Selection(month.first, month.last))
+    found = atoms(metadata_store, settings, UsageSelection(month.first, month.last))
     by_entity: dict[int, list[Atom]] = defaultdict(list, {ORGANISATION: found})
     for atom in found:
         if atom.team is not None:
@@ -120,7 +120,7 @@ def _values(of: Sequence[Atom], month: Month, newest: str | None = None) -> dict
     return {**values, CHARGES: charges / MICRO}
 
 
-def checked_plan(name: str, description: str, limits: Sequence[PlanLimit]) -> Plan:
+def checked_plan(name: str, description: str, limits: Sequence[PlanLimit]) -> UsagePlan:
     """A plan.
 
     Raises:
@@ -133,4 +133,4 @@ def checked_plan(name: str, description: str, limits: Sequence[PlanLimit]) -> Pl
             raise ValueError(f"{limit.category}: expected amounts of at least 0")
     if len({limit.category for limit in limits}) < len(limits):
         raise ValueError("a category occurs twice")
-    return Plan(name, description, tuple(limits))
+    return UsagePlan(name, description, tuple(limits))

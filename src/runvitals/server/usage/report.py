@@ -20,8 +20,8 @@ from runvitals.usage.charges import (
     MICRO,
     STORAGE,
     TRACKED_HOURS,
+    BillingRate,
     PriceList,
-    Rate,
     UsedAmount,
     charge,
     cost,
@@ -48,7 +48,7 @@ _G_PER_KG: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class UsageSelection:
     """Which usage: None means all.
 
     Args:
@@ -150,7 +150,7 @@ class Labels:
         return next((code for valid_from, code in reversed(known) if valid_from <= day), None)
 
 
-def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: Selection) -> list[Atom]:
+def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageSelection) -> list[Atom]:
     """The usage of a range of days, with its cost."""
     # From the first of the month on: what is included is used up in the order of the days.
     first, last = wanted.first.replace(day=1).isoformat(), wanted.last.isoformat()
@@ -188,7 +188,7 @@ def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: Select
     return [atom for atom in found if _fits(atom, wanted)]
 
 
-def _fits(atom: Atom, wanted: Selection) -> bool:
+def _fits(atom: Atom, wanted: UsageSelection) -> bool:
     return (
         atom.day >= wanted.first.isoformat()
         and (wanted.entity_id is None or atom.team == wanted.entity_id)
@@ -263,7 +263,7 @@ def _number(used: UsedAmount) -> int:
 def price_list(metadata_store: MetadataStore) -> PriceList:
     """The prices as they are now."""
     return PriceList(
-        Rate(
+        BillingRate(
             row.id,
             row.category,
             row.device_glob,

@@ -7,7 +7,16 @@ from datetime import date
 from typing import Any, Final
 
 from runvitals.server.usage.limits import Use, uses
-from runvitals.server.usage.report import DIMENSIONS, Atom, Labels, Selection, UsageRow, atoms, figures, rows
+from runvitals.server.usage.report import (
+    DIMENSIONS,
+    Atom,
+    Labels,
+    UsageRow,
+    UsageSelection,
+    atoms,
+    figures,
+    rows,
+)
 from runvitals.server.usage.settings import UsageSettings, usage_settings
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.cost_centres import CostCentreTable
@@ -93,22 +102,22 @@ class UsageReports:
         """The month it is now in the organisation's time zone."""
         return Month.of(self.settings().calendar.date_at(self._clock()))
 
-    def selected(self, wanted: Selection, project: str | None, labels: Labels) -> list[Atom]:
+    def selected(self, wanted: UsageSelection, project: str | None, labels: Labels) -> list[Atom]:
         """The usage of a range of days, of one project or of all."""
         found = atoms(self._metadata_store, self.settings(), wanted)
         return [atom for atom in found if project is None or labels.of(atom, "project") == project]
 
-    def labels(self, wanted: Selection) -> Labels:
+    def labels(self, wanted: UsageSelection) -> Labels:
         reading = self._metadata_store.usage.reading
         uids = reading.run_uids(wanted.first.isoformat(), wanted.last.isoformat())
         return Labels(reading.names(), uids, reading.cost_centres())
 
-    def rows(self, wanted: Selection, by: Sequence[str], project: str | None = None) -> list[UsageRow]:
+    def rows(self, wanted: UsageSelection, by: Sequence[str], project: str | None = None) -> list[UsageRow]:
         """Rows by some dimensions."""
         labels = self.labels(wanted)
         return rows(self.selected(wanted, project, labels), by, labels, self.settings())
 
-    def report(self, wanted: Selection, by: Sequence[str], project: str | None = None) -> dict[str, Any]:
+    def report(self, wanted: UsageSelection, by: Sequence[str], project: str | None = None) -> dict[str, Any]:
         """Rows and sums as JSON."""
         settings, labels = self.settings(), self.labels(wanted)
         found = self.selected(wanted, project, labels)
@@ -123,7 +132,9 @@ class UsageReports:
             "forecast": self._forecast(wanted, sums["cost"], settings),
         }
 
-    def _forecast(self, wanted: Selection, amount: float | None, settings: UsageSettings) -> float | None:
+    def _forecast(
+        self, wanted: UsageSelection, amount: float | None, settings: UsageSettings
+    ) -> float | None:
         """What the present month will have cost; None for other ranges of days, and in its first days."""
         now_ms, month = self._clock(), Month.of(wanted.first)
         today = settings.calendar.date_at(now_ms)
@@ -137,7 +148,7 @@ class UsageReports:
         return None if expected is None else expected / MICRO
 
     def table(
-        self, wanted: Selection, by: Sequence[str] = BY_DEFAULT, project: str | None = None
+        self, wanted: UsageSelection, by: Sequence[str] = BY_DEFAULT, project: str | None = None
     ) -> tuple[tuple[str, ...], Iterator[list[object]]]:
         """The columns of the CSV, and its rows; dimensions that are not asked for are empty."""
         extra = tuple(name for name in _EXTRA if name in by)

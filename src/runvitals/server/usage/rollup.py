@@ -14,7 +14,7 @@ from typing import Final
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.stored.storage import storage_of
 from runvitals.server.usage.day_computation import DayComputation, run_days
-from runvitals.server.usage.host_lanes import RunReader, UsageRun
+from runvitals.server.usage.host_lanes import UsageRun, UsageRunReader
 from runvitals.server.usage.settings import UsageSettings, usage_settings
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.figures import StorageRow
@@ -58,7 +58,7 @@ class UsageRollup:
         self._usage = metadata_store.usage
         self._clock = clock
         self._after = after
-        self._reader = RunReader(metadata_store)
+        self._reader = UsageRunReader(metadata_store)
         self._days = DayComputation(store, metadata_store)
         self._settings: UsageSettings | None = None
         self._started = False

@@ -12,7 +12,7 @@ import numpy as np
 
 from runvitals.buckets import Integers
 from runvitals.store.samples.interface import SeriesSamples
-from runvitals.usage.device_time import NO_SERIES, DeviceSeries, Series
+from runvitals.usage.device_time import NO_SERIES, DeviceSeries, TimedValues
 
 HOST: Final = "host"
 """The name under which the host's own energy is added up, beside its devices."""
@@ -81,7 +81,7 @@ class SeriesPlan:
             joules = _series(series, keys.joules)
             if keys.joules is None and keys.millijoules is not None:
                 counter = _series(series, keys.millijoules)
-                joules = Series(counter.t, counter.values / _MJ_PER_J)
+                joules = TimedValues(counter.t, counter.values / _MJ_PER_J)
             found[index] = DeviceSeries(_use(series, keys), joules, _series(series, keys.power))
         if self.host_energy:
             found[HOST] = DeviceSeries(energy=_sum([_series(series, number) for number in self.host_energy]))
@@ -101,12 +101,12 @@ def _assign(keys: _DeviceKeys, scope: str, name: str, number: int) -> None:
         setattr(keys, which, number)
 
 
-def _series(series: Mapping[int, SeriesSamples], number: int | None) -> Series:
+def _series(series: Mapping[int, SeriesSamples], number: int | None) -> TimedValues:
     found = None if number is None else series.get(number)
-    return NO_SERIES if found is None else Series(found.t, found.values)
+    return NO_SERIES if found is None else TimedValues(found.t, found.values)
 
 
-def _use(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> Series:
+def _use(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> TimedValues:
     """The utilisation by the run: none while none of its processes uses the device."""
     every, own = _series(series, keys.use), _series(series, keys.own_use)
     if keys.own_use is None or not len(every.t):
@@ -118,10 +118,10 @@ def _use(series: Mapping[int, SeriesSamples], keys: _DeviceKeys) -> Series:
     at, same = at[inside], own.values[inside]
     matching = every.t[at] == own.t[inside]
     values[at[matching]] = same[matching]
-    return Series(every.t, values)
+    return TimedValues(every.t, values)
 
 
-def _sum(parts: Sequence[Series]) -> Series:
+def _sum(parts: Sequence[TimedValues]) -> TimedValues:
     """The sum of counters, at the times at which all have a value."""
     if len(parts) == 1:
         return parts[0]
@@ -131,7 +131,7 @@ def _sum(parts: Sequence[Series]) -> Series:
         for t, value in zip(present.t.tolist(), present.values.tolist(), strict=True):
             total[t].append(value)
     complete = sorted(t for t, values in total.items() if len(values) == len(parts))
-    return Series(np.array(complete, np.int64), np.array([sum(total[t]) for t in complete]))
+    return TimedValues(np.array(complete, np.int64), np.array([sum(total[t]) for t in complete]))
 
 
 def sample_times(

@@ -10,7 +10,7 @@ from runvitals.server.usage.limits import Use, uses
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.usage.alerts import Receiver, Recipients, UsageAlert
+from runvitals.store.metadata.usage.alerts import Recipients, UsageAlert, UsageAlertReceiver
 from runvitals.store.metadata.usage.plans import ORGANISATION
 from runvitals.usage.charges import CHARGES, LIMITED, STORAGE, UNITS
 from runvitals.usage.days import Month
@@ -139,7 +139,7 @@ class _Telling:
         ]
         self._alerts.send(passed, notifications, self._now_ms)
 
-    def _text(self, use: Use, receiver: Receiver, billing: Mapping[str, str]) -> str:
+    def _text(self, use: Use, receiver: UsageAlertReceiver, billing: Mapping[str, str]) -> str:
         unit, share = self._unit(use), use.share
         end = f"The month ends on {self._month.last.isoformat()}."
         largest = "; ".join(

@@ -38,7 +38,7 @@ MAX_WORDS = 20
 """Words that a search matches."""
 
 
-class Plan(NamedTuple):
+class FilterPlan(NamedTuple):
     """How to find runs: the condition to check, and whether a list of runs is part of it."""
 
     where: list[ColumnElement[bool]]
@@ -52,7 +52,7 @@ def plan(
     needed: int | None,
     project_indexed: bool = True,
     also: Sequence[Condition] = (),
-) -> Plan:
+) -> FilterPlan:
     """Plan the query for a filter.
 
     Args:
@@ -74,9 +74,9 @@ def plan(
             driver, smallest = condition, matches
     scanned = math.inf if needed is None else needed / max(share, 1e-9)
     if driver is None or driver.listing is None or (smallest > FEW and smallest > scanned):
-        return Plan([condition.check for condition in conditions], listed=False)
+        return FilterPlan([condition.check for condition in conditions], listed=False)
     others = [condition.check for condition in conditions if condition is not driver or not condition.exact]
-    return Plan([run.c.id.in_(driver.listing), *others], listed=True)
+    return FilterPlan([run.c.id.in_(driver.listing), *others], listed=True)
 
 
 def _conditions(

@@ -9,7 +9,7 @@ from runvitals.model.filter import Filter, is_field
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
 from runvitals.store.metadata.filter_sql import plan
 from runvitals.store.metadata.run_columns import TEXTS
-from runvitals.store.metadata.run_order import MatchingRuns, Position
+from runvitals.store.metadata.run_order import MatchingRuns, SortKey
 from runvitals.store.metadata.run_rows import RunPage, read_rows
 from runvitals.store.metadata.run_sorting import is_key_value, sorted_page
 from runvitals.store.metadata.tables import run
@@ -42,11 +42,11 @@ def count(connection: Connection, wanted: Filter, now_ms: int, up_to: int | None
     return connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
 
 
-def _cursor(sort: RunSort, position: Position, as_of_ms: int) -> str:
+def _cursor(sort: RunSort, position: SortKey, as_of_ms: int) -> str:
     return encode_cursor(sort, (as_of_ms, position.kind, position.value, position.id))
 
 
-def _read_cursor(after: str, sort: RunSort) -> tuple[int, Position]:
+def _read_cursor(after: str, sort: RunSort) -> tuple[int, SortKey]:
     as_of_ms, kind, value, run_id = decode_cursor(sort, after, 4)
     try:
         check_integers("after", as_of_ms=as_of_ms, kind=kind, run_id=run_id)
@@ -55,4 +55,4 @@ def _read_cursor(after: str, sort: RunSort) -> tuple[int, Position]:
     is_text = kind == TEXT if is_field(sort.by) else sort.by in TEXTS
     if None in (as_of_ms, kind, run_id) or not is_key_value(value, is_text):
         raise invalid_cursor(after)
-    return as_of_ms, Position(kind, value, run_id)
+    return as_of_ms, SortKey(kind, value, run_id)

@@ -14,7 +14,7 @@ from runvitals.model.names import plain_text
 from runvitals.model.run_sort import RunSort
 from runvitals.store.metadata.database import ids_of
 from runvitals.store.metadata.filter_conditions import Condition
-from runvitals.store.metadata.filter_sql import Plan, plan
+from runvitals.store.metadata.filter_sql import FilterPlan, plan
 from runvitals.store.metadata.run_columns import sorted_columns
 from runvitals.store.metadata.tables import field, run, run_field
 
@@ -24,7 +24,7 @@ _INDEXED = ("started_ms", "name", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class SortKey:
     """A place in the order: a run's kind of value, its value and its id."""
 
     kind: int
@@ -45,11 +45,11 @@ class MatchingRuns:
     now_ms: int
     also: Sequence[Condition] = ()
 
-    def plan(self, needed: int | None, project_indexed: bool = True) -> Plan:
+    def plan(self, needed: int | None, project_indexed: bool = True) -> FilterPlan:
         """How to find them; the arguments are those of `filter_sql.plan`."""
         return plan(self.connection, self.wanted, self.now_ms, needed, project_indexed, self.also)
 
-    def positions(self, sort: RunSort, limit: int, after: Position | None, skip: int) -> list[Position]:
+    def positions(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
         """Their positions in the order of the first part of `sort`; without a value, the newest first."""
         if is_field(sort.by):
             return self._by_field(sort, limit, after, skip)
@@ -73,21 +73,21 @@ class MatchingRuns:
             found += _size(self.connection, statement)
         return found
 
-    def _by_column(self, sort: RunSort, limit: int, after: Position | None, skip: int) -> list[Position]:
+    def _by_column(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
         by = sorted_columns(self.now_ms)[sort.by]
         query_plan = self.plan(limit + skip if sort.by in _INDEXED else None)
         statement = _ordered(
             select(run.c.id, by.label("value")).where(*query_plan.where), by, run.c.id, sort, after
         )
         rows = self.connection.execute(statement.limit(limit).offset(skip))
-        return [Position(0, row.value, row.id) for row in rows]
+        return [SortKey(0, row.value, row.id) for row in rows]
 
-    def _by_field(self, sort: RunSort, limit: int, after: Position | None, skip: int) -> list[Position]:
+    def _by_field(self, sort: RunSort, limit: int, after: SortKey | None, skip: int) -> list[SortKey]:
         """Numbers, then texts, then runs without a value; an index provides the order of each part."""
         number = field_id(self.connection, sort.by)
         query_plan = self.plan(limit + skip, project_indexed=False)
         first = NUMBER if after is None else after.kind
-        found: list[Position] = []
+        found: list[SortKey] = []
         for kind in range(NUMBER if number is not None else MISSING, MISSING + 1):
             if kind < first or len(found) >= limit:
                 continue
@@ -101,7 +101,7 @@ class MatchingRuns:
                 skip -= min(skip, _size(self.connection, statement))
             elif rows:
                 skip = 0
-            found += [Position(kind, row.value, row.id) for row in rows]
+            found += [SortKey(kind, row.value, row.id) for row in rows]
         return found
 
 
@@ -115,7 +115,7 @@ def _ordered(
     by: ColumnElement[Any],
     then: ColumnElement[int],
     sort: RunSort,
-    after: Position | None,
+    after: SortKey | None,
 ) -> Select[Any]:
     if after is not None:
         current, last = tuple_(by, then), tuple_(literal(after.value), literal(after.id))
@@ -136,7 +136,7 @@ def _size(connection: Connection, statement: Select[Any]) -> int:
 
 
 def _with_value(
-    query_plan: Plan, number: int | None, kind: int, sort: RunSort, after: Position | None
+    query_plan: FilterPlan, number: int | None, kind: int, sort: RunSort, after: SortKey | None
 ) -> Select[Any]:
     by = run_field.c.number if kind == NUMBER else run_field.c.text
     # The fields of listed runs are looked up by run; the `+ 0` keeps SQLite from scanning the index of all
@@ -152,7 +152,7 @@ def _with_value(
     return _ordered(statement, by, run_field.c.run_id, sort, after)
 
 
-def _without_value(query_plan: Plan, number: int | None, after: Position | None) -> Select[Any]:
+def _without_value(query_plan: FilterPlan, number: int | None, after: SortKey | None) -> Select[Any]:
     """The newest first, in both directions."""
     statement = select(run.c.id, run.c.started_ms.label("value")).where(*query_plan.where)
     if number is not None:

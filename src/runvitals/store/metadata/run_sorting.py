@@ -22,7 +22,7 @@ from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, inva
 from runvitals.store.metadata.database import among, ids_of
 from runvitals.store.metadata.filter_conditions import Condition, in_states
 from runvitals.store.metadata.run_columns import TEXTS, sorted_columns
-from runvitals.store.metadata.run_order import MISSING, MatchingRuns, Position, without_field
+from runvitals.store.metadata.run_order import MISSING, MatchingRuns, SortKey, without_field
 from runvitals.store.metadata.run_rows import RunPage, read_rows
 from runvitals.store.metadata.tables import field, run, run_field
 from runvitals.store.metadata.text import check_integers
@@ -89,7 +89,7 @@ class _Order:
         self._keys, self._source = self._all_keys()
 
     def ids(
-        self, runs: MatchingRuns, part: int, limit: int, skip: int = 0, after: Position | None = None
+        self, runs: MatchingRuns, part: int, limit: int, skip: int = 0, after: SortKey | None = None
     ) -> list[int]:
         """The runs in the order of the parts from this one on.
 
@@ -125,7 +125,7 @@ class _Order:
         value, *others = values
         found = self.ids_after(self._with(runs, part, value), part + 1, limit, others, last_id)
         if value.value is not None:
-            beyond = Position(value.kind, value.value, -1 if self._parts[part].descending else _BEYOND)
+            beyond = SortKey(value.kind, value.value, -1 if self._parts[part].descending else _BEYOND)
             found += self.ids(runs, part, limit - len(found), after=beyond)
         return found
 
@@ -197,7 +197,7 @@ class _Order:
         return keys, source
 
 
-def _value(position: Position) -> _Value:
+def _value(position: SortKey) -> _Value:
     return _Value(position.kind, None if position.kind == MISSING else position.value)
 
 

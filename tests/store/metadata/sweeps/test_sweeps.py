@@ -8,7 +8,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter, Labelled, Term, TextPattern
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.sweeps.rows import NewSweep, Sweep, SweepConflict, UnknownSweep
-from runvitals.store.metadata.sweeps.runs import Outcome
+from runvitals.store.metadata.sweeps.runs import RunOutcome
 from tests.store.metadata.runs import T0, made, uids
 
 
@@ -84,7 +84,7 @@ def test_runs_begin_stop_and_end(metadata_store: MetadataStore, sweep: Sweep) ->
     runs.begin(sweep.id, "a", numbers["a"], T0)
     assert runs.named(sweep.id, ["a", "missing"])[0].state == "stopping"
     assert runs.marks(sweep.id, 10) == [(a.id, (0.5, 0.25))]
-    runs.end({a.id: Outcome(0.25, {"lr": 1}), b.id: Outcome(None, None)})
+    runs.end({a.id: RunOutcome(0.25, {"lr": 1}), b.id: RunOutcome(None, None)})
     assert (runs.unended(sweep.id), runs.count(sweep.id)) == ([], 2)
     assert (runs.best_value(sweep.id, True), runs.newest(sweep.id, 1)[0].parameters) == (0.25, {"lr": 1})
     assert runs.sweeps_of(numbers.values()) == dict.fromkeys(numbers.values(), sweep.name)

@@ -15,7 +15,7 @@ from runvitals.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.api.accounts.services import AccountServices, TheServices
-from runvitals.store.metadata.alerts.alert_settings import Scope, Target
+from runvitals.store.metadata.alerts.alert_settings import AlertSubject, Scope
 from runvitals.store.metadata.run_places import RunPlace
 
 router = APIRouter()
@@ -66,14 +66,14 @@ def _opened(link: str, access: AccessControl, services: AccountServices) -> tupl
     return opened, place
 
 
-def _targets(access: AccessControl, place: RunPlace) -> dict[Scope, Target]:
+def _targets(access: AccessControl, place: RunPlace) -> dict[Scope, AlertSubject]:
     assert place.entity_id is not None
-    found: dict[Scope, Target] = {
-        "run": Target("run", place.run_id),
-        "project": Target("project", place.project_id),
+    found: dict[Scope, AlertSubject] = {
+        "run": AlertSubject("run", place.run_id),
+        "project": AlertSubject("project", place.project_id),
     }
     if access.directory.entity(place.entity_id).owner_id is None:
-        found["team"] = Target("team", place.entity_id)
+        found["team"] = AlertSubject("team", place.entity_id)
     return found
 
 

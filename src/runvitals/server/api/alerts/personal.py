@@ -19,7 +19,7 @@ from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.alerts.choices import EventChoices, choices_json, with_changes
 from runvitals.server.errors import InvalidFields
-from runvitals.store.metadata.alerts.alert_settings import Mode, Scope, Target
+from runvitals.store.metadata.alerts.alert_settings import AlertSubject, Mode, Scope
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
 _MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above": None}
@@ -142,19 +142,19 @@ def _listed(projects: list[dict[Literal["project", "mode"], str]] | None) -> lis
     return found
 
 
-def _target(access: AccessControl, principal: Principal, index: int, one: Exception_) -> Target:
+def _target(access: AccessControl, principal: Principal, index: int, one: Exception_) -> AlertSubject:
     """The team, project or run that an exception names, if the user may know of it or takes it back."""
     parts = one.name.split("/")
-    found: Target | None = None
+    found: AlertSubject | None = None
     entity = access.directory.entity_named(parts[0])
     if entity is not None:
         if one.scope == "team" and len(parts) == 1 and entity.owner_id is None:
             if access.directory.may(principal, Action.TEAM_READ, entity):
-                found = Target("team", entity.id)
+                found = AlertSubject("team", entity.id)
         elif one.scope == "project" and len(parts) >= 2:
             project = access.directory.project_named(entity.id, "/".join(parts[1:]))
             if project is not None and access.directory.may(principal, Action.PROJECT_READ, project):
-                found = Target("project", project.id)
+                found = AlertSubject("project", project.id)
         elif one.scope == "run" and len(parts) >= 3:
             found = _run(access, principal, parts[0], parts[-1])
     if found is None:
@@ -162,9 +162,9 @@ def _target(access: AccessControl, principal: Principal, index: int, one: Except
     return found
 
 
-def _run(access: AccessControl, principal: Principal, entity: str, uid: str) -> Target | None:
+def _run(access: AccessControl, principal: Principal, entity: str, uid: str) -> AlertSubject | None:
     try:
-        return Target("run", access.directory.find_run(principal, uid, entity).id)
+        return AlertSubject("run", access.directory.find_run(principal, uid, entity).id)
     except (UnknownRun, AmbiguousName):
         return None
 

@@ -12,7 +12,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Entity
 from runvitals.alerts.dry_run import MAX_RUNS, dry_run
 from runvitals.alerts.ready_rules import READY_RULES
-from runvitals.alerts.rules import InvalidRule, Rule, rule
+from runvitals.alerts.rules import AlertRule, InvalidRule, rule
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
@@ -50,7 +50,7 @@ class RuleChanges(BaseModel):
     muted_until_ms: int | None = Field(None, ge=0, le=2**53, description="null: not muted.")
 
 
-class Trial(BaseModel):
+class DryRunRequest(BaseModel):
     """A rule that is not stored, and over how many past days it is evaluated."""
 
     model_config = ConfigDict(extra="forbid")
@@ -95,7 +95,7 @@ def create_rule(
 
 @router.post(f"{_PATH}/dry-run", dependencies=[needs("automation:read")])
 def try_rule(
-    entity: TheEntity, body: Trial, access: TheAccess, requester: TheRequester, request: Request
+    entity: TheEntity, body: DryRunRequest, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
     """When a rule would have fired for the runs of the past days that you may read."""
     checked = _checked(body.rule, access, entity)
@@ -229,7 +229,7 @@ def firing_json(row: Firing) -> dict[str, Any]:
     }
 
 
-def _checked(definition: Any, access: AccessControl, entity: Entity) -> Rule:
+def _checked(definition: Any, access: AccessControl, entity: Entity) -> AlertRule:
     """A valid rule.
 
     Raises:
@@ -252,7 +252,7 @@ def _checked(definition: Any, access: AccessControl, entity: Entity) -> Rule:
     return found
 
 
-def _parsed(definition: Any) -> Rule:
+def _parsed(definition: Any) -> AlertRule:
     try:
         return rule(definition)
     except InvalidRule as error:

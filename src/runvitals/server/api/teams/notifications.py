@@ -16,9 +16,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import PageRequest, ThePage
 from runvitals.server.api.teams.parameters import TheTeam
-from runvitals.server.notifications.channel import NotDelivered, title_of
+from runvitals.server.notifications.channel import DeliveryFailed, title_of
 from runvitals.server.notifications.channels import Channels
-from runvitals.store.metadata.alerts.outbox import Answer, OutboxTable, StoredNotification
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, OutboxTable, StoredNotification
 
 NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
@@ -87,14 +87,14 @@ def test_slack_destination(
     return _answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
 
 
-def _answered(send: Callable[[], Answer]) -> dict[str, Any]:
+def _answered(send: Callable[[], ChannelResponse]) -> dict[str, Any]:
     """What a receiver said; `error`: why there was no answer."""
     begun_s = time.monotonic()
     error: str | None = None
     try:
         answer = send()
-    except NotDelivered as failed:
-        answer, error = failed.answer or Answer(), str(failed)
+    except DeliveryFailed as failed:
+        answer, error = failed.answer or ChannelResponse(), str(failed)
     took_ms = round((time.monotonic() - begun_s) * 1000)
     return {"status": answer.status, "answer": answer.text, "error": error, "took_ms": took_ms}
 

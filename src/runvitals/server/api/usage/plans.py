@@ -14,7 +14,7 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.usage.usage import TheReports
 from runvitals.server.usage.limits import Use, checked_plan
-from runvitals.store.metadata.usage.plans import ORGANISATION, AssignedPlan, Plan, PlanInUse, PlanLimit
+from runvitals.store.metadata.usage.plans import ORGANISATION, AssignedPlan, PlanInUse, PlanLimit, UsagePlan
 
 router = APIRouter()
 PlanName = Annotated[str, Path(max_length=64)]
@@ -36,7 +36,7 @@ class PlanForm(BaseModel):
     limits: list[LimitForm] = Field(default_factory=list, max_length=6)
 
 
-class Assignment(BaseModel):
+class PlanAssignment(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     plan: str = Field(max_length=64)
@@ -90,7 +90,7 @@ def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requeste
 
 @router.post("/billing/assignments", dependencies=[needs("billing:manage")], status_code=201)
 def assign_plan(
-    wanted: Assignment, reports: TheReports, access: TheAccess, requester: TheRequester
+    wanted: PlanAssignment, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Give a plan to a team or user from a day on; without one, to the organisation as a whole."""
     entity_id = ORGANISATION
@@ -107,7 +107,7 @@ def assign_plan(
     return {"entity": wanted.entity, "plan": wanted.plan, "valid_from": assigned.valid_from}
 
 
-def _plan_json(plan: Plan) -> dict[str, Any]:
+def _plan_json(plan: UsagePlan) -> dict[str, Any]:
     limits = [
         {
             "category": one.category,

@@ -17,7 +17,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.csv_response import csv_text
 from runvitals.server.errors import InvalidFields
 from runvitals.server.usage.focus import COLUMNS, focus_rows
-from runvitals.server.usage.report import Selection
+from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import BY_DEFAULT, UsageReports, dimensions, range_of
 
 router = APIRouter()
@@ -44,13 +44,13 @@ def selection(
     ] = None,
     entity: Annotated[str | None, Query(description="Only this team or user.", max_length=64)] = None,
     author: Annotated[Literal["me"] | None, Query(description="Only the requester's own runs.")] = None,
-) -> Selection:
+) -> UsageSelection:
     """The usage that is asked for, if the requester may see it."""
     try:
         start, end = range_of(month, first, last, reports.this_month())
     except ValueError as error:
         raise InvalidFields({"month" if month is not None else "from": str(error)}) from None
-    wanted = Selection(start, end)
+    wanted = UsageSelection(start, end)
     if author == "me":
         if not isinstance(requester.principal, User):
             raise HTTPException(422, "author=me: only users have runs of their own")
@@ -59,8 +59,8 @@ def selection(
 
 
 def _readable(
-    access: AccessControl, requester: Requester, wanted: Selection, entity: str | None
-) -> Selection:
+    access: AccessControl, requester: Requester, wanted: UsageSelection, entity: str | None
+) -> UsageSelection:
     """The selection within a team or user; raises if the requester may not see it.
 
     Everyone may see the usage of their own runs, administrators that of their team, billing readers all.
@@ -78,7 +78,7 @@ def _readable(
     return replace(wanted, entity_id=found.id)
 
 
-TheSelection = Annotated[Selection, Depends(selection)]
+TheSelection = Annotated[UsageSelection, Depends(selection)]
 By = Annotated[
     str | None,
     Query(
@@ -126,7 +126,7 @@ def focus(wanted: TheSelection, reports: TheReports, access: TheAccess) -> Respo
     return _response(csv_text(COLUMNS, focus_rows(reports, wanted, organisation)))
 
 
-def _csv(reports: UsageReports, wanted: Selection, by: tuple[str, ...], project: str | None) -> Response:
+def _csv(reports: UsageReports, wanted: UsageSelection, by: tuple[str, ...], project: str | None) -> Response:
     columns, lines = reports.table(wanted, by, project)
     return _response(csv_text(columns, lines))
 

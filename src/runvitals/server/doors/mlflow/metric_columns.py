@@ -132,7 +132,7 @@ class MetricColumns(NamedTuple):
         is_last = np.append(name[1:] != name[:-1], True) if len(name) else np.empty(0, bool)
         return self._where(order[is_last]).points()
 
-    def tables(self) -> Iterator[MetricTable]:
+    def tables(self) -> Iterator[MetricRows]:
         """The values as tables without gaps, so that a NaN is one that was logged. Of several values of a
         metric with the same timestamp and step, the last one counts."""
         if not len(self.values):
@@ -162,11 +162,11 @@ class MetricColumns(NamedTuple):
             cells = (ends - widths)[places][:, None] + np.arange(len(names))
             yield self._table(names, timestamps[places], steps[places], values[cells])
 
-    def _table(self, names: Integers, timestamps: Integers, steps: Integers, values: Floats) -> MetricTable:
-        return MetricTable([self.names[place] for place in names.tolist()], timestamps, steps, values)
+    def _table(self, names: Integers, timestamps: Integers, steps: Integers, values: Floats) -> MetricRows:
+        return MetricRows([self.names[place] for place in names.tolist()], timestamps, steps, values)
 
 
-class MetricTable(NamedTuple):
+class MetricRows(NamedTuple):
     """Rows with the same metrics, in the order of timestamps, then steps. `values`: (rows, names)."""
 
     names: list[str]

@@ -21,7 +21,7 @@ from runvitals.model.names import TRUE_TIME, sanitized_name
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN, checked_name
-from runvitals.server.doors.mlflow.metric_columns import MetricColumns, MetricTable
+from runvitals.server.doors.mlflow.metric_columns import MetricColumns, MetricRows
 from runvitals.server.doors.mlflow.metric_history import HOST
 from runvitals.server.doors.mlflow.params import from_text, params_of
 from runvitals.server.doors.mlflow.run_sessions import (
@@ -213,7 +213,7 @@ class RunWrites:
             envelopes += await self._row_envelopes(session, table)
         return envelopes
 
-    async def _row_envelopes(self, session: RunSession, table: MetricTable) -> list[Envelope]:
+    async def _row_envelopes(self, session: RunSession, table: MetricRows) -> list[Envelope]:
         limits = self._recorder.limits
         oldest_ms, newest_ms = limits.oldest_ms, self.now_ms + limits.ahead_ms
         names, timestamps, steps, values = table

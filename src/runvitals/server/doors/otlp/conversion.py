@@ -24,12 +24,12 @@ from runvitals.server.doors.otlp.series import (
     LOG,
     LOG_STEP,
     ComputedValues,
+    DeltaTotal,
     HistogramSeries,
     HistogramState,
     NumberSeries,
     RememberedRun,
     ResourceSeries,
-    RunningTotal,
     TooManyKeys,
 )
 from runvitals.server.doors.recording import samples
@@ -75,7 +75,7 @@ class Conversion:
         self._points: dict[tuple[int, str, bool, int | None, int | None], _Points] = {}
         self._derived: dict[int, tuple[DerivedMetric, _Points]] = {}
         self._counted: dict[int, tuple[NumberSeries, int]] = {}
-        self._totals: dict[int, tuple[RunningTotal, float]] = {}
+        self._totals: dict[int, tuple[DeltaTotal, float]] = {}
         self._states: dict[int, tuple[HistogramSeries, HistogramState]] = {}
 
     @property
@@ -206,7 +206,7 @@ class Conversion:
         assert series.total is not None
         return self._added(series.total, value)
 
-    def _added(self, total: RunningTotal, value: float) -> float:
+    def _added(self, total: DeltaTotal, value: float) -> float:
         """A total with a difference more."""
         _, before = self._totals.get(id(total), (total, total.value))
         self._totals[id(total)] = total, before + value

@@ -44,7 +44,7 @@ class TooManyKeys(ValueError):
 
 
 @dataclass(slots=True)
-class RunningTotal:
+class DeltaTotal:
     """The sum of all differences that were sent for a key of a host: by any process, because the processes of
     a run share its keys. Each process says by its own times which of its points were counted.
     """
@@ -68,7 +68,7 @@ class NumberSeries:
     highest: float = inf
     inputs: tuple[Input, ...] = ()
     last_ns: int = 0
-    total: RunningTotal | None = None
+    total: DeltaTotal | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class HistogramSeries:
 
     name: str
     attributes: Mapping[str, str]
-    totals: tuple[RunningTotal, RunningTotal] | None
+    totals: tuple[DeltaTotal, DeltaTotal] | None
     keys: dict[str, str] = field(default_factory=dict)
     state: HistogramState = field(default_factory=HistogramState)
 
@@ -117,7 +117,7 @@ class RememberedHost:
 
     def __init__(self, name: str) -> None:
         self.lists = KeyLists()
-        self.totals: dict[str, RunningTotal] = {}
+        self.totals: dict[str, DeltaTotal] = {}
         self._name = name
         self._interval = SendingInterval()
         self.about = self._description()
@@ -161,9 +161,9 @@ class RememberedRun:
             self._hosts.popitem(last=False)
         return found
 
-    def total(self, host: str, key: str) -> RunningTotal:
+    def total(self, host: str, key: str) -> DeltaTotal:
         """The total of a key of a host."""
-        return self.host(host).totals.setdefault(key, RunningTotal())
+        return self.host(host).totals.setdefault(key, DeltaTotal())
 
     def add_input(self, host: str, given: Input, time_ms: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
@@ -244,7 +244,7 @@ class ResourceSeries:
             self._run.add(found.key)
         self._run.count_series()
         if metric.is_delta:
-            found.total = RunningTotal() if found.key is None else self._run.total(self.route.host, found.key)
+            found.total = DeltaTotal() if found.key is None else self._run.total(self.route.host, found.key)
         self.numbers(metric)[encoded] = found
         return found
 

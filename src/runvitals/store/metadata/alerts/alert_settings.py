@@ -41,7 +41,7 @@ class AlertException:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class AlertSubject:
     """A team, project or run."""
 
     scope: Scope
@@ -132,7 +132,7 @@ class AlertSettingTable:
                     found.append(AlertException("run", run_id, mode, "/".join(filter(None, names[3:]))))
         return sorted(found, key=lambda exception: (exception.scope, exception.name))
 
-    def except_from(self, user_id: int, target: Target, mode: Mode | None) -> None:
+    def except_from(self, user_id: int, target: AlertSubject, mode: Mode | None) -> None:
         """Set what a user wants to be notified of one team, project or run; None: what the settings say.
 
         Raises:

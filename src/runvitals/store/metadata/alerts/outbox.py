@@ -96,7 +96,7 @@ class StoredNotification:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ChannelResponse:
     """What a receiver answered: its status, if it speaks HTTP, and the beginning of what it said."""
 
     status: int | None = None
@@ -190,7 +190,7 @@ class OutboxTable:
         due: StoredNotification,
         state: Literal["sent", "failed", "dropped"],
         now_ms: int,
-        answer: Answer | None = None,
+        answer: ChannelResponse | None = None,
         error: str | None = None,
     ) -> None:
         """It has arrived, or never will."""
@@ -198,7 +198,13 @@ class OutboxTable:
         self._set(due, values)
 
     def postpone(
-        self, due: StoredNotification, next_ms: int, answer: Answer | None, error: str, *, tried: bool = True
+        self,
+        due: StoredNotification,
+        next_ms: int,
+        answer: ChannelResponse | None,
+        error: str,
+        *,
+        tried: bool = True,
     ) -> None:
         """Try again later. `tried`: whether the attempt counts."""
         values = {"next_ms": next_ms, **_result(answer, error)}
@@ -319,8 +325,8 @@ def _within_limit(
     return allowed
 
 
-def _result(answer: Answer | None, error: str | None) -> dict[str, Any]:
-    answer = answer or Answer()
+def _result(answer: ChannelResponse | None, error: str | None) -> dict[str, Any]:
+    answer = answer or ChannelResponse()
     return {
         "status": answer.status,
         "answer": None if answer.text is None else plain_text(answer.text[:_MAX_ANSWER]),

@@ -20,7 +20,7 @@ UNENDED: Final = ("assigned", "begun", "stopping")
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class RunOutcome:
     """How a run of a sweep ended. `value`: of the sweep's metric; None: the run never logged it."""
 
     value: float | None
@@ -196,7 +196,7 @@ class SweepRunTable:
         statement = update(sweep_run).where(*waiting).values(state="ended")
         self._database.write(lambda connection: connection.execute(statement))
 
-    def end(self, outcomes: Mapping[int, Outcome]) -> None:
+    def end(self, outcomes: Mapping[int, RunOutcome]) -> None:
         """Note how runs ended, by the ids of their rows."""
 
         def work(connection: Connection) -> None:

@@ -36,7 +36,7 @@ class UsageAlert:
 
 
 @dataclass(frozen=True, slots=True)
-class Receiver:
+class UsageAlertReceiver:
     """A user who gets a mail. `manages`: may change plans and limits."""
 
     user_id: int
@@ -101,7 +101,7 @@ class UsageAlertTable:
         with self._database.read() as connection:
             return dict(connection.execute(statement).all())
 
-    def receivers(self, entity_id: int, recipients: Recipients = "admins") -> list[Receiver]:
+    def receivers(self, entity_id: int, recipients: Recipients = "admins") -> list[UsageAlertReceiver]:
         """Who gets a mail: administrators of the organisation, all or the billing ones, and of the team."""
         account = user_account.c
         names = select(account.id, entity.c.name, account.org_role).join(
@@ -114,5 +114,5 @@ class UsageAlertTable:
                 of_team = (membership.c.team_id == entity_id) & (membership.c.role == "admin")
                 members = names.join(membership, membership.c.user_id == account.id)
                 found = [*found, *connection.execute(members.where(account.state == "active", of_team))]
-        by_id = {number: Receiver(number, name, role == "admin") for number, name, role in found}
+        by_id = {number: UsageAlertReceiver(number, name, role == "admin") for number, name, role in found}
         return [by_id[number] for number in sorted(by_id)]

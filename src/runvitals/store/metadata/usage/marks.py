@@ -29,7 +29,7 @@ class DirtyDay:
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
+class ReceivedAmount:
     """How much of a run was received: bytes of envelopes, and values."""
 
     bytes: int = 0
@@ -41,7 +41,7 @@ class UsageMarks:
     """What is to be noted. `received`: by run id, on the day `received_on`."""
 
     dirty: Sequence[DirtyDay] = ()
-    received: Mapping[int, Received] = field(default_factory=dict)
+    received: Mapping[int, ReceivedAmount] = field(default_factory=dict)
     received_on: str = ""
 
 

@@ -36,7 +36,7 @@ class PlanLimit:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class UsagePlan:
     name: str
     description: str
     limits: tuple[PlanLimit, ...]
@@ -57,7 +57,7 @@ class PlanTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def all(self) -> list[Plan]:
+    def all(self) -> list[UsagePlan]:
         """All plans, by name."""
         with self._database.read() as connection:
             limits: dict[int, list[PlanLimit]] = {}
@@ -65,9 +65,9 @@ class PlanTable:
                 about = PlanLimit(row.category, row.included, row.limit_units, row.refuse_new_runs)
                 limits.setdefault(row.plan_id, []).append(about)
             rows = connection.execute(select(plan).order_by(plan.c.name))
-            return [Plan(row.name, row.description, tuple(limits.get(row.id, ()))) for row in rows]
+            return [UsagePlan(row.name, row.description, tuple(limits.get(row.id, ()))) for row in rows]
 
-    def put(self, wanted: Plan, by: Actor, now_ms: int) -> None:
+    def put(self, wanted: UsagePlan, by: Actor, now_ms: int) -> None:
         """Create a plan, or replace the one of this name."""
 
         def work(connection: Connection) -> None:

@@ -11,12 +11,12 @@ from runvitals.accounts.resources import ProjectItem
 from runvitals.model.errors import UnknownProject
 from runvitals.model.state import RUNNING
 from runvitals.server.access.change_events import change_event
-from runvitals.server.notifications.channel import NotDelivered, number_of
+from runvitals.server.notifications.channel import DeliveryFailed, number_of
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.alerts.automations import AutomationRow
-from runvitals.store.metadata.alerts.outbox import Answer, StoredNotification
+from runvitals.store.metadata.alerts.outbox import ChannelResponse, StoredNotification
 from runvitals.store.metadata.run_places import RunPlace
 
 _VIA: Final = "automation"
@@ -31,7 +31,7 @@ def may_read(directory: Directory, user_id: int, project_id: int) -> bool:
         return False  # deleted meanwhile
 
 
-class RunChanges:
+class RunActions:
     """Stops and tags runs.
 
     Args:
@@ -44,34 +44,34 @@ class RunChanges:
         self._directory = directory
         self._clock = clock
 
-    def stop(self, due: StoredNotification) -> Answer:
-        """Ask a run to stop. Raises `NotDelivered`."""
+    def stop(self, due: StoredNotification) -> ChannelResponse:
+        """Ask a run to stop. Raises `DeliveryFailed`."""
         place, by = self._allowed(due, Action.RUN_STOP)
         row = self._store.runs.get([place.run_id], self._clock())[place.run_id]
         if row.state != RUNNING:
-            return Answer(text=f"the run is {row.state} already")
+            return ChannelResponse(text=f"the run is {row.state} already")
         self._store.runs.request_stop(place.run_id, self._clock())
         self._record(place, by, "run.stop", {})
-        return Answer(text="the run was asked to stop")
+        return ChannelResponse(text="the run was asked to stop")
 
-    def tag(self, due: StoredNotification) -> Answer:
-        """Add a tag to a run. Raises `NotDelivered`."""
+    def tag(self, due: StoredNotification) -> ChannelResponse:
+        """Add a tag to a run. Raises `DeliveryFailed`."""
         place, by = self._allowed(due, Action.RUN_UPDATE)
         tag = str(due.payload.get("tag"))
         self._store.runs.tag([place.run_id], self._clock(), add=[tag])
         self._record(place, by, "run.update", {"fields": ["tags"]})
-        return Answer(text=f"the run has the tag {tag}")
+        return ChannelResponse(text=f"the run has the tag {tag}")
 
     def _allowed(self, due: StoredNotification, action: Action) -> tuple[RunPlace, Actor]:
         """The run of a change, and who makes it.
 
         Raises:
-            NotDelivered: the creator of the automation may not do it, or one of them is gone.
+            DeliveryFailed: the creator of the automation may not do it, or one of them is gone.
         """
         automation = self._automation(due)
         place = self._store.runs.place(number_of(due))
         if place is None or place.deleted or place.entity_id != due.team_id:
-            raise NotDelivered("the run was deleted or moved", "failed")
+            raise DeliveryFailed("the run was deleted or moved", "failed")
         creator = None if automation.creator_id is None else self._directory.user(automation.creator_id)
         item = ProjectItem(
             "run",
@@ -85,16 +85,16 @@ class RunChanges:
             name = automation.created_by or "a deleted user"
             problem = f"It was created by {name}, who may not do this ({action.value}) any more."
             self._store.alerts.automations.switch_off(automation.id, problem, self._clock())
-            raise NotDelivered(problem, "failed")
+            raise DeliveryFailed(problem, "failed")
         return place, Actor("user", automation.created_by or "", automation.creator_id, _VIA)
 
     def _automation(self, due: StoredNotification) -> AutomationRow:
         if due.automation_id is None or due.team_id is None:
-            raise NotDelivered("the automation was deleted", "failed")
+            raise DeliveryFailed("the automation was deleted", "failed")
         try:
             return self._store.alerts.automations.get(due.team_id, due.automation_id)
         except UnknownAccount as error:
-            raise NotDelivered(str(error), "failed") from None
+            raise DeliveryFailed(str(error), "failed") from None
 
     def _record(self, place: RunPlace, by: Actor, action: str, after: Mapping[str, Any]) -> None:
         owner = (place.entity_id or 0, place.entity or "")
