@@ -52,6 +52,11 @@ def test_a_huge_grid_is_counted_and_searched_without_being_listed() -> None:
     assert next_parameters(found, 10**27 - 1, 0) == {"a": 10**9, "b": 10**9, "c": 10**9}
 
 
+def test_more_combinations_than_integers_of_json_are_as_many_as_without_an_end() -> None:
+    found = sweep("grid", {f"x{number}": {"min": 0, "max": 2**52} for number in range(500)})
+    assert found.expected_runs is None
+
+
 def test_the_same_seed_and_place_give_the_same_parameters() -> None:
     found = sweep("random", {"x": {"min": 0.0, "max": 1.0}})
     assert next_parameters(found, 3, seed=9) == next_parameters(found, 3, seed=9)
@@ -251,6 +256,16 @@ def test_the_brackets_of_a_configuration(sent: dict[str, Any], brackets: tuple[i
         ({"method": "random", "run_cap": True}, "run_cap: True; expected an integer from 1 to 1,000,000"),
         ({"method": "random", "early_terminate": {"type": "median"}}, "early_terminate: "),
         ({"method": "random", "controller": {"type": "local"}}, "controller.type: 'local' is not supported"),
+        ({"method": "random", "early_terminate": {"type": "hyperband", "eta": 1e200}}, "up to 1000"),
+        (
+            {"method": "random", "parameters": {"x": {"distribution": "beta", "a": 1e200, "b": 1e200}}},
+            "parameters.x.a: 1e+200; expected a number from 1e-06 to 1e+06",  # Python's would never return
+        ),
+        ({"method": "random", "parameters": {"x": {"min": -1e308, "max": 1.0}}}, "x.min: -1e+308"),
+        (
+            {"method": "bayes", "parameters": {name: {"values": [*range(600)]} for name in "ab"}},
+            "expected at most 1,000 values in all lists of a bayes search",
+        ),
     ],
 )
 def test_what_is_wrong_with_a_configuration_is_named(sent: Any, problem: str) -> None:

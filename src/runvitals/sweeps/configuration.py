@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, cast
 
+from runvitals.sweeps.distributions import Categorical
 from runvitals.sweeps.early_termination import Hyperband, parse_hyperband
 from runvitals.sweeps.parameters import MAX_PARAMETERS, Parameter, parse_parameters
 from runvitals.sweeps.problems import Problems, is_number, shown
@@ -15,6 +16,10 @@ Method = Literal["random", "grid", "bayes"]
 METHODS: Final = ("random", "grid", "bayes")
 GOALS: Final = ("minimize", "maximize")
 MAX_RUNS: Final = 1_000_000
+_MAX_EXPECTED: Final = 2**53
+"""Readers of JSON know no larger integers."""
+_MAX_COORDINATES: Final = 1000
+"""Of a bayes search: one for each value of a list, else one for each parameter."""
 _MAX_NAME: Final = 256
 _KEYS: Final = (
     "method",
@@ -97,9 +102,10 @@ class SweepConfiguration:
 
     @property
     def expected_runs(self) -> int | None:
-        """How many runs the sweep will have; None: it goes on until somebody stops it."""
+        """How many runs the sweep will have; None: it goes on until somebody stops it, or nearly so."""
         limits = [limit for limit in (self.combinations, self.run_cap) if limit is not None]
-        return min(limits, default=None)
+        found = min(limits, default=None)
+        return None if found is None or found > _MAX_EXPECTED else found
 
 
 def parse_configuration(sent: object) -> SweepConfiguration:
@@ -139,6 +145,9 @@ def parse_configuration(sent: object) -> SweepConfiguration:
             if parameter.distribution.grid() is None:
                 allowed = "value, values, two integers min and max, or the distribution q_uniform"
                 problems.add(f"parameters.{parameter.name}", f"a grid search needs {allowed}")
+    if method == "bayes" and sum(map(_coordinates, parameters)) > _MAX_COORDINATES:
+        text = f"expected at most {_MAX_COORDINATES:,} values in all lists of a bayes search"
+        problems.add("parameters", text)
     if problems.texts:
         raise InvalidConfiguration(problems.texts)
     unknown = [str(name) for name in sent if name not in _KEYS]
@@ -186,6 +195,11 @@ def _text(value: object, name: str, problems: Problems) -> str | None:
         return value or None
     problems.add(name, f"{shown(value)}; expected a text")
     return None
+
+
+def _coordinates(parameter: Parameter) -> int:
+    distribution = parameter.distribution
+    return len(distribution.values) if isinstance(distribution, Categorical) else 1
 
 
 def _is_count(value: object) -> bool:

@@ -11,6 +11,7 @@ from runvitals.sweeps.problems import Problems, is_number, shown
 
 MAX_BRACKETS: Final = 20
 _MAX_VALUES: Final = 10_000_000
+_MAX_ETA: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +67,8 @@ def parse_hyperband(sent: object, problems: Problems) -> Hyperband | None:
         problems.add("early_terminate", f"{shown(sent)}; expected {{type: hyperband, min_iter: 3}}")
         return None
     eta, strict = sent.get("eta", 3), sent.get("strict", False)
-    if not is_number(eta) or eta <= 1:
-        problems.add("early_terminate.eta", f"{shown(eta)}; expected a number above 1")
+    if not is_number(eta) or not 1 < eta <= _MAX_ETA:
+        problems.add("early_terminate.eta", f"{shown(eta)}; expected a number above 1, up to {_MAX_ETA}")
         return None
     if not isinstance(strict, bool):
         problems.add("early_terminate.strict", f"{shown(strict)}; expected true or false")

@@ -23,6 +23,8 @@ MAX_PARAMETERS: Final = 500
 MAX_VALUES: Final = 10_000
 _MAX_DEPTH: Final = 10
 _MAX_NAME: Final = 256
+_LEAST_SHAPE, _GREATEST_SHAPE = 1e-6, 1e6
+"""Of a beta distribution. Python's `betavariate` never returns for some that are far outside."""
 _UNIFORM: Final[Mapping[str, tuple[Scale, bool]]] = {
     "uniform": ("linear", False),
     "log_uniform": ("log", False),
@@ -126,7 +128,7 @@ class _Given:
             return Normal(
                 float(self._number("mu", 0.0)), float(self._positive("sigma", 1.0)), _NORMAL[base], q
             )
-        return Beta(float(self._positive("a")), float(self._positive("b")), q)
+        return Beta(self._shape("a"), self._shape("b"), q)
 
     def _implied(self) -> str:
         """The distribution that is meant where none is named."""
@@ -188,6 +190,13 @@ class _Given:
         value = self._number(name, default)
         if value <= 0:
             raise _Wrong(f".{name}", f"{shown(value)}; expected a number above 0")
+        return value
+
+    def _shape(self, name: str) -> float:
+        value = float(self._positive(name))
+        if not _LEAST_SHAPE <= value <= _GREATEST_SHAPE:
+            text = f"{shown(value)}; expected a number from {_LEAST_SHAPE:g} to {_GREATEST_SHAPE:g}"
+            raise _Wrong(f".{name}", text)
         return value
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Final, TypeGuard
 
 _MAX_PROBLEMS: Final = 10
 _MAX_SHOWN: Final = 60
+_MAX_FLOAT: Final = 1e300
+"""Differences and sums of some larger numbers are infinite."""
 
 
 class Problems:
@@ -32,4 +33,4 @@ def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value is a number that calculations can use."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
-    return abs(value) < 2**53 if isinstance(value, int) else math.isfinite(value)
+    return abs(value) < 2**53 if isinstance(value, int) else abs(value) <= _MAX_FLOAT

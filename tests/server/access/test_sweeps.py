@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from runvitals.server.sweeps.sources import from_yaml
 from runvitals.store.metadata.accounts.audit import AuditFilter
+from runvitals.sweeps.configuration import InvalidConfiguration
 from tests.server.access.organisation import ServedOrganisation, served_organisation
 
 PATH = "/api/v1/entities/vision/projects/team/sweeps"
@@ -57,3 +60,32 @@ def test_what_is_wrong_is_named_by_field(seen: ServedOrganisation) -> None:
         "configuration.parameters.lr.values",
         "configuration.run_cap",
     }
+
+
+def nested(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (nested(120), "nested too deeply; expected at most 100 levels"),
+        ("\ud800", "expected texts, finite numbers"),
+        ("x" * 300_000, "characters as JSON; expected at most 262,144"),
+    ],
+)
+def test_what_no_list_of_sweeps_could_be_made_of_is_refused(
+    seen: ServedOrganisation, value: Any, problem: str
+) -> None:
+    sent = json.dumps({"configuration": {"method": "random", "parameters": {"x": {"value": value}}}})
+    answer = seen.ask("bob", "POST", PATH, content=sent, headers={"content-type": "application/json"})
+    assert (answer.status_code, problem in answer.text) == (422, True), answer.text[:500]
+
+
+@pytest.mark.parametrize("number", ["1" + ":1" * 1000, "1" + ":1" * 1000 + ".5", "0x" + "f" * 1000])
+def test_numbers_that_take_long_to_read_are_refused(number: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="digits; expected at most 100"):
+        from_yaml(f"method: random\nparameters: {{x: {{value: {number}}}}}")

@@ -73,9 +73,7 @@ class AgentCommands:
         again = self._again(agent, sweep, unended, now_ms)
         if again is not None:
             return [_start(again, configuration)]
-        run = None
-        if configuration.run_cap is None or store.runs.count(sweep.id) < configuration.run_cap:
-            run = self._assign(agent, sweep, configuration, now_ms)
+        run = self._assign(agent, sweep, configuration, now_ms)
         if run is not None:
             return [_start(run, configuration)]
         unended = store.runs.unended(sweep.id)
@@ -101,8 +99,11 @@ class AgentCommands:
         self, agent: SweepAgent, sweep: Sweep, configuration: SweepConfiguration, now_ms: int
     ) -> SweepRun | None:
         """A new run; None if the search has no more."""
-        store = self._store.sweeps
+        store, cap = self._store.sweeps, configuration.run_cap
         for _ in range(_MAX_RACES):
+            # Each time: another agent may have got the last run. Whoever gets one after this has its place.
+            if cap is not None and store.runs.count(sweep.id) >= cap:
+                return None
             parameters = next_parameters(
                 configuration, sweep.places, sweep.seed, trials(self._store, sweep, configuration)
             )

@@ -8,10 +8,13 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from runvitals.model.limits import DEPTH
 from runvitals.sweeps.configuration import InvalidConfiguration, SweepConfiguration, parse_configuration
 
 MAX_CHARACTERS: Final = 256 * 1024
 _MAX_JSON: Final = 1024 * 1024
+_MAX_DIGITS: Final = 100
+_NUMBERS: Final = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float")
 
 
 class Source(NamedTuple):
@@ -43,19 +46,36 @@ def from_json(sent: object) -> Source:
     Raises:
         InvalidConfiguration: it is none.
     """
-    return _source(yaml.safe_dump(sent, sort_keys=False), sent)
+    source = _source("", sent, MAX_CHARACTERS)
+    return source._replace(yaml=yaml.safe_dump(sent, sort_keys=False))
 
 
-def _source(text: str, sent: Any) -> Source:
+def _source(text: str, sent: Any, most: int = _MAX_JSON) -> Source:
+    if _is_deeper(sent, DEPTH):
+        raise InvalidConfiguration([f"nested too deeply; expected at most {DEPTH} levels"])
     configuration = parse_configuration(sent)
     try:
         encoded = json.dumps(sent, allow_nan=False)
-    except (TypeError, ValueError):
+        json.dumps(sent, ensure_ascii=False).encode()
+    except (TypeError, ValueError):  # a number as a key, NaN, half of a surrogate pair
         problem = "expected texts, finite numbers, true, false, lists and objects only"
         raise InvalidConfiguration([problem]) from None
-    if len(encoded) > _MAX_JSON:
-        raise InvalidConfiguration([f"{len(encoded):,} characters as JSON; expected at most {_MAX_JSON:,}"])
+    if len(encoded) > most:
+        raise InvalidConfiguration([f"{len(encoded):,} characters as JSON; expected at most {most:,}"])
     return Source(text, encoded, configuration)
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether lists and objects are nested more deeply."""
+    inside = [value]
+    for _ in range(levels):
+        inside = [
+            one
+            for outer in inside
+            if isinstance(outer, (dict, list))
+            for one in (outer.values() if isinstance(outer, dict) else outer)
+        ]
+    return any(isinstance(one, (dict, list)) for one in inside)
 
 
 @lru_cache(maxsize=256)
@@ -71,3 +91,9 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types
         if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases are not supported")
         return super().compose_node(parent, index)
+
+    def construct_scalar(self, node: Any) -> Any:
+        if node.tag in _NUMBERS and len(node.value) > _MAX_DIGITS:
+            # `1:2:3` is a number to base 60, which takes a time that grows with the square of its length.
+            raise yaml.YAMLError(f"a number of {len(node.value):,} digits; expected at most {_MAX_DIGITS}")
+        return super().construct_scalar(node)

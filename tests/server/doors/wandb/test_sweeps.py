@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,15 @@ def test_the_sweep_ends_at_its_run_cap_and_at_its_target(door: Door) -> None:
     agent = aimed.agent()
     aimed.run(aimed.told(agent)[0]["run_id"], 0.4)
     assert (aimed.told(agent), aimed.shown()["state"]) == (EXIT, "FINISHED")
+
+
+def test_agents_that_ask_at_once_get_no_more_runs_than_the_cap(door: Door) -> None:
+    sweep = Sweeping(door, "{method: random, run_cap: 3, parameters: {lr: {min: 0.0, max: 1.0}}}")
+    agents = [sweep.agent() for _ in range(12)]
+    with ThreadPoolExecutor(len(agents)) as pool:
+        told = list(pool.map(sweep.told, agents))
+    assert len([commands for commands in told if commands]) == 3
+    assert sweep.shown()["runCount"] == 3
 
 
 def test_an_agent_of_a_deleted_sweep_ends_after_its_run(door: Door) -> None:
