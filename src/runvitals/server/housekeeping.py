@@ -16,11 +16,11 @@ from runvitals.mail.mailer import Mailer
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.server.account_trash import AccountTrash
-from runvitals.server.usage.rollup import LATEST_MS
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.alerts.outbox import KEPT_MS
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
+from runvitals.usage.days import LATEST_MS
 
 _INTERVAL_MS = 5 * MINUTE_MS
 _AGE_CHECK_MS = HOUR_MS

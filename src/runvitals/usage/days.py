@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
+from runvitals.model.durations import DAY_MS
+
+LATEST_MS = 31 * DAY_MS
+"""Samples that come later than this count for storage and ingestion only."""
 _MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
 
 

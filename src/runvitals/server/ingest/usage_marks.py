@@ -16,7 +16,7 @@ import msgspec
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.ingest.validation import ValidEnvelope
 from runvitals.store.metadata.usage.marks import DirtyDay, ReceivedAmount, UsageMarks
-from runvitals.usage.days import Calendar
+from runvitals.usage.days import LATEST_MS, Calendar
 
 _EVERY_MS: Final = MINUTE_MS
 
@@ -61,11 +61,13 @@ class UsageCollector:
             lanes, self._lanes = self._lanes, {}
             received, self._received = self._received, {}
             self._due_ms = now_ms + _EVERY_MS
-        calendar = self._calendar()
+        calendar, since_ms = self._calendar(), now_ms - LATEST_MS
+        # No days before: they are not computed, and one old sample would mark all of many years.
         dirty = [
-            DirtyDay(lane_id, day.name, run_id, max(first_ms, day.start_ms), now_ms)
+            DirtyDay(lane_id, day.name, run_id, max(first_ms, day.start_ms, since_ms), now_ms)
             for lane_id, (run_id, first_ms, last_ms) in lanes.items()
-            for day in calendar.days(first_ms, last_ms)
+            if last_ms >= since_ms
+            for day in calendar.days(max(first_ms, since_ms), last_ms)
         ]
         return UsageMarks(
             dirty,

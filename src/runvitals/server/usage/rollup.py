@@ -11,7 +11,7 @@ from datetime import date, timedelta
 from types import TracebackType
 from typing import Final
 
-from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.stored.storage import storage_of
 from runvitals.server.usage.day_computation import DayComputation, run_days
 from runvitals.server.usage.host_lanes import UsageRun, UsageRunReader
@@ -21,12 +21,10 @@ from runvitals.store.metadata.usage.figures import StorageRow
 from runvitals.store.metadata.usage.marks import DirtyDay, UsageMarks
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
-from runvitals.usage.days import Day, Month
+from runvitals.usage.days import LATEST_MS, Day, Month
 from runvitals.usage.windows import Rules
 
 EVERY_S: Final = 300.0
-LATEST_MS: Final = 31 * DAY_MS
-"""Samples that come later than this count for storage and ingestion only."""
 _HEARD_MS: Final = 5 * MINUTE_MS
 _NEXT_DAY_MS: Final = HOUR_MS
 """Samples from the beginning of a day may change the end of the day before."""

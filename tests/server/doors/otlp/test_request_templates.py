@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -86,3 +87,22 @@ def test_a_sender_whose_series_change_gets_another_template() -> None:
         if templates.read(changed) is None:
             templates.add(changed, decode(changed))
     assert templates.read(changed) is not None
+
+
+def test_what_is_kept_of_requests_is_bounded_in_bytes() -> None:
+    templates = RequestTemplates()
+    hosts = [f"{number:03}" + "x" * 200_000 for number in range(60)]
+    bodies = [body(1, host=host) for host in hosts]
+    sent = sum(map(len, bodies))
+    tracemalloc.start()
+    try:
+        for one in bodies:
+            templates.add(one, [])
+        seen, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert seen < sent / 10  # what was seen once is kept as a hash
+    for one in bodies:
+        templates.add(one, decode(one))
+    assert templates.read(body(2, host=hosts[0])) is not None
+    assert templates.read(body(2, host=hosts[-1])) is None

@@ -28,6 +28,8 @@ _FEWEST: Final = 50
 """Points. Smaller requests are decoded as fast as they are compared."""
 _MOST_BYTES: Final = 256 * 1024
 _MOST_TEMPLATES: Final = 128
+_MOST_TEMPLATE_BYTES: Final = 8 * 1024 * 1024
+"""Of all their requests. A template takes up to 20 times as much as its request."""
 _KEPT: Final = 1000
 """Requests. A template that none of so many had is replaced by a newer one: with more senders than templates
 each would otherwise replace another's."""
@@ -35,6 +37,7 @@ _MOST_SEEN: Final = 1000
 _DIFFERENT: Final = 10
 """Requests that have the length and resource of a template, but other series, before one replaces it."""
 
+_Key = tuple[int, int]
 Place = tuple[int, int]
 """Of a message: its first byte and that after the last."""
 Places = tuple[int, int, int]
@@ -86,8 +89,9 @@ class RequestTemplates:
     """The requests that were decoded before. Thread-safe."""
 
     def __init__(self) -> None:
-        self._templates: OrderedDict[tuple[int, bytes], _Template] = OrderedDict()
-        self._seen: OrderedDict[tuple[int, bytes], None] = OrderedDict()
+        self._templates: OrderedDict[_Key, _Template] = OrderedDict()
+        self._bytes = 0
+        self._seen: OrderedDict[_Key, None] = OrderedDict()
         self._count = 0
         self._lock = threading.Lock()
 
@@ -117,7 +121,7 @@ class RequestTemplates:
             before = self._templates.get(key)
             if before is not None and before.different < _DIFFERENT:
                 return
-            if before is None and len(self._templates) >= _MOST_TEMPLATES:
+            if before is None and not self._has_room(len(body)):
                 oldest = next(iter(self._templates.values()))
                 if self._count - oldest.used < _KEPT:
                     return
@@ -132,19 +136,27 @@ class RequestTemplates:
         template = _Template(body, resources, places)
         with self._lock:
             template.used = self._count
+            if self._templates.pop(key, None) is not None:
+                self._bytes -= len(body)
+            while self._templates and not self._has_room(len(body)):
+                (size, _), _ = self._templates.popitem(last=False)
+                self._bytes -= size
             self._templates[key] = template
-            if len(self._templates) > _MOST_TEMPLATES:
-                self._templates.popitem(last=False)
+            self._bytes += len(body)
+
+    def _has_room(self, size: int) -> bool:
+        return len(self._templates) < _MOST_TEMPLATES and self._bytes + size <= _MOST_TEMPLATE_BYTES
 
 
-def _key(body: bytes) -> tuple[int, bytes]:
-    """Length and first resource: different for different senders."""
+def _key(body: bytes) -> _Key:
+    """Length, and the hash of the first resource: different for different senders. Requests that have the
+    same key by chance are told apart by their bytes."""
     try:
         _, at = read_varint(body, 1)
         size, at = read_varint(body, at + 1)
     except Malformed:
-        return len(body), b""
-    return len(body), body[: at + size]
+        return len(body), 0
+    return len(body), hash(body[: at + size])
 
 
 def _places(body: bytes) -> list[Places] | None:
