@@ -9,7 +9,9 @@ from typing import Any, Final
 
 import httpx
 
+from runvitals.server.sweeps.sources import from_json
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.sweeps.rows import NewSweep
 from tests.server.access.organisation import NOW, ServedOrganisation
 
 Undo = Callable[[ServedOrganisation], None]
@@ -18,6 +20,10 @@ _numbers = itertools.count()
 
 def _nothing(served: ServedOrganisation) -> None:
     """There is nothing to undo."""
+
+
+def _no_names(served: ServedOrganisation) -> dict[str, str]:
+    return {}
 
 
 def _succeeded(answer: httpx.Response) -> bool:
@@ -29,6 +35,7 @@ class Call:
     """A request, with `{run}`, `{project}`, `{entity}`, `{team}` and `{member}` filled in from its target.
 
     Attributes:
+        prepare: creates what the request is about; returns further names to fill in.
         body: the JSON; its texts are filled in too, and `{number}` by a new number.
         undo: restores what was there before.
         allowed: whether an answer is that of one who may.
@@ -39,6 +46,7 @@ class Call:
     body: dict[str, Any] | None = None
     undo: Undo = _nothing
     allowed: Callable[[httpx.Response], bool] = field(default=_succeeded)
+    prepare: Callable[[ServedOrganisation], dict[str, str]] = _no_names
 
 
 def filled(value: Any, target: dict[str, str]) -> Any:
@@ -121,12 +129,22 @@ def _deletion_called_off(served: ServedOrganisation) -> None:
     served.accounts.users.cancel_deletion(served.users["selma"], CLI, NOW)
 
 
+def _new_sweep(served: ServedOrganisation) -> dict[str, str]:
+    """A sweep of bob in the project `team`."""
+    source = from_json({"method": "random", "parameters": {"lr": {"min": 0.1, "max": 0.2}}})
+    project_id, author = served.metadata_store.projects.id("team"), served.users["bob"]
+    new = NewSweep(project_id, source.yaml, source.json, seed=1, author_id=author)
+    return {"sweep": served.metadata_store.sweeps.sweeps.create(new, NOW).name}
+
+
 def _shows_address(answer: httpx.Response) -> bool:
     return answer.status_code == 200 and "dan@lab.example" in answer.text
 
 
 _PROJECT = "/entities/{entity}/projects/{project}"
 _MEMBER = "/teams/{team}/members/{member}"
+_ARTIFACT = f"{_PROJECT}/artifacts/weights/latest"
+_SWEEP = f"{_PROJECT}/sweeps/{{sweep}}"
 _LABELS = {"name": "Labeller {number}", "base": "viewer", "permissions": ["run:update"], "description": ""}
 
 CALLS: Final[dict[str, Call]] = {
@@ -164,6 +182,10 @@ CALLS: Final[dict[str, Call]] = {
     "run:move": Call(
         "POST", "/runs/{run}/move", {"entity": "{entity}", "project": "organisation"}, _runs_moved_back
     ),
+    "artifact:read": Call("GET", _ARTIFACT),
+    "artifact:download": Call("GET", f"{_ARTIFACT}/content?path=weights.bin"),
+    "sweep:control": Call("POST", f"{_SWEEP}/pause", prepare=_new_sweep),
+    "sweep:delete": Call("DELETE", _SWEEP, prepare=_new_sweep),
     "workspace:read": Call("GET", "/views?project={project}&entity={entity}"),
     "workspace:update": Call(
         "POST",
@@ -202,6 +224,7 @@ CALLS: Final[dict[str, Call]] = {
     "billing:manage": Call(
         "POST", "/billing/rates", {"category": "energy", "price": 0.3, "valid_from": "2030-01-01"}
     ),
+    "billing:assign": Call("PATCH", "/organisation/members/dan", {"billing_role": "none"}),
     "usage:read_team": Call("GET", "/usage?entity={entity}"),
 }
 """Permissions of the rows that have a route."""
@@ -213,13 +236,19 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 LATER: Final = {
     "registry": "the registry of models",
     "report": "reports",
-    "artifact": "artifacts",
-    "sweep": "sweeps",
-    "billing": "usage and cost",
-    "usage": "usage and cost",
+    "billing:settle": "payment",
     "org:bucket_manage": "a bucket of one's own",
 }
 """Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""
+
+_ARTIFACTS: Final = "tests/server/doors/wandb/test_artifacts.py"
+ELSEWHERE: Final = {
+    "artifact:create": _ARTIFACTS,
+    "artifact:update": _ARTIFACTS,
+    "artifact:alias": _ARTIFACTS,
+    "artifact:delete": _ARTIFACTS,
+}
+"""Permissions that only routes for the clients of other systems need, and where these are tested."""
 
 
 def later(permission: str) -> str | None:

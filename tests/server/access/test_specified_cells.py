@@ -7,6 +7,7 @@ valid, and undoes what it did.
 from __future__ import annotations
 
 import csv
+import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -16,6 +17,7 @@ from typing import Final
 import httpx
 import pytest
 
+from runvitals.server.received_files import ReceivedFiles
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import declared_routes
@@ -24,12 +26,14 @@ from tests.server.access.specified_calls import (
     ADMIN_ROLE,
     CALLS,
     CUSTOM_ROLE,
+    ELSEWHERE,
     Call,
     filled,
     later,
     logged_run,
 )
 from tests.server.access.test_matrix import REFUSED, WHO, Walk, pairs
+from tests.store.metadata.artifacts.making import logged, md5
 
 ROWS: Final = list(
     csv.DictReader((Path(__file__).parents[2] / "accounts" / "permissions.csv").read_text().splitlines())
@@ -43,7 +47,7 @@ WITHOUT_A_RIGHT: Final = {
     "the primary address stays": "tests/server/api/accounts/test_own_account.py",
     "custom roles are checked": "tests/server/api/organisation/test_roles.py",
     "attribution decides": "tests/server/ingest/test_accounts.py",
-    "billing decides": "",  # with usage and cost
+    "billing decides": "tests/server/usage/test_limits.py",
 }
 """What decides rows that name no permission, and where that is tested."""
 
@@ -64,9 +68,23 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
         accounts.owned_projects.update(store.projects.id(f"voice-{level}"), CLI, NOW, visibility=level)
     served.add_run("moved-bob", "carols", TEAM, "bob")
     accounts.owned_projects.update(store.projects.id("carols"), CLI, NOW, owner_id=served.users["carol"])
+    _log_artifact(served)
     served.rights_changed()
     with httpx.Client(base_url=f"{served.url}/api/v1", timeout=PATIENCE_S) as client:
         yield Walk(served, client)
+
+
+def _log_artifact(served: ServedOrganisation) -> None:
+    """Log the artifact `weights` to the project `team`."""
+    content, store = b"weights", served.metadata_store
+    project_id, contents = store.projects.id("team"), store.artifacts.contents
+    files: ReceivedFiles = served.served.app.api.state.uploads.files
+    path = files.begin(len(content))
+    Path(path).write_bytes(content)
+    sha256 = hashlib.sha256(content).hexdigest()
+    files.keep(path, sha256, len(content), lambda file: contents.add(project_id, md5(content), file, NOW))
+    files.end(path)
+    logged(store, project_id, {"weights.bin": content}, "weights")
 
 
 def test_every_row_of_the_specification_is_as_it_says(cells: Walk) -> None:
@@ -89,11 +107,13 @@ def test_every_row_is_checked_or_belongs_to_something_later(cells: Walk) -> None
     for row in ROWS:
         if not row["permission"]:
             test = WITHOUT_A_RIGHT[row["on"]]
-            assert not test or os.path.exists(Path(__file__).parents[3] / test), test
+            assert os.path.exists(Path(__file__).parents[3] / test), test
             continue
         for permission, on in pairs(row):
             if call_of(permission, on) is None:
-                assert later(permission), f"{permission} has no request in specified_calls.py"
+                test = ELSEWHERE.get(permission)
+                assert test is None or os.path.exists(Path(__file__).parents[3] / test), test
+                assert test or later(permission), f"{permission} has no request in specified_calls.py"
                 assert permission not in needed, f"{permission} has a route now: add a request of it"
 
 
@@ -150,6 +170,7 @@ def target_of(row: dict[str, str], on: str, own: bool) -> dict[str, str]:
 def allowed(cells: Walk, who: str | None, call: Call, target: dict[str, str]) -> bool:
     """Whether the requester got it; the rest must be a refusal."""
     served = cells.served
+    target = {**target, **call.prepare(served)}
     if call.path == "/ingest":
         headers = {} if who is None else {"authorization": f"Bearer {served.keys[who]}"}
         body = logged_run(target["project"], target["entity"])
