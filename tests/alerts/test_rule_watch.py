@@ -16,6 +16,7 @@ from runvitals.alerts.rule_watch import RuleWatch
 from runvitals.alerts.rules import rule
 from runvitals.alerts.sample_queue import SampleQueue
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
+from runvitals.model.gap import GAP
 from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.store.metadata.accounts.audit import CLI, Actor
@@ -235,6 +236,23 @@ def test_a_loss_that_is_not_a_number(watch: Watch) -> None:
     for value in (0.5, float("nan")):
         watch.every_second(writer, 1, train_loss=value)
     assert [firing.key for firing in watch.firings()] == ["train.loss"]
+
+
+@pytest.mark.parametrize(
+    ("writer", "value", "fires"),
+    [
+        ("train.node1.1", float("nan"), True),
+        ("train.node1.1", GAP, False),
+        ("monitor.node1.1", float("nan"), False),
+        ("monitor.node1.1", float("inf"), True),
+    ],
+)
+def test_a_row_without_a_value_is_no_loss_that_is_not_a_number(
+    watch: Watch, writer: str, value: float, fires: bool
+) -> None:
+    watch.add_rule(condition={"kind": "not_finite", "metric": "*loss*"}, **{"for": 0})
+    watch.every_second(watch.team.run("otter-1", writer=writer), 1, train_loss=value, step=1.0)
+    assert bool(watch.firings()) is fires
 
 
 def test_a_rule_tells_a_channel_of_the_team_only_what_the_team_may_read(watch: Watch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.alerts.run_alerts import ALERTS_A_MINUTE, LOST_MS, OLD_MS, RunAlerts
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.store.metadata import ConsoleLine, StoredProcess, WriterHeartbeat
+from runvitals.store.metadata import ConsoleLine, SectionUpdate, StoredProcess, WriterHeartbeat
 from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject
 from runvitals.store.metadata.alerts.outbox import Notification
@@ -165,6 +166,35 @@ def test_too_many_alerts_become_one(team: Team) -> None:
     assert rest.text.startswith(f"[vision/digits] otter-1: step {ALERTS_A_MINUTE + 4}\n")
     assert "The run sent 4 more alerts within this minute." in rest.text
     assert team.told() == []
+
+
+def test_alerts_of_a_day_that_arrive_at_once_become_few(team: Team) -> None:
+    writer = team.run("otter-1")
+    for number in range(ALERTS_A_MINUTE + 5):
+        team.wait(2 * MINUTE_MS)
+        team.alert(writer, f"step {number}")
+    told = [one for one in team.told() if one.kind == "run.custom"]
+    assert len(told) == ALERTS_A_MINUTE + 1
+    assert "4 more alerts" in told[-1].text
+
+
+@pytest.mark.parametrize(
+    ("section", "marks", "told"),
+    [
+        ("run", {"imported_from": "wandb"}, []),
+        ("run", {"notebook": True}, ["failed"]),
+        ("machine", {"simulated": "by runvitals"}, ["failed"]),
+        ("run", {"name": "otter"}, ["finished", "failed"]),
+    ],
+)
+def test_runs_that_nobody_waits_for(team: Team, section: str, marks: Any, told: list[str]) -> None:
+    team.choose(team.bob, events={"finished": MAIL, "crashed": MAIL})
+    for state in ("finished", "failed"):
+        writer = team.run(f"run-{state}")
+        update = SectionUpdate(writer.run_id, section, marks, T0, "node1" if section == "machine" else "")
+        team.store.sections.merge([update])
+        team.end(writer, state)
+    assert [one.kind.removeprefix("run.") for one in team.told()] == told
 
 
 def test_the_lowest_level_of_alerts(team: Team) -> None:

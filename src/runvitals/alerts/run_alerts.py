@@ -20,6 +20,7 @@ from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.alerts.receivers import AlertReceiver, Choices, receivers, team_is_notified
 from runvitals.alerts.run_facts import run_facts
+from runvitals.alerts.run_marks import is_of_interest
 from runvitals.alerts.run_readers import may_read_run, team_may_read
 from runvitals.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
 from runvitals.alerts.texts import AlertText, event_text
@@ -107,7 +108,7 @@ class RunAlerts:
 
     def _decide(self, event: RunEvent) -> None:
         now_ms, events = self._clock(), self._store.alerts.events
-        if now_ms - event.time_ms > OLD_MS:
+        if now_ms - event.time_ms > OLD_MS or not is_of_interest(self._store, event):
             events.settle([event.id], DONE)
         elif event.event == "custom" and (state := self._suppressed(event)) is not None:
             events.settle([event.id], state)
@@ -127,7 +128,9 @@ class RunAlerts:
         for earlier in told:
             if earlier.data.get("title") == title and event.time_ms - earlier.time_ms < wait_ms:
                 return DONE
-        lately = [earlier for earlier in told if earlier.time_ms > event.time_ms - MINUTE_MS]
+        # By our clock: what a machine without network recorded in a day arrives within a second.
+        newest = self._store.alerts.events.newest_told(event.run_id, ALERTS_A_MINUTE)
+        lately = [one for one in newest if abs(self._clock() - one.data.get("told_ms", 0)) < MINUTE_MS]
         return HELD if len(lately) >= ALERTS_A_MINUTE else None
 
     def _tell_held(self) -> None:
@@ -136,21 +139,21 @@ class RunAlerts:
         for event in self._store.alerts.events.in_state(HELD):
             by_run.setdefault(event.run_id, []).append(event)
         for held in by_run.values():
-            if self._clock() - held[0].time_ms >= MINUTE_MS:
+            if abs(self._clock() - held[0].time_ms) >= MINUTE_MS:  # the sender's clock may be ahead
                 self._tell(held[-1], [event.id for event in held], further=len(held) - 1)
 
     def _tell(self, event: RunEvent, ids: Collection[int], further: int = 0) -> None:
         """Put what is notified about an event into the outbox, or let it wait."""
-        place = self._store.runs.place(event.run_id)
+        now_ms, place = self._clock(), self._store.runs.place(event.run_id)
         notifications: list[Notification] = []
         waiting: list[WaitingAlert] = []
         if place is not None and not place.deleted and place.entity_id is not None:
             with suppress(UnknownAccount):  # the team was deleted meanwhile
-                telling = _Telling(
-                    self._store, self._directory, self._key, self._clock(), place, event, further
-                )
+                telling = _Telling(self._store, self._directory, self._key, now_ms, place, event, further)
                 notifications, waiting = telling.all()
-        self._store.alerts.events.settle(ids, DONE, notifications, waiting, note={"told": True})
+        self._store.alerts.events.settle(
+            ids, DONE, notifications, waiting, note={"told": True, "told_ms": now_ms}
+        )
 
     def _tell_waiting(self) -> None:
         """Send what waited for the end of quiet hours or for a digest, as one message to each receiver."""

@@ -13,6 +13,8 @@ import numpy as np
 from runvitals.alerts.evaluation import EvaluatedSeries, Evaluation, Slot, Transition
 from runvitals.alerts.rules import AlertRule, Feature
 from runvitals.buckets import Floats, Integers
+from runvitals.model.gap import GAP_BITS
+from runvitals.model.state import MONITOR
 from runvitals.query.rates import rate_of
 from runvitals.store.samples.interface import SampleBatch
 
@@ -68,6 +70,7 @@ class WatchedSeries:
         self.slots_of: dict[Feature, list[int]] = {}
         slots: list[Slot] = []
         factors: list[float] = []
+        measured: list[bool] = []
         for host in hosts:
             for metric_id, stored in host.metrics.items():
                 for key, factor in _keys(stored):
@@ -77,9 +80,11 @@ class WatchedSeries:
                         self.slots_of.setdefault(feature, []).append(len(slots))
                         slots.append(Slot(series, feature, rules))
                         factors.append(factor)
+                        measured.append(host.role == MONITOR)
         self.evaluation = Evaluation(slots)
         self._factors = np.array(factors)
         self._not_finite = np.array([slot.feature.statistic == "not_finite" for slot in slots], bool)
+        self._is_measured = np.array(measured, bool)
         self._counted_ms = np.zeros(len(slots), np.int64)
         self._counted = np.full(len(slots), np.nan)
         self._has_rates = bool((~np.isnan(self._factors)).any())
@@ -112,8 +117,15 @@ class WatchedSeries:
             self._counted_ms[slots[newer]], self._counted[slots[newer]] = times[newer], totals[newer]
         not_finite = self._not_finite[one.slots]
         if not_finite.any():
-            values = np.where(not_finite, ~np.isfinite(one.values), values)
+            values = np.where(not_finite, self._is_not_finite(one), values)
         return self.evaluation.add(one.slots, one.times, values)
+
+    def _is_not_finite(self, one: Round) -> Floats:
+        """1 for values that are no number, else 0; NaN where there is no value. Monitors measure no NaN."""
+        is_gap = one.values.view(np.int64) == GAP_BITS
+        is_gap |= np.isnan(one.values) & self._is_measured[one.slots]
+        found: Floats = np.where(is_gap, np.nan, ~np.isfinite(one.values))
+        return found
 
     def _features(
         self, rules: tuple[AlertRule, ...], key: str

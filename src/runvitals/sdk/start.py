@@ -200,6 +200,8 @@ def _begin(given: Mapping[str, Any]) -> Run:
     folder = paths.run_dir(identity.run_id, directory)
     before = ResumeState.read(folder) if os.path.isdir(folder) and not identity.shared else None
     about = {} if before is not None else identity.about(values, directory)
+    if before is None and _in_notebook():
+        about["notebook"] = True
     attachment = Attachment(values, identity, directory, about)
     name = values["name"] or (before.name if before is not None else about.get("default_name"))
     run = Run({**values, "name": name}, identity.run_id, identity.ranks, attachment)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sqlalchemy import Table, select
 
+from runvitals.store.metadata import RegisteredWriter, SectionUpdate
 from runvitals.store.metadata.device_tables import device
 from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.usage.tables import (
@@ -50,6 +53,48 @@ def test_days_that_go_on_have_the_figures_of_every_minute(stores: UsageStores) -
     before = everything(stores)
     stores.new_rollup().rebuild(Month.named("2026-10"))
     assert everything(stores) == before
+
+
+@pytest.mark.parametrize(
+    ("section", "mark", "counts"),
+    [
+        ("run", {"imported_from": "wandb"}, False),
+        ("machine", {"simulated": "by runvitals"}, False),
+        ("run", {"name": "otter"}, True),
+    ],
+)
+def test_imported_and_simulated_runs_use_nothing(
+    stores: UsageStores, section: str, mark: dict[str, str], counts: bool
+) -> None:
+    who = one_day(stores)
+    host = "node1" if section == "machine" else ""
+    stores.metadata_store.sections.merge([SectionUpdate(who.run_id, section, mark, 1, host)])
+    stores.rollup.update()
+    assert bool(rows(stores, usage_run_day)) is counts
+
+
+def test_a_run_that_was_deleted_for_good_stays_counted_when_a_month_is_rebuilt(stores: UsageStores) -> None:
+    who = one_day(stores)
+    stores.rollup.update()
+    before = everything(stores)
+    assert all(before)
+    stores.metadata_store.runs.delete([who.run_id], stores.now_ms)
+    stores.metadata_store.runs.purge([who.run_id], stores.now_ms)
+    stores.new_rollup().rebuild(Month.named("2026-10"))
+    assert everything(stores) == before
+
+
+def one_day(stores: UsageStores) -> RegisteredWriter:
+    """A run of half an hour on one device."""
+    day = stores.calendar.day(date(2026, 10, 20))
+    start_ms = day.start_ms + HOUR_MS
+    stores.now_ms = start_ms + HOUR_MS
+    who = stores.join("run-1", "node1", start_ms)
+    stores.devices(who, ["node1/0"])
+    t = np.arange(start_ms, start_ms + HOUR_MS // 2, MINUTE_MS, dtype=np.int64)
+    stores.append(who, ["gpu.0.gpu"], t, np.full((len(t), 1), 90.0))
+    stores.end(who, int(t[-1]))
+    return who
 
 
 def assert_equal(stores: UsageStores, cluster: SimulatedCluster) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from struct import unpack
+
+from runvitals.model.gap import GAP_BITS
 from runvitals.relay.batch import Batch, LogRow, RunFacts, WriterFacts
-from runvitals.relay.destinations.runvitals.envelopes import split_batch
+from runvitals.relay.destinations.runvitals.envelopes import MAX_LOG_TABLES, split_batch
 
 T0 = 1_760_000_000_000
 FAR = 253_370_764_799_999
@@ -16,3 +19,14 @@ def test_far_future_row_does_not_shift_later_rows() -> None:
     (part,), last_ms = split_batch(batch, 0)
     assert list(part.times_ms) == [T0, FAR, T0 + 1, T0 + 2, FAR + 1, T0 + 2000]
     assert last_ms == T0 + 2000
+
+
+def test_a_gap_of_a_merged_table_is_not_a_logged_nan() -> None:
+    batch = Batch(RunFacts("r", "p"), WriterFacts("train.h.1.1"), 0, 50)
+    rows = [{"loss": float("nan")}, *({f"key{number}": 1.0} for number in range(MAX_LOG_TABLES))]
+    batch.logs = [LogRow(seq, T0 + seq, seq, values) for seq, values in enumerate(rows)]
+    (part,), _ = split_batch(batch, 0)
+    losses = dict(zip(part.keys, part.columns, strict=True))["loss"]  # type: ignore[union-attr]
+    bits = unpack(f"={len(losses)}Q", losses.tobytes())
+    assert len(bits) == MAX_LOG_TABLES + 1
+    assert [one == GAP_BITS for one in bits] == [False] + [True] * MAX_LOG_TABLES

@@ -11,6 +11,7 @@ from array import array
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from runvitals.model.gap import GAP
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, TIME_MS
 from runvitals.model.names import TRUE_TIME
 from runvitals.relay.batch import Batch, LogRow, Note, Samples
@@ -19,7 +20,6 @@ from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 # log() calls with more distinct sets of names than this in one batch are merged into tables with gaps.
 MAX_LOG_TABLES = 16
 MAX_GAPPED_VALUES = 65_536
-_NAN = float("nan")
 _TimedRow = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
 
 
@@ -184,7 +184,7 @@ def _seq(row: _TimedRow) -> int:
 
 def _log_table(keys: tuple[str, ...], members: list[_TimedRow]) -> EnvelopeTable:
     times_ms = [time_ms for _, time_ms, _ in members]
-    columns = [array("d", [values.get(key, _NAN) for _, _, values in members]) for key in keys]
+    columns = [array("d", [values.get(key, GAP) for _, _, values in members]) for key in keys]
     if any(row.time_ms != time_ms for row, time_ms, _ in members):
         keys = (*keys, TRUE_TIME)
         columns.append(array("d", [float(row.time_ms) for row, _, _ in members]))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -10,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from runvitals.metrics import DEFINITIONS
+from runvitals.model.gap import GAP
 from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, ROW_NAMES
 from runvitals.model.names import TRUE_TIME, name_fault, sanitized_name
 from runvitals.model.values import valid_step
@@ -89,7 +89,7 @@ def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[
 
 
 def _history_envelope(keys: Sequence[str], rows: Sequence[HistoryLine], writers: RunWriters) -> Envelope:
-    columns = np.array([[row.numbers.get(key, math.nan) for key in keys] for row in rows], np.float64)
+    columns = np.array([[row.numbers.get(key, GAP) for key in keys] for row in rows], np.float64)
     if any(row.true_ms is not None for row in rows):
         times = [float(row.time_ms if row.true_ms is None else row.true_ms) for row in rows]
         keys, columns = [*keys, TRUE_TIME], np.column_stack((columns, times))

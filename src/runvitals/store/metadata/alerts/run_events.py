@@ -168,6 +168,14 @@ class RunEventTable:
             rows = connection.execute(select(run_alert_event).where(*mine).order_by(_row.time_ms))
             return [_event(values._asdict()) for values in rows]
 
+    def newest_told(self, run_id: int, limit: int) -> list[RunEvent]:
+        """The newest alerts of a run that were told."""
+        mine = (_row.run_id == run_id, _row.event == "custom", _row.state == DONE)
+        told = select(run_alert_event).where(*mine, _row.data.contains('"told_ms"'))
+        with self._database.read() as connection:
+            rows = connection.execute(told.order_by(_row.id.desc()).limit(limit))
+            return [_event(values._asdict()) for values in rows]
+
     def settle(
         self,
         ids: Collection[int],

@@ -140,11 +140,11 @@ class UsageFigureTable:
                 for row in rows
             }
             about = select(section.c.run_id, section.c.body).where(
-                among(connection, section.c.run_id, found), section.c.name.in_(("about", "machine"))
+                among(connection, section.c.run_id, found), section.c.name.in_(("run", "machine"))
             )
             for run_id, body in connection.execute(about):
                 marks = json.loads(body)
-                if marks.get("simulated") or marks.get("imported"):
+                if marks.get("simulated") or marks.get("imported_from"):
                     found.pop(run_id, None)
         return found
 
@@ -289,14 +289,16 @@ class UsageFigureTable:
         return self._database.write(lambda connection: connection.execute(rows.values(final=True)).rowcount)
 
     def forget_days(self, first: str, last: str) -> None:
-        """Remove the figures of days that are to be computed again, but those that are final."""
+        """Remove the figures of days that are to be computed again, but those that are final, and those of
+        runs that were deleted for good."""
         final = select(usage_run_day.c.run_id).where(usage_run_day.c.final)
 
         def work(connection: Connection) -> None:
             for table in (usage_device_run_day, usage_host_run_day):
                 kept = final.where(usage_run_day.c.day == table.c.day)
                 range_ = and_(table.c.day >= first, table.c.day <= last)
-                connection.execute(delete(table).where(range_, table.c.run_id.not_in(kept)))
+                there = table.c.run_id.in_(select(run.c.id))
+                connection.execute(delete(table).where(range_, there, table.c.run_id.not_in(kept)))
 
         self._database.write(work)
 
