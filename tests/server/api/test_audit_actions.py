@@ -1,7 +1,7 @@
 """Every action of what this server can do is written to the audit log by the request that does it.
 
 By the groups of the log: sign-in, account, organisation, team, data. What does not exist yet (reports,
-sweeps, registries) is not in it; of artifacts, deletions are.
+registries) is not in it; `tests/server/doors/wandb/test_artifacts.py` has deletions of artifacts.
 """
 
 from __future__ import annotations
@@ -61,6 +61,10 @@ ORGANISATION: Final = (
     "name.release",
     "issuer.update",
     "issuer.delete",
+    "billing.plan",
+    "billing.rate",
+    "billing.alert",
+    "billing.cost_centre",
 )
 TEAM: Final = (
     "team.create",
@@ -98,6 +102,13 @@ TEAM: Final = (
     "slack.create",
     "slack.update",
     "slack.delete",
+    "team.alerts",
+    "alert_rule.create",
+    "alert_rule.update",
+    "alert_rule.delete",
+    "automation.create",
+    "automation.update",
+    "automation.delete",
 )
 DATA: Final = (
     "project.create",
@@ -119,6 +130,8 @@ DATA: Final = (
     "run.attribution_ignored",
     "link.create",
     "link.revoke",
+    "sweep.control",
+    "sweep.delete",
 )
 
 
@@ -262,6 +275,26 @@ class Walk:
         self.ask("ada", "PATCH", f"{slack}/{destination['id']}", channel="#training")
         self.server.ask("ada", "DELETE", f"{slack}/{destination['id']}", 204)
 
+    def billing(self) -> None:
+        self.ask("olga", "PUT", "billing/plans/small", limits=[{"category": "storage", "included": 5}])
+        self.ask("olga", "POST", "billing/rates", 201, category="energy", price=0.3, valid_from="2030-01-01")
+        alerts = {"percent": [90], "amounts": [100], "recipients": "billing"}
+        self.ask("olga", "PUT", "billing/alerts", **alerts)
+        self.ask("olga", "POST", "billing/cost-centres", 201, code="CC-1", name="Vision")
+
+    def alerts(self) -> None:
+        self.ask("ada", "PUT", "teams/vision/alerts", events={"crashed": {"email": True}})
+        condition = {"kind": "threshold", "metric": "gpu.*.gpu", "operator": "<", "value": 5}
+        rules, rule = "entities/vision/alert-rules", {"name": "idle", "condition": condition}
+        made = self.ask("ada", "POST", rules, 201, rule=rule)
+        self.ask("ada", "PATCH", f"{rules}/{made['id']}", enabled=False)
+        self.server.ask("ada", "DELETE", f"{rules}/{made['id']}", 204)
+        automations, event = "teams/vision/automations", {"kind": "run.state", "states": ["failed"]}
+        stops = [{"kind": "stop"}]
+        made = self.ask("ada", "POST", automations, 201, name="stop", event=event, actions=stops)
+        self.ask("ada", "PATCH", f"{automations}/{made['id']}", enabled=False)
+        self.server.ask("ada", "DELETE", f"{automations}/{made['id']}", 204)
+
     def data(self) -> None:
         key = self.ask("ada", "POST", "teams/vision/service-accounts/build/api-keys", 201, name="a")["key"]
         sent = {"run": "run-0", "writer": "curl", "project": "digits", "about": {"interval_s": 60}}
@@ -276,6 +309,10 @@ class Walk:
         self.server.ask("ada", "DELETE", f"{project}/members/bob", 204)
         for visibility in ("public", "team"):
             self.ask("ada", "PATCH", project, visibility=visibility)
+        search = {"method": "grid", "parameters": {"lr": {"values": [0.1, 0.2]}}}
+        sweep = self.ask("ada", "POST", f"{project}/sweeps", 201, configuration=search)["id"]
+        self.ask("ada", "POST", f"{project}/sweeps/{sweep}/pause")
+        self.server.ask("ada", "DELETE", f"{project}/sweeps/{sweep}", 204)
         link = self.ask("ada", "POST", f"{project}/links", 201)
         self.server.ask("ada", "DELETE", f"{project}/links/{link['id']}", 204)
         self.ask("ada", "PATCH", "runs/run-0", notes="x")
@@ -307,6 +344,8 @@ def test_every_action_is_written(walk: Walk) -> None:
     walk.organisation()
     walk.team()
     walk.integrations()
+    walk.alerts()
+    walk.billing()
     walk.data()
     found = set(walk.server.actions())
     wanted = {*SIGN_IN, *ACCOUNT, *ORGANISATION, *TEAM, *DATA}
