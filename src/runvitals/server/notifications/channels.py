@@ -26,7 +26,7 @@ class Channels:
 
     Attributes:
         slack, webhook: for routes that send something at once.
-        by_target: the channels, for `Delivery`.
+        by_target: the channels, for `NotificationDelivery`.
     """
 
     def __init__(
@@ -41,12 +41,12 @@ class Channels:
         self.slack = SlackChannel(metadata_store, outside.box, outside.fetcher, url, clock)
         self.webhook = WebhookChannel(accounts, outside.box, outside.fetcher, url, clock)
         mail = MailChannel(accounts, mailer, directory, clock)
-        changes = RunActions(metadata_store, directory, clock)
+        actions = RunActions(metadata_store, directory, clock)
         self.by_target: Mapping[str, Channel] = {
             "user": _to_readers(mail.deliver, metadata_store, directory),
             "member": mail.deliver_to_member,
-            "stop": changes.stop,
-            "tag": changes.tag,
+            "stop": actions.stop,
+            "tag": actions.tag,
             "slack": self.slack.deliver_to_team,
             "user-slack": _to_readers(self.slack.deliver_to_user, metadata_store, directory),
             "webhook": self.webhook.deliver,
