@@ -43,3 +43,19 @@ test('events and actions in words', () => {
   expect(eventText({ kind: 'artifact.alias', alias: 'production', collection: '' })).toBe('A version gets an alias like production');
   expect(actionsText(automation({ slack: ['1', '2'], stop: true }).actions)).toBe('Slack, stop the run');
 });
+
+test('what the form has no field for stays when an automation is edited', () => {
+  const payloads = [
+    { kind: 'webhook', webhook: 7, payload: '{"a": 1}' },
+    { kind: 'webhook', webhook: 8, payload: null },
+  ];
+  const edited = { ...automation({}), event: { kind: 'artifact.version', type: 'model', collection: 'm' }, actions: [...payloads, { kind: 'apprise', destination: 4 }] };
+  const body = bodyOf({ ...formOf(edited), collection: 'n' }, edited);
+  expect(body.event).toEqual({ kind: 'artifact.version', type: 'model', collection: 'n' });
+  expect(body.actions).toEqual(edited.actions);
+  expect(bodyOf({ ...formOf(edited), payload: '' }, edited).actions).toContainEqual({ kind: 'webhook', webhook: 7, payload: null });
+  const finding = { ...automation({ slack: ['1'] }), event: { kind: 'finding', name: '^hang$' } };
+  expect(bodyOf(formOf(finding), finding).event).toEqual(finding.event);
+  expect(eventText(finding.event)).toBe('A rule like ^hang$ fires');
+  expect(eventText({ kind: 'metric.change', metric: 'loss', relative: true, amount: 0.07 })).toBe('loss changes by 7 %');
+});

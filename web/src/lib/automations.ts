@@ -159,23 +159,39 @@ export function formOf(automation: Automation): Form {
   };
 }
 
-/** The body of a request. What is no number stays a text: the server says what is wrong with it. */
-export function bodyOf(form: Form): Record<string, unknown> {
-  const payload = form.payload.trim() === '' ? null : form.payload;
+/** What the form has no field for: programs can set it, and it stays when someone edits the automation. */
+const HIDDEN_FIELDS = ['type', 'name', 'percent'];
+const HIDDEN_ACTIONS = ['apprise'];
+
+/**
+ * The body of a request. What is no number stays a text: the server says what is wrong with it.
+ * `edited`: the automation that is changed.
+ */
+export function bodyOf(form: Form, edited: Automation | null = null): Record<string, unknown> {
+  const sameEvent = edited?.event.kind === form.kind ? Object.entries(edited.event) : [];
+  const hidden = Object.fromEntries(sameEvent.filter(([name]) => HIDDEN_FIELDS.includes(name)));
   const actions: Action[] = [
     ...form.slack.map((id) => ({ kind: 'slack', destination: Number(id) })),
-    ...form.webhooks.map((id) => ({ kind: 'webhook', webhook: Number(id), payload })),
+    ...form.webhooks.map((id) => ({ kind: 'webhook', webhook: Number(id), payload: payloadOf(id, form, edited) })),
+    ...(edited?.actions ?? []).filter(({ kind }) => HIDDEN_ACTIONS.includes(kind)),
     ...(form.members.length > 0 ? [{ kind: 'mail', members: form.members }] : []),
     ...(isOfRuns(form.kind) && form.stop ? [{ kind: 'stop' }] : []),
     ...(isOfRuns(form.kind) && form.add_tag.trim() !== '' ? [{ kind: 'tag', tag: form.add_tag.trim() }] : []),
   ];
   return {
     name: form.name.trim(),
-    event: eventOf(form),
+    event: { ...hidden, ...eventOf(form) },
     filter: { projects: listOf(form.projects), run_name: form.run_name, author: form.author.trim(), tag: form.run_tag.trim() },
     actions,
     cooldown_h: numberOf(form.cooldown_h),
   };
+}
+
+/** The payload for a webhook. Webhooks may have different ones; those stay until someone changes the one that the form shows. */
+function payloadOf(id: string, form: Form, edited: Automation | null): string | null {
+  const before = edited?.actions.find((action) => action.kind === 'webhook' && String(action.webhook) === id);
+  if (edited && before && formOf(edited).payload === form.payload) return (before.payload as string | null | undefined) ?? null;
+  return form.payload.trim() === '' ? null : form.payload;
 }
 
 /** Only these can stop or tag a run. */
@@ -190,11 +206,14 @@ export function eventText(event: Event): string {
     const of = event.statistic === 'last' ? metric : `${String(event.statistic)} of the last ${String(event.window)} of ${metric}`;
     return `${of} ${String(event.comparison)} ${String(event.value)}`;
   }
-  if (event.kind === 'metric.change') return `${metric} changes by ${event.relative ? `${Number(event.amount) * 100} %` : String(event.amount)}`;
+  if (event.kind === 'metric.change') return `${metric} changes by ${event.relative ? `${Number((Number(event.amount) * 100).toPrecision(6))} %` : String(event.amount)}`;
   if (event.kind === 'metric.z_score') return `${metric} is ${String(event.value)} standard deviations off`;
   const collection = event.collection ? ` of ${String(event.collection)}` : '';
   if (event.kind === 'artifact.version') return `A version${collection} is logged`;
   if (event.kind === 'artifact.alias') return `A version${collection} gets an alias like ${String(event.alias)}`;
+  if (event.kind === 'finding') return event.name ? `A rule like ${String(event.name)} fires` : 'A rule fires';
+  if (event.kind === 'device.silent') return 'A device of a run sends nothing any more';
+  if (event.kind === 'usage.threshold') return `The team has used ${String(event.percent)} % of its plan`;
   if (event.kind === 'registry.link') return event.collection ? `A version is linked to ${String(event.collection)}` : 'A version is linked';
   return event.kind;
 }
@@ -216,7 +235,7 @@ function eventOf(form: Form): Event {
   }
   if (kind === 'metric.z_score') return { kind, metric, value: numberOf(form.value), direction, ...window };
   if (kind === 'artifact.alias') return { kind, alias: form.alias, collection: form.collection };
-  return { kind, collection: form.collection };
+  return kind.startsWith('artifact.') || kind.startsWith('registry.') ? { kind, collection: form.collection } : { kind };
 }
 
 function numberOf(text: string): number | string {

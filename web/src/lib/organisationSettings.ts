@@ -1,15 +1,17 @@
 // The organisation's settings as the page shows them: groups, texts and kinds of fields.
 
-export type SettingField = { name: string; title: string; text: string } & (
-  | { kind: 'switch' }
-  | { kind: 'choice'; options: readonly (readonly [string, string])[] }
-  | { kind: 'number'; min: number; max: number; optional?: boolean }
-  | { kind: 'list' }
-  | { kind: 'text'; max: number }
-);
+interface Named {
+  name: string;
+  title: string;
+  text: string;
+}
+type NumberField = Named & { kind: 'number'; min: number; max: number; optional?: boolean; fractions?: boolean };
+export type SettingField =
+  | NumberField
+  | (Named & ({ kind: 'switch' } | { kind: 'choice'; options: readonly (readonly [string, string])[] } | { kind: 'list' } | { kind: 'text'; max: number }));
 
 const on = (name: string, title: string, text = ''): SettingField => ({ kind: 'switch', name, title, text });
-const number = (name: string, title: string, min: number, max: number, text = '', optional = false): SettingField => ({ kind: 'number', name, title, text, min, max, optional });
+const number = (name: string, title: string, min: number, max: number, text = '', optional = false): NumberField => ({ kind: 'number', name, title, text, min, max, optional });
 const choice = (name: string, title: string, options: readonly (readonly [string, string])[], text = ''): SettingField => ({ kind: 'choice', name, title, text, options });
 const LOCKS = [
   ['none', 'Each team decides'],
@@ -108,8 +110,8 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       number('idle_percent', 'Utilisation below which a device is idle, in percent', 1, 100),
       number('idle_minutes', 'Minutes after which it counts as idle', 1, 240),
       on('charge_unknown_use', 'Count devices of which it is not known whether a run used them'),
-      number('pue', 'Energy of the site for each kWh of its machines (PUE)', 1, 10),
-      number('co2_g_per_kwh', 'CO₂ of a kWh, in grams', 0, 5000, 'Empty: not known.', true),
+      { ...number('pue', 'Energy of the site for each kWh of its machines (PUE)', 1, 10, 'Such as 1.25.'), fractions: true },
+      { ...number('co2_g_per_kwh', 'CO₂ of a kWh, in grams', 0, 5000, 'Empty: not known.', true), fractions: true },
     ],
   },
   {

@@ -57,8 +57,8 @@ export interface DayBar {
   parts: { name: string; value: number; slot: number }[];
 }
 
-/** The name of a row's group; runs without a team, author or model have none. */
-export const nameOf = (row: UsageRow, group: UsageGroup): string => row[group] || '–';
+/** The name of a row's group; runs without a team, author or model have none. Projects of several teams have the team's name too. */
+export const nameOf = (row: UsageRow, group: UsageGroup): string => (group === 'project' && row.team ? `${row.team}/` : '') + (row[group] || '–');
 
 /** A bar for each day of a range, stacked by groups: the largest ones first, the rest together. */
 export function dayBars(rows: readonly UsageRow[], group: UsageGroup, figure: BarFigure, from: string, to: string): DayBar[] {
