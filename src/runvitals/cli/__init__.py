@@ -20,6 +20,7 @@ from runvitals.version import __version__
 COMMANDS = (
     "run",
     "ui",
+    "leet",
     "runs",
     "show",
     "export",

@@ -1,0 +1,104 @@
+"""Ranges, marks and labels of axes, with units."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+_BINARY = {"bytes": "B", "bytes/s": "B/s", "MiB": "B", "GiB": "B", "MiB/s": "B/s"}
+_BYTES = {"bytes": 1.0, "bytes/s": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MiB/s": 2.0**20}
+_PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
+_DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_MARGIN = 0.05
+
+
+def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float, float]:
+    """The range of a chart: percentages from 0 to 100, others with a margin; never empty.
+
+    Example:
+        >>> y_range(3.0, 97.0, "%", log=False)
+        (0.0, 100.0)
+    """
+    if log:
+        low, high = 10.0 ** math.floor(math.log10(lowest)), 10.0 ** math.ceil(math.log10(highest))
+        return (low, high) if low < high else (low / 10.0, high * 10.0)
+    if unit == "%" and lowest >= 0.0 and highest <= 100.0:
+        return 0.0, 100.0
+    if lowest == highest:
+        half = abs(lowest) / 2.0 or 1.0
+        return (0.0 if lowest >= 0.0 else lowest - half), max(highest + half, highest)
+    margin = (highest - lowest) * _MARGIN
+    low = 0.0 if 0.0 <= lowest <= margin else lowest - margin
+    return low, highest + margin
+
+
+def position(value: float, low: float, high: float, log: bool) -> float:
+    """Where a value lies in a range: 0 at its low end, 1 at its high end; NaN where a log scale has no place.
+
+    Example:
+        >>> position(10.0, 1.0, 100.0, log=True)
+        0.5
+    """
+    if not log:
+        return (value - low) / (high - low)
+    if value <= 0.0:
+        return math.nan
+    return math.log(value / low) / math.log(high / low)
+
+
+def at(share: float, low: float, high: float, log: bool) -> float:
+    """The value at a place of a range, the inverse of `position`."""
+    return low * (high / low) ** share if log else low + (high - low) * share
+
+
+def label(value: float, unit: str) -> str:
+    """A value with its unit in few characters: bytes with binary prefixes, others with decimal ones.
+
+    Example:
+        >>> label(1536.0, "MiB"), label(0.00123, ""), label(1_250_000.0, "1"), label(83.25, "%")
+        ('1.5 GiB', '0.00123', '1.25M', '83.2 %')
+    """
+    if not math.isfinite(value):
+        return "–"
+    if unit in _BINARY:
+        amount, power = value * _BYTES[unit], 0
+        while abs(amount) >= 1000.0 and power < len(_PREFIXES) - 1:
+            amount, power = amount / 1024.0, power + 1
+        return f"{_short(amount)} {_PREFIXES[power]}{_BINARY[unit]}"
+    if unit in ("", "1"):
+        return _with_prefix(value)
+    return f"{value:,.0f} {unit}" if 1000.0 <= abs(value) < 1e9 else f"{_short(value)} {unit}"
+
+
+def _with_prefix(value: float) -> str:
+    for factor, prefix in _DECIMAL:
+        if factor <= abs(value) < 1e15:
+            return f"{_short(value / factor)}{prefix}"
+    return _short(value)
+
+
+def _short(value: float) -> str:
+    if value == 0.0:
+        return "0"
+    return f"{value:.3g}" if abs(value) < 1000.0 else f"{value:.0f}" if abs(value) < 1e6 else f"{value:.2e}"
+
+
+def elapsed(ms: float) -> str:
+    """Time since the start of the run.
+
+    Example:
+        >>> elapsed(83_000), elapsed(600_000), elapsed(93_784_000)
+        ('1m23s', '10m', '1d2h')
+    """
+    sign, seconds = ("-" if ms < 0 else ""), abs(round(ms / 1000.0))
+    parts = ((seconds // 86_400, "d"), (seconds // 3600 % 24, "h"), (seconds // 60 % 60, "m"))
+    shown = [*((count, unit) for count, unit in parts), (seconds % 60, "s")]
+    first = next((i for i, (count, _) in enumerate(shown) if count), len(shown) - 1)
+    kept = [part for part in shown[first : first + 2] if part[0]] or shown[first:]
+    return sign + "".join(f"{count}{unit}" for count, unit in kept)
+
+
+def extent(ranges: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
+    """The range that covers all ranges; None without any."""
+    known = [(low, high) for low, high in ranges if low <= high]
+    return (min(low for low, _ in known), max(high for _, high in known)) if known else None

@@ -1,0 +1,70 @@
+"""A canvas of braille characters: each cell of the terminal has 2 × 4 dots and one colour."""
+
+from __future__ import annotations
+
+Span = tuple[str, str]
+"""Text and the name of its style."""
+Row = list[Span]
+
+_BLANK = 0x2800
+# The bit of a dot by its row and column in the cell, as Unicode numbers them.
+_BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
+
+
+class BrailleCanvas:
+    """A drawing of dots. The origin is at the bottom left. Where lines of several colours share a cell, the
+    cell has the colour of the last one, because a terminal has one colour per cell.
+
+    Args:
+        width, height: in cells.
+
+    Example:
+        >>> canvas = BrailleCanvas(2, 1)
+        >>> canvas.line(0, 0, 3, 3, "a")
+        >>> canvas.rows()
+        [[('⡠⠊', 'a')]]
+    """
+
+    def __init__(self, width: int, height: int) -> None:
+        self.columns, self.lines = 2 * width, 4 * height
+        self._dots = [[0] * width for _ in range(height)]
+        self._styles = [[""] * width for _ in range(height)]
+
+    def dot(self, x: int, y: int, style: str) -> None:
+        """Set a dot; one outside the canvas is left out."""
+        if 0 <= x < self.columns and 0 <= y < self.lines:
+            from_top = self.lines - 1 - y
+            row, column = from_top // 4, x // 2
+            self._dots[row][column] |= _BITS[from_top % 4][x % 2]
+            self._styles[row][column] = style
+
+    def line(self, x0: int, y0: int, x1: int, y1: int, style: str) -> None:
+        """Draw a straight line between two dots, both included."""
+        steps = max(abs(x1 - x0), abs(y1 - y0))
+        if steps == 0:
+            self.dot(x0, y0, style)
+        for step in range(steps + 1 if steps else 0):
+            self.dot(x0 + round((x1 - x0) * step / steps), y0 + round((y1 - y0) * step / steps), style)
+
+    def guide(self, y: int, style: str, every: int) -> None:
+        """Draw dots of a horizontal guide in cells that are still empty."""
+        if 0 <= y < self.lines:
+            row = (self.lines - 1 - y) // 4
+            for x in range(0, self.columns, every):
+                if not self._dots[row][x // 2] or self._styles[row][x // 2] == style:
+                    self.dot(x, y, style)
+
+    def rows(self) -> list[Row]:
+        """The lines of text, top first; neighbours of one style are joined."""
+        return [_joined(dots, styles) for dots, styles in zip(self._dots, self._styles, strict=True)]
+
+
+def _joined(dots: list[int], styles: list[str]) -> Row:
+    row: Row = []
+    for bits, style in zip(dots, styles, strict=True):
+        char = chr(_BLANK + bits) if bits else " "
+        if row and row[-1][1] == style:
+            row[-1] = (row[-1][0] + char, style)
+        else:
+            row.append((char, style))
+    return row

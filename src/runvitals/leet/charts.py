@@ -1,0 +1,120 @@
+"""Which charts a run has: one for each logged name, one for each chart of the metric definitions, and one for
+each key that no definition knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from runvitals.metrics import DEFINITIONS
+from runvitals.query.rates import rate_of
+from runvitals.terminal import inert
+
+
+class SeriesName(NamedTuple):
+    """A series of a run: its key, and where it is from. Logged values have the name of their writer as the
+    `origin`, system metrics the name of their host.
+    """
+
+    key: str
+    origin: str
+    role: str
+
+
+class Chart(NamedTuple):
+    """A chart: its title, unit and lines. All texts are as recorded, and not safe for a terminal."""
+
+    title: str
+    unit: str
+    lines: tuple[SeriesName, ...]
+
+    @property
+    def is_percent(self) -> bool:
+        return self.unit == "%"
+
+
+_ORDER = {metric.key: place for place, metric in enumerate(DEFINITIONS.metrics)}
+_UNKNOWN = len(_ORDER)
+
+
+def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
+    """The charts of system metrics, in the order of the definitions; unknown keys follow, each in its own.
+
+    Args:
+        keys: of each (host, role). A counter that has a rate is shown as that rate.
+
+    Example:
+        >>> [(chart.title, chart.unit) for chart in system_charts({("node1", "monitor"): ["cpu", "my.key"]})]
+        [('CPU', '%'), ('my.key', '')]
+    """
+    places: dict[tuple[int, str, str], list[tuple[tuple[int, str], SeriesName]]] = {}
+    for (host, role), names in keys.items():
+        for name in names:
+            rate = rate_of(name)
+            key = name if rate is None else rate.key
+            match = DEFINITIONS.find(key)
+            if match is None:
+                place, order = (_UNKNOWN, key, ""), _UNKNOWN
+            else:
+                order = _ORDER[match.metric.key]
+                place = (-1, match.metric.chart, match.metric.unit)
+            places.setdefault(place, []).append(((order, key), SeriesName(key, host, role)))
+    charts = []
+    for (_, title, unit), found in places.items():
+        found.sort(key=lambda entry: (entry[0][0], natural(entry[0][1]), entry[1].origin))
+        charts.append((found[0][0], Chart(title, unit, tuple(line for _, line in found))))
+    charts.sort(key=lambda entry: (entry[0][0], natural(entry[0][1])))
+    return [chart for _, chart in charts]
+
+
+def metric_charts(keys: Mapping[str, Sequence[str]]) -> list[Chart]:
+    """The charts of logged values, ordered by name.
+
+    Args:
+        keys: the logged names of each writer.
+    """
+    writers: dict[str, list[str]] = {}
+    for writer, names in keys.items():
+        for name in names:
+            writers.setdefault(name, []).append(writer)
+    return [
+        Chart(name, "", tuple(SeriesName(name, writer, "train") for writer in sorted(found)))
+        for name, found in sorted(writers.items(), key=lambda entry: natural(entry[0]))
+    ]
+
+
+def natural(key: str) -> tuple[tuple[int, int, str], ...]:
+    """Sorts `gpu.2` before `gpu.10`."""
+    return tuple(
+        (0, int(part), "") if part.isdecimal() and len(part) < 16 else (1, 0, part)
+        for part in key.replace("/", ".").split(".")
+    )
+
+
+def line_names(chart: Chart) -> list[str]:
+    """What tells the lines of a chart of system metrics apart: the labels of their keys, or the keys
+    themselves; with the host, if there are several. Safe for a terminal.
+
+    Example:
+        >>> keys = ("gpu.0.powerWatts", "gpu.1.powerWatts")
+        >>> line_names(Chart("GPU power", "W", tuple(SeriesName(key, "node1", "monitor") for key in keys)))
+        ['0', '1']
+    """
+    matches = [DEFINITIONS.find(line.key) for line in chart.lines]
+    templates = {None if match is None else match.metric.key for match in matches}
+    hosts = {line.origin for line in chart.lines}
+    names = []
+    for line, match in zip(chart.lines, matches, strict=True):
+        labels = "" if match is None or len(templates) > 1 else " ".join(match.labels.values())
+        name = labels or ("" if len(templates) == 1 and len(hosts) > 1 else line.key)
+        names.append(inert(f"{line.origin} {name}".strip() if len(hosts) > 1 else name))
+    return names
+
+
+def matching(charts: Sequence[Chart], is_wanted: Callable[[str], bool]) -> list[Chart]:
+    """The charts whose title or one of whose keys is wanted."""
+    return [
+        chart
+        for chart in charts
+        if is_wanted(chart.title) or any(is_wanted(line.key) for line in chart.lines)
+    ]

@@ -1,0 +1,94 @@
+"""What the keys do. Where W&B's LEET has a key for something, ours is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runvitals.leet.braille import Row
+
+
+class Key(NamedTuple):
+    """Keys with one effect.
+
+    Args:
+        keys: as Textual names them, separated by commas.
+        action: of the screen.
+        shown: as the help names them.
+        text: what they do.
+    """
+
+    keys: str
+    action: str
+    shown: str
+    text: str
+
+
+EVERYWHERE = (
+    Key("h,question_mark", "help", "h ?", "this help"),
+    Key("q,ctrl+c", "app.quit", "q ctrl+c", "quit"),
+)
+CHARTS = (
+    Key("w,up", "move(0, -1)", "w ↑", "chart above, or scroll up"),
+    Key("s,down", "move(0, 1)", "s ↓", "chart below, or scroll down"),
+    Key("a,left", "move(-1, 0)", "a ←", "chart to the left"),
+    Key("d,right", "move(1, 0)", "d →", "chart to the right"),
+    Key("n,pagedown", "turn(1)", "n pgdn", "next page"),
+    Key("N,pageup", "turn(-1)", "N pgup", "previous page"),
+    Key("home", "to_end(False)", "home", "first page"),
+    Key("end", "to_end(True)", "end", "last page"),
+    Key("slash", "filter", "/", "filter metrics by a regular expression, or the console if it is focused"),
+    Key("backslash", "filter_system", "\\", "filter system metrics"),
+    Key(
+        "ctrl+l,ctrl+slash,ctrl+underscore",
+        "clear",
+        "ctrl+l ctrl+/",
+        "clear the filter of metrics or console",
+    ),
+    Key("ctrl+backslash", "clear_system", "ctrl+\\", "clear the filter of system metrics"),
+    Key("y", "log", "y", "linear or logarithmic y-axis of the focused chart"),
+    Key("g", "guides", "g", "guides: off, dots, lines"),
+    Key("c", "choose('columns')", "c 1…9", "columns of the focused grid"),
+    Key("r", "choose('rows')", "r 1…9", "rows of the focused grid"),
+)
+RUN = (
+    Key("escape", "back", "esc", "leave the filter or the full-screen chart; back to the runs"),
+    Key("enter", "full", "enter", "show the focused chart on the full screen"),
+    Key("tab", "app.focus_next", "tab", "next pane"),
+    Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
+    Key("1", "digit(1)", "1", "show or hide metrics"),
+    Key("2,right_square_bracket", "digit(2)", "2 ]", "show or hide system metrics"),
+    Key("4", "digit(4)", "4", "show or hide console logs"),
+    Key("left_square_bracket", "overview", "[", "show or hide the overview"),
+    Key("0", "digit(0)", "0", "show all panes, with grids of their usual size"),
+    *(Key(str(digit), f"digit({digit})", "", "") for digit in (3, 5, 6, 7, 8, 9)),
+    *CHARTS,
+    Key("x", "x_axis", "x", "metrics over steps or time"),
+    Key("plus,equals_sign", "zoom(-1)", "+", "system metrics: a shorter time"),
+    Key("minus", "zoom(1)", "-", "system metrics: a longer time, up to the whole run"),
+    *EVERYWHERE,
+)
+
+_SYSTEM = frozenset({"filter_system", "clear_system"})
+RUNS = (
+    Key("enter", "open", "enter", "open the run at the cursor"),
+    Key("space", "select_run", "space", "select the run, or no longer"),
+    Key("ctrl+a", "select_all", "ctrl+a", "select all runs that match the filter, up to 8"),
+    Key("X", "deselect", "X", "select none"),
+    Key("f,ctrl+f", "filter_runs", "f ctrl+f", "filter runs, as on the page"),
+    Key("escape", "back", "esc", "leave the filter"),
+    Key("tab", "app.focus_next", "tab", "next pane"),
+    Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
+    Key("x", "x_axis", "x", "metrics over steps or time"),
+    *(Key(str(digit), f"digit({digit})", "", "") for digit in range(1, 10)),
+    *(key for key in CHARTS if key.action not in _SYSTEM),
+    *EVERYWHERE,
+)
+
+
+def help_rows(title: str, keys: Sequence[Key]) -> list[Row]:
+    """The keys and what they do."""
+    shown = [key for key in keys if key.text]
+    width = max(len(key.shown) for key in shown)
+    rows: list[Row] = [[(title, "title")], [("", "")]]
+    return [*rows, *([(f" {key.shown:<{width}}  ", "value"), (key.text, "")] for key in shown)]

@@ -1,0 +1,66 @@
+"""The metrics of several runs drawn over each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from runvitals.leet.chart_view import Line
+from runvitals.leet.charts import Chart
+from runvitals.leet.run_data import RunData
+from runvitals.terminal import inert
+
+
+class Overlay:
+    """The selected runs, of which each has one colour in all charts.
+
+    Args:
+        directory: the data folder.
+    """
+
+    def __init__(self, directory: str) -> None:
+        self._directory = directory
+        self._runs: dict[str, tuple[RunData, int]] = {}
+
+    def select(self, selected: Mapping[str, int]) -> None:
+        """Set the runs and their colours. Those that stay are not read again."""
+        self._runs = {run_id: (self._known(run_id), colour) for run_id, colour in selected.items()}
+
+    def poll(self) -> bool:
+        """Read what was appended to their journals. Returns whether there is anything new.
+
+        Raises:
+            OSError: a journal cannot be read.
+        """
+        is_new = False
+        for data, _ in list(self._runs.values()):
+            is_new |= data.poll()
+        return is_new
+
+    def _known(self, run_id: str) -> RunData:
+        return self._runs[run_id][0] if run_id in self._runs else RunData(run_id, self._directory)
+
+    def charts(self) -> list[Chart]:
+        """A chart for each name that any of the runs logged."""
+        found: dict[str, Chart] = {}
+        for data, _ in self._runs.values():
+            for chart in data.metric_charts():
+                found.setdefault(chart.title, chart)
+        return sorted(found.values(), key=lambda chart: chart.title)
+
+    def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[Line]]:
+        """The lines of all runs over steps, or over the time since each run's start."""
+        drawn: list[list[Line]] = [[] for _ in charts]
+        for data, colour in self._runs.values():
+            if data.run is None:
+                continue
+            own = {chart.title: chart for chart in data.metric_charts()}
+            places = [place for place, chart in enumerate(charts) if chart.title in own]
+            found = data.logged_lines([own[charts[place].title] for place in places], on_time)
+            start_ms = data.run.started_ms if on_time else 0
+            name = inert(data.run.name)
+            for place, lines in zip(places, found, strict=True):
+                drawn[place] += [
+                    Line(name, [x - start_ms for x in line.x] if on_time else line.x, line.y, colour)
+                    for line in lines
+                ]
+        return drawn

@@ -1,0 +1,101 @@
+"""A pane of text that scrolls: the overview, the console logs, the help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from textual import events
+
+from runvitals.leet.braille import Row
+from runvitals.leet.rows_widget import RowsWidget
+from runvitals.regular_expressions import finder
+from runvitals.terminal import inert
+
+
+class TextPane(RowsWidget, can_focus=True):
+    """Rows that scroll.
+
+    Args:
+        title: in the first row.
+        follows: whether the end is shown, until the user scrolls up.
+    """
+
+    def __init__(self, title: str, *, follows: bool = False, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.title = title
+        self.pattern = ""
+        self._is_wanted: Callable[[str], bool] | None = None
+        self._follows = self._is_at_end = follows
+        self._all: Sequence[Row] = ()
+        self._top = 0
+
+    def set_rows(self, rows: Sequence[Row]) -> None:
+        """Set all rows."""
+        self._all = rows
+        self.redraw()
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only rows in which a regular expression is found.
+
+        Raises:
+            ValueError: invalid regular expression.
+        """
+        self._is_wanted = finder(pattern) if pattern else None
+        self.pattern = pattern
+        self.redraw()
+
+    def scroll_rows(self, rows: int) -> None:
+        """Scroll down by a number of rows, or up by a negative one."""
+        last = max(len(self._wanted()) - self._height, 0)
+        self._top = min(max(self._top + rows, 0), last)
+        self._is_at_end = self._follows and self._top == last
+        self.redraw()
+
+    def move(self, right: int, down: int) -> None:
+        """Scroll down."""
+        self.scroll_rows(down)
+
+    def turn(self, pages: int) -> None:
+        """Scroll by pages."""
+        self.scroll_rows(pages * self._height)
+
+    def to_end(self, last: bool) -> None:
+        """Scroll to the first or the last row."""
+        count = len(self._all)
+        self.scroll_rows(count if last else -count)
+
+    @property
+    def _height(self) -> int:
+        return max(self.size.height - 1, 1)
+
+    def _wanted(self) -> list[Row]:
+        is_wanted = self._is_wanted
+        if is_wanted is None:
+            return list(self._all)
+        return [row for row in self._all if is_wanted("".join(text for text, _ in row))]
+
+    def redraw(self) -> None:
+        """Show the rows at the present position."""
+        rows = self._wanted()
+        last = max(len(rows) - self._height, 0)
+        self._top = last if self._is_at_end else min(self._top, last)
+        hint = f"  {len(rows)} of {len(self._all)} with {inert(self.pattern)}" if self.pattern else ""
+        head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
+        self.show([head, *rows[self._top : self._top + self._height]])
+
+    def on_resize(self) -> None:
+        self.redraw()
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        self.redraw()
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-3)

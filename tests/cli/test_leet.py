@@ -1,0 +1,33 @@
+"""`runvitals leet` on the command line; the program itself is tested in tests/leet."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import main
+from tests.query.journals import T0, Monitor
+
+
+def test_missing_extra_is_named(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules['textual'] = None; from runvitals.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", blocked, "leet", "--dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "pip install 'runvitals[tui]'" in done.stderr
+
+
+def test_without_a_terminal_it_says_what_prints_a_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Monitor(tmp_path).end(T0 + 1000)
+    assert main(["leet", "abc", "--dir", str(tmp_path)]) == 1
+    assert "needs a terminal" in capsys.readouterr().err
+
+
+def test_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["leet", "--dir", str(tmp_path)]) == 1
+    assert "no runs in" in capsys.readouterr().err

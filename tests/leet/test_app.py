@@ -1,0 +1,145 @@
+"""The keys of the program, in one process with Textual's pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from runvitals.leet.app import LeetApp
+from runvitals.leet.opening import Target
+from runvitals.leet.run_screen import RunScreen
+from runvitals.leet.runs_screen import RunsScreen
+from tests.patience import PATIENCE_S
+from tests.query.journals import MACHINE, T0, Monitor, Trainer
+
+EVIL = "\x1b]0;owned\x07\x1b[31m\u202e学習e\u0301"
+
+
+def plant(folder: Path) -> tuple[Monitor, Trainer]:
+    """Two ended runs, and one that still records."""
+    for index in range(2):
+        ended, logged = Monitor(folder, f"ended-{index}"), Trainer(folder, f"ended-{index}")
+        logged.log(T0, 0, loss=1.0 + index)
+        logged.log(T0 + 1, 1, loss=0.5 + index)
+        ended.end(T0 + 1000)
+    start_ms = time.time_ns() // 1_000_000 - 60_000
+    monitor, trainer = Monitor(folder, "live", start_ms=start_ms), Trainer(folder, "live", start_ms=start_ms)
+    monitor.info(start_ms, run={"name": f"live {EVIL}"}, machine=MACHINE, config={EVIL: EVIL, "lr": 0.1})
+    keys = [f"gpu.{index}.temp" for index in range(4)]
+    for second in range(60):
+        values = {**dict.fromkeys(keys, 60.0 + second % 7), "cpu": float(second), f"odd.{EVIL}": 1.0}
+        monitor.sample(start_ms + second * 1000, values)
+        trainer.log(start_ms + second * 1000, second, **{"loss": 1 / (1 + second), "val/acc": 0.5, EVIL: 1.0})
+        monitor.printed(start_ms + second * 1000, f"epoch {second} {EVIL}\n")
+    return monitor, trainer
+
+
+async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
+    give_up_s = time.monotonic() + PATIENCE_S
+    while not holds():
+        assert time.monotonic() < give_up_s, pilot.app.screen
+        await pilot.pause(0.02)
+
+
+def test_keys(tmp_path: Path) -> None:
+    monitor, trainer = plant(tmp_path)
+
+    async def use() -> None:
+        app = LeetApp(Target(str(tmp_path), "live"), interval_s=0.05)
+        async with app.run_test(size=(140, 44)) as pilot:
+            await run_screen(pilot)
+            await small_terminals(pilot)
+            await runs_screen(pilot)
+            await pilot.press("q")
+        assert app.return_code == 0
+
+    async def run_screen(pilot: Pilot[None]) -> None:
+        screen = pilot.app.screen
+        assert isinstance(screen, RunScreen)
+        await until(pilot, lambda: screen.system.charts and "epoch 59" in screen.console.text)
+        assert [chart.title for chart in screen.metrics.charts][-2:] == ["loss", "val/acc"]
+        for shown in (screen.metrics, screen.system, screen.overview, screen.console, screen.header):
+            assert shown.text.replace("\n", "").isprintable()
+        assert "°C" in screen.system.text
+        assert "odd." in screen.system.text
+
+        now_ms = time.time_ns() // 1_000_000
+        trainer.log(now_ms, 60, fresh=1.0)  # appears while the screen is open
+        await until(pilot, lambda: any(chart.title == "fresh" for chart in screen.metrics.charts))
+
+        await pilot.press("slash", *"^val", "enter")
+        assert [chart.title for chart in screen.metrics.charts] == ["val/acc"]
+        await pilot.press("slash", "(")  # invalid: the message says so, and esc takes it back
+        assert "invalid regular expression" in screen.footer.text
+        await pilot.press("escape")
+        assert screen.metrics.pattern == "^val"
+        await pilot.press("ctrl+l", "backslash", *"temp", "enter")
+        assert len(screen.metrics.charts) == 4
+        assert [chart.unit for chart in screen.system.charts] == ["°C"]
+        assert screen.system.has_focus
+
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.system.size.width > 130)
+        assert not screen.console.is_on_screen
+        await pilot.press("y", "g")
+        assert "(log)" in screen.system.text
+        await pilot.press("escape", "ctrl+backslash")
+        assert screen.console.is_on_screen
+
+        assert "last 10m" in screen.system.text
+        await pilot.press("plus", "plus")
+        assert "last 2m" in screen.system.text
+        await pilot.press(*["minus"] * 9)
+        assert "whole run" in screen.system.text
+
+        await pilot.press("4", "left_square_bracket", "2")
+        await pilot.pause()
+        assert not screen.console.is_on_screen
+        assert not screen.overview.is_on_screen
+        assert not screen.system.is_on_screen
+        await pilot.press("0")
+        await pilot.pause()
+        assert screen.console.is_on_screen
+        await pilot.press("r", "1", "c", "1", "home", "n", "x")
+        assert "page 2 of 4 · over time" in screen.metrics.text
+        await pilot.press("tab")
+        assert screen.system.has_focus
+        await pilot.press("question_mark")
+        await until(pilot, lambda: "full screen" in pilot.app.screen.query_one("#help").text)
+        await pilot.press("escape")
+        assert pilot.app.screen is screen
+
+    async def small_terminals(pilot: Pilot[None]) -> None:
+        screen = pilot.app.screen
+        assert isinstance(screen, RunScreen)
+        for size in ((60, 20), (20, 8), (1, 1), (200, 60), (60, 20)):
+            await pilot.resize_terminal(*size)
+            await pilot.pause()
+        assert not screen.overview.is_on_screen
+        assert screen.metrics.is_on_screen
+        assert screen.system.is_on_screen
+
+    async def runs_screen(pilot: Pilot[None]) -> None:
+        await pilot.resize_terminal(140, 44)
+        await pilot.press("escape")
+        screen = pilot.app.screen
+        assert isinstance(screen, RunsScreen)
+        await until(pilot, lambda: len(screen.table.runs) == 3)
+        assert screen.runs.text.replace("\n", "").isprintable()
+        await pilot.press("f", *"state:finished", "enter", "ctrl+a")
+        assert "2 of 3 · 2 selected" in screen.runs.text
+        await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["loss"])
+        assert "ended-0 ended-1" in screen.metrics.text
+        await pilot.press("X", "ctrl+l", "home", "enter")
+        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
+        opened = pilot.app.screen
+        assert isinstance(opened, RunScreen)
+        assert opened.data.reader.run_id == "live"
+
+    asyncio.run(use())
+    monitor.close()
+    trainer.close()

@@ -1,0 +1,202 @@
+"""What the screens show, without a terminal: layout, charts, console lines, list of runs, what is opened."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from runvitals.leet.chart_layout import ChartLayout
+from runvitals.leet.charts import Chart, SeriesName, line_names, matching, metric_charts, system_charts
+from runvitals.leet.console_lines import console_lines
+from runvitals.leet.keys import RUN, RUNS, Key
+from runvitals.leet.opening import Target, target
+from runvitals.leet.overview import overview
+from runvitals.leet.run_data import RunData
+from runvitals.leet.run_table import MOST_SELECTED, RunTable
+from runvitals.model.errors import UnknownRun
+from runvitals.query.console import ConsoleText
+from runvitals.regular_expressions import finder
+from tests.query.journals import MACHINE, T0, Monitor, Trainer
+
+EVIL = "\x1b]0;owned\x07\x1b[31m\u202eevil"
+
+
+def test_pages() -> None:
+    layout = ChartLayout(3, 2, count=14)
+    layout.fit(80, 20)
+    assert (layout.per_page, layout.pages, list(layout.shown)) == (6, 3, [0, 1, 2, 3, 4, 5])
+    layout.turn(1)
+    layout.move(1, 1)
+    assert layout.focus == 10
+    layout.turn(2)
+    assert layout.page == 0  # after the last page, the first
+    layout.to_end(True)
+    assert list(layout.shown) == [12, 13]
+    layout.move(0, 1)
+    assert layout.focus == 12  # there is no chart below
+    layout.resize(3)
+    assert layout.focus == 2
+
+
+def test_small_terminals_show_fewer_charts() -> None:
+    layout = ChartLayout(4, 3, count=12)
+    layout.fit(40, 11)
+    assert (layout.shown_columns, layout.shown_rows) == (2, 2)
+    layout.fit(3, 2)
+    assert (layout.shown_columns, layout.shown_rows, layout.pages) == (1, 1, 12)
+
+
+def test_places_cover_the_area() -> None:
+    layout = ChartLayout(3, 2, count=6)
+    layout.fit(61, 13)
+    cells = [
+        (x, y)
+        for left, top, width, height in map(layout.place, layout.shown)
+        for x in range(left, left + width)
+        for y in range(top, top + height)
+    ]
+    assert len(cells) == len(set(cells)) == 61 * 13
+    assert all(layout.at(*layout.place(index)[:2]) == index for index in layout.shown)
+    assert layout.at(61, 0) is None
+
+
+def test_system_charts_have_units_and_show_rates_and_unknown_keys() -> None:
+    keys = ["gpu.10.temp", "gpu.2.temp", "cpu", "disk.in", "vendor.strange", f"x{EVIL}"]
+    charts = system_charts({("a", "monitor"): keys, ("b", "monitor"): ["cpu"]})
+    by_title = {chart.title: chart for chart in charts}
+    assert [line[:2] for line in by_title["CPU"].lines] == [("cpu", "a"), ("cpu", "b")]
+    temperature = next(chart for chart in charts if chart.unit == "°C")
+    assert [line.key for line in temperature.lines] == ["gpu.2.temp", "gpu.10.temp"]
+    assert line_names(temperature) == ["2", "10"]
+    assert line_names(by_title["CPU"]) == ["a", "b"]
+    assert any(line.key == "disk.readMBps" for chart in charts for line in chart.lines)
+    assert not any(line.key == "disk.in" for chart in charts for line in chart.lines)
+    assert (by_title["vendor.strange"].unit, charts[-2].title) == ("", "vendor.strange")
+    assert "\x1b" not in line_names(charts[-1])[0]
+
+
+def test_metric_charts_and_filter() -> None:
+    charts = metric_charts({"train.a": ["loss", "val/acc"], "train.b": ["loss"]})
+    assert [(chart.title, len(chart.lines)) for chart in charts] == [("loss", 2), ("val/acc", 1)]
+    assert [chart.title for chart in matching(charts, finder("^val/"))] == ["val/acc"]
+    gpu = Chart("Temperature", "°C", (SeriesName("gpu.0.temp", "a", "monitor"),))
+    assert matching([gpu], finder(r"^gpu\."))  # keys match too
+
+
+def test_console_lines() -> None:
+    pieces = [
+        ConsoleText(0, "stdout", "epoch 1\nloss", "console.a"),
+        ConsoleText(1, "stdout", f" 0.5\r\n{EVIL}\n", "console.a"),
+        ConsoleText(2, "stderr", "10 %\r50 %\r", "console.a"),
+    ]
+    assert console_lines(pieces) == ["epoch 1", "loss 0.5", "\\u202eevil", "50 %"]
+
+
+def test_run_data(tmp_path: Path) -> None:
+    monitor, trainer = Monitor(tmp_path), Trainer(tmp_path, rank=3)
+    monitor.info(T0, machine={**MACHINE, "cwd": EVIL}, config={"lr": 0.1, "name": EVIL})
+    monitor.sample(T0 + 1000, {"cpu": 10.0, "odd": 1.0})
+    trainer.log(T0 + 1000, 5, loss=0.5)
+    data = RunData("abc", str(tmp_path), clock=lambda: T0 + 2000)
+    assert data.poll()
+    assert not data.poll()
+    (loss,) = data.metric_charts()
+    trainer.log(T0 + 2000, 6, loss=0.25)
+    monitor.sample(T0 + 2000, {"cpu": 20.0, "odd": 1.0})
+    assert data.poll()
+    ((line,),) = data.logged_lines([loss], on_time=False)
+    assert (line.name, list(line.x), list(line.y)) == ("rank 3", [5.0, 6.0], [0.5, 0.25])
+    ((cpu,), (odd,)) = data.system_lines(data.system_charts())
+    assert (list(cpu.y), list(odd.y)) == ([10.0, 20.0], [1.0, 1.0])
+    assert data.time_range(None) == (T0, T0 + 2000)
+    assert data.time_range(500) == (T0 + 1500, T0 + 2000)
+    text = "\n".join("".join(part for part, _ in row) for row in overview(data.run))
+    assert "lr 0.1" in text
+    assert "cpu_model AMD EPYC" in text
+    assert text.replace("\n", "").isprintable()
+
+
+def test_a_process_that_started_again_has_a_line_of_its_own(tmp_path: Path) -> None:
+    Monitor(tmp_path)
+    for pid, start_ms in ((1, T0), (2, T0 + 5000)):
+        Trainer(tmp_path, pid=pid, rank=0, start_ms=start_ms).log(start_ms, 1, loss=1.0)
+    data = RunData("abc", str(tmp_path))
+    data.poll()
+    ((first, second),) = data.logged_lines(data.metric_charts(), on_time=True)
+    assert (first.name, second.name) == ("rank 0 #1", "rank 0 #2")
+
+
+def runs(folder: Path, count: int) -> RunTable:
+    for index in range(count):
+        monitor = Monitor(folder, f"run-{index}", start_ms=T0 + index * 1000)
+        monitor.info(T0, config={"lr": index / 10}, run={"name": f"name {index}{EVIL}"})
+        monitor.end(T0 + 60_000, "failed" if index % 2 else "finished", exit_code=index % 2)
+    table = RunTable(str(folder))
+    table.set_runs(table.read(T0 + 120_000))
+    return table
+
+
+def test_list_of_runs(tmp_path: Path) -> None:
+    table = runs(tmp_path, 4)
+    assert [run.id for run in table.runs] == ["run-3", "run-2", "run-1", "run-0"]
+    table.move(2)
+    table.set_filter("state:failed config.lr<0.2")
+    assert [run.id for run in table.runs] == ["run-1"]
+    assert table.current.id == "run-1"  # the cursor stays on its run
+    table.toggle()
+    table.set_filter("")
+    table.move(-9)
+    table.toggle()
+    assert table.selected == {"run-1": 0, "run-3": 1}
+    shown = ["".join(text for text, _ in row) for row in table.rows(2)]
+    assert shown[0].startswith("● failed   name 3")
+    assert all(row.isprintable() for row in shown)
+    with pytest.raises(ValueError, match="state:broken"):
+        table.set_filter("state:broken")
+    with pytest.raises(ValueError, match="no system statistics"):
+        table.set_filter("gpu.util<20")
+    assert len(table.runs) == 4
+    table.clear_selection()
+    assert not table.selected
+
+
+def test_as_many_runs_are_selected_as_there_are_colours(tmp_path: Path) -> None:
+    table = runs(tmp_path, MOST_SELECTED + 2)
+    table.select_all()
+    assert sorted(table.selected.values()) == list(range(MOST_SELECTED))
+    table.toggle()  # gives its colour back
+    table.move(MOST_SELECTED + 1)
+    table.toggle()
+    assert len(table.selected) == MOST_SELECTED
+
+
+def test_what_is_opened(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    for index, folder in enumerate(("/work/mine", "/elsewhere")):
+        monitor = Monitor(data, f"run-{index}", start_ms=T0 + index)
+        monitor.info(T0, machine={"cwd": folder})
+        monitor.end(T0 + 1000)
+    directory = str(data)
+    assert target(None, directory, "/work/mine") == Target(directory, "run-0")
+    assert target(None, directory, "/work/other") == Target(directory, "run-1")
+    assert target("run-0", directory, "/") == Target(directory, "run-0")
+    assert target(str(data / "runs" / "run-0"), "/nowhere", "/") == Target(directory, "run-0")
+    assert target(directory, "/nowhere", "/") == Target(directory, None)
+    with pytest.raises(UnknownRun, match="did you mean run-0"):
+        target("run0", directory, "/")
+    with pytest.raises(UnknownRun, match="no runs in"):
+        target(None, str(tmp_path / "empty"), "/")
+    with pytest.raises(ValueError, match="no such folder"):
+        target("./missing", directory, "/")
+    with pytest.raises(ValueError, match="reads the runs of this machine"):
+        target("https://example.org/runs/abc", directory, "/")
+    (tmp_path / "run.wandb").write_bytes(b"")
+    with pytest.raises(ValueError, match="runvitals import"):
+        target(str(tmp_path / "run.wandb"), directory, "/")
+
+
+@pytest.mark.parametrize("keys", [RUN, RUNS])
+def test_no_key_has_two_effects(keys: tuple[Key, ...]) -> None:
+    names = [name for key in keys for name in key.keys.split(",")]
+    assert sorted(names) == sorted(set(names))

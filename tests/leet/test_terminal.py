@@ -1,0 +1,87 @@
+"""`runvitals leet` in a real terminal: tmux, over a simulated run of 4 × 8 GPUs that goes on."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.patience import eventually
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+class Terminal:
+    """A pane of tmux, in a server of its own."""
+
+    def __init__(self, folder: Path, command: str) -> None:
+        self._socket = str(folder / "tmux")
+        self._environ = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+        self.call("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", command)
+
+    def call(self, *arguments: str) -> str:
+        command = ["tmux", "-u", "-S", self._socket, *arguments]
+        done = subprocess.run(command, env=self._environ, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def keys(self, *names: str) -> None:
+        self.call("send-keys", *names)
+
+    def text(self, *options: str) -> str:
+        return self.call("capture-pane", "-p", *options)
+
+    def close(self) -> None:
+        self.call("kill-server")
+
+
+@pytest.fixture
+def simulated(tmp_path: Path) -> Iterator[Path]:
+    """A data folder into which a simulation writes, 30 times as fast as the time."""
+    folder = tmp_path / "data"
+    command = [sys.executable, "-m", "runvitals", "simulate", "--profile", "h100x8", "--nodes", "4"]
+    command += ["--speed", "30", "--hours", "5", "--dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as simulation:
+        try:
+            eventually(lambda: list(folder.glob("runs/*/*.rvj")) or simulation.poll() is not None)
+            yield folder
+        finally:
+            simulation.send_signal(signal.SIGINT)
+            simulation.wait(60)
+
+
+def test_a_live_run_in_a_terminal(simulated: Path, tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, f"'{sys.executable}' -m runvitals leet --dir '{simulated}'; sleep 600")
+
+    def shows(text: str) -> Callable[[], bool]:
+        return lambda: text in terminal.text()
+
+    try:
+        eventually(shows("train/loss"))
+        eventually(lambda: any("⠁" <= char <= "⣿" for char in terminal.text()))
+        assert "running" in terminal.text()
+        before = terminal.text()
+        eventually(lambda: terminal.text() != before)  # it goes on
+        assert not re.findall(r"\x1b\[(?:3[0-8]|4[0-8]|9[0-7])", terminal.text("-e"))  # NO_COLOR
+        terminal.keys("\\")
+        eventually(shows("System: regular expression"))
+        terminal.keys("-l", "powerWatts")
+        terminal.keys("Enter")
+        eventually(shows("with powerWatts"))
+        terminal.keys("Enter")  # full screen, with the unit
+        eventually(lambda: "GPU power" in terminal.text() and "Overview" not in terminal.text())
+        assert " W┤" in terminal.text()
+        terminal.call("resize-window", "-x", "60", "-y", "20")
+        eventually(lambda: re.search(r"^╭─ GPU power .{46}╮$", terminal.text(), re.MULTILINE))
+        terminal.keys("q")
+        eventually(lambda: "GPU power" not in terminal.text())
+        assert "Traceback" not in terminal.text("-S", "-")
+    finally:
+        terminal.close()
