@@ -92,7 +92,7 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
     collection, version = str(data.get("collection", "")), data.get("version")
     if collection:
         subject = f"artifact:{data.get('project', '')}/{collection}:v{version}"
-    if event.kind == "usage.threshold":  # each passed part of each category is told, whatever the cool-down
+    if event.kind == "usage.threshold":  # the cool-down is for each category and percentage
         subject = f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
     project = str(data.get("project", "")) or event.project
     values = {

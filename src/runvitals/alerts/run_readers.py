@@ -1,4 +1,4 @@
-"""Who may read a run now: whoever may not is told nothing about it."""
+"""Who may read a run now: notifications about it go to nobody else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def may_read_run(directory: Directory, user_id: int | None, place: RunPlace) -> 
 
 
 def team_may_read(directory: Directory, place: RunPlace) -> bool:
-    """Whether every member of the team may read a run, so that a channel of the team may be told about it."""
+    """Whether every member of the team may read a run: only then a channel of the team is notified about it."""
     project = _project(directory, place)
     return project is not None and project.visibility not in (Visibility.PRIVATE, Visibility.RESTRICTED)
 

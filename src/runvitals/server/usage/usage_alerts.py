@@ -1,4 +1,4 @@
-"""Mails about limits and charges: at which thresholds, and who is told what, once a month each."""
+"""Mails about limits and charges: at which thresholds, and who gets them, once a month each."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class AlertSettings:
 
     Args:
         recipients: `admins`: administrators of the organisation; `billing`: billing administrators only.
-            Administrators of a team are told of its limits in any case.
-        off: categories of which nobody is told.
+            Administrators of a team get mails about its limits in any case.
+        off: categories without mails.
     """
 
     percent: tuple[int, ...] = PERCENT
@@ -103,7 +103,7 @@ class _Telling:
         return f"{self._said(use)}; administrators: {administrators}"
 
     def tell(self, use: Use) -> None:
-        """Mail administrators if a threshold was passed of which they were not told yet."""
+        """Mail administrators if a threshold was passed about which they got no mail yet."""
         if use.category in self._wanted.off:
             return
         share = use.share

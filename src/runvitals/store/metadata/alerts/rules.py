@@ -275,7 +275,7 @@ class AlertRuleTable:
         """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone.
 
         Args:
-            found: what automations about findings are told; "": nothing.
+            found: the text of the finding for automations; "": there is none.
         """
 
         def work(connection: Connection) -> None:
