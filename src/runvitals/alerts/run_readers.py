@@ -21,7 +21,7 @@ def may_read_run(directory: Directory, user_id: int | None, place: RunPlace) -> 
 
 
 def team_may_read(directory: Directory, place: RunPlace) -> bool:
-    """Whether every member of the team may read a run: only then a channel of the team is notified about it."""
+    """Whether every member of the team may read a run: only then channels of the team are notified."""
     project = _project(directory, place)
     return project is not None and project.visibility not in (Visibility.PRIVATE, Visibility.RESTRICTED)
 
