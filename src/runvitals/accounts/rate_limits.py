@@ -29,6 +29,7 @@ DEVICE_LOGINS: Final = RateLimit(10, 600)
 PROVIDER_STARTS: Final = RateLimit(60, 600)
 TEAM_REQUESTS: Final = RateLimit(1, 86_400)
 EXPORTS: Final = RateLimit(5, 3600)
+TRIAL_MESSAGES: Final = RateLimit(10, 3600)
 
 
 class RateLimiter:

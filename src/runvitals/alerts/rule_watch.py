@@ -201,14 +201,16 @@ class RuleWatch:
             text: self._store.runs.matching(run_ids, Filter(terms=parse(text)), now_ms)
             for text in {known.filter for _, known in self._rules.values() if known.filter}
         }
+        by_owner: dict[int | None, list[AlertRule]] = {}
+        for stored, known in self._rules.values():
+            by_owner.setdefault(stored.entity_id, []).append(known)
         known_rules: dict[tuple[int, ...], tuple[AlertRule, ...]] = {}
         for lane_id, host in self._hosts.items():
             lane = self._lanes[lane_id]
             rules = tuple(
                 known
-                for stored, known in self._rules.values()
-                if stored.entity_id == lane.entity_id
-                and (not known.projects or lane.project in known.projects)
+                for known in by_owner.get(lane.entity_id, ())
+                if (not known.projects or lane.project in known.projects)
                 and (not known.hosts or any(fnmatchcase(lane.host, name) for name in known.hosts))
                 and (not known.filter or lane.run_id in matching[known.filter])
             )

@@ -6,6 +6,7 @@ import httpx
 
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.store.metadata import WriterRegistration
+from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.writer_registration import Sender
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer
@@ -97,4 +98,35 @@ def test_a_mail_program_mutes_a_project_by_its_link(vision: AccountsServer) -> N
         assert client.post(link, json={"scope": "team"}).json()["muted"] == ["team"]
         assert client.post(link, json={"scope": "planet"}).status_code == 422
         assert client.get(link + "x").status_code == 404
+        vision.accounts.members.remove("vision", "bob", CLI, T0)
+        vision.app.access.rights_changed()
+        assert client.get(link).status_code == 404  # the run may have other names by now
+        vision.accounts.members.add("vision", "bob", "member", CLI, T0)
+        vision.app.access.rights_changed()
         assert client.post(link.replace(f"/{user.id}.", "/1."), json={}).status_code in (200, 404)
+
+
+def test_the_slack_channel_of_a_user(vision: AccountsServer) -> None:
+    assert vision.ask("bob", "GET", OWN)["slack"] is None
+    unconnected = vision.ask("bob", "POST", f"{OWN}/test", json={"channel": "slack"})
+    assert (unconnected["sent"], unconnected["status"]) == (False, None)
+    assert "no channel" in unconnected["error"]
+    assert (
+        "url" in vision.ask("bob", "PUT", "account/slack", 422, json={"url": "https://x.example/"})["fields"]
+    )
+    url = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
+    connected = vision.ask("bob", "PUT", "account/slack", json={"url": url})
+    assert connected["shown"] == "hooks.slack.com/…/AbCd"
+    assert vision.ask("bob", "GET", OWN)["slack"] == connected
+    vision.ask("bob", "DELETE", "account/slack", 204)
+    assert vision.ask("bob", "GET", OWN)["slack"] is None
+
+
+def test_a_message_to_see_whether_it_arrives(vision: AccountsServer) -> None:
+    mail = vision.ask("bob", "POST", f"{OWN}/test", json={"channel": "email"})
+    assert mail["sent"] or mail["error"] == "this server sends no mail"
+    vision.ask("bob", "POST", f"{TEAM}/test", 403, json={"channel": "email"})
+    assert "channel" in vision.ask("ada", "POST", f"{TEAM}/test", 422, json={"channel": "slack"})["fields"]
+    for _ in range(9):
+        vision.ask("bob", "POST", f"{OWN}/test", json={})
+    vision.ask("bob", "POST", f"{OWN}/test", 429, json={})

@@ -153,6 +153,7 @@ _RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
     "export": (rate_limits.EXPORTS,),
     "team_request": (rate_limits.TEAM_REQUESTS,),
     "provider": (rate_limits.PROVIDER_STARTS,),
+    "trial_message": (rate_limits.TRIAL_MESSAGES,),
 }
 
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.alerts import mute, personal, rules, team
+from runvitals.server.api.alerts import mute, own_slack, personal, rules, team, trial_messages
 
 router = APIRouter(prefix="/api/v1")
-for resource in (personal, team, mute, rules):
+for resource in (personal, own_slack, team, trial_messages, mute, rules):
     router.include_router(resource.router)

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.alerts.mute_links import PURPOSE, MuteLink, mute_link
+from runvitals.alerts.run_readers import may_read_run
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.api.accounts.services import AccountServices, TheServices
@@ -61,7 +62,8 @@ def _opened(link: str, access: AccessControl, services: AccountServices) -> tupl
     except ValueError:
         raise HTTPException(404, "this link is not valid") from None
     place = access.metadata_store.runs.place(opened.run_id)
-    if place is None or place.entity_id is None or access.directory.user(opened.user_id) is None:
+    # A run that was moved has names that the mail did not contain.
+    if place is None or place.entity_id is None or not may_read_run(access.directory, opened.user_id, place):
         raise HTTPException(404, "what this link was about is not there any more")
     return opened, place
 

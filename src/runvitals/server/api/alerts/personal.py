@@ -18,6 +18,7 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.alerts.choices import EventChoices, choices_json, with_changes
+from runvitals.server.api.alerts.own_slack import slack_json
 from runvitals.server.errors import InvalidFields
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject, Mode, Scope
 
@@ -114,6 +115,7 @@ def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
 def _shown(access: AccessControl, services: TheServices, user_id: int) -> dict[str, Any]:
     chosen = _chosen(access, user_id)
     exceptions = access.metadata_store.alerts.settings.exceptions(user_id)
+    slack = access.metadata_store.alerts.user_slack.get(user_id)
     zone = access.accounts.profiles.get(user_id).fields.get("time_zone") or services.settings()["time_zone"]
     return {
         "events": choices_json(chosen.events),
@@ -129,6 +131,7 @@ def _shown(access: AccessControl, services: TheServices, user_id: int) -> dict[s
         "projects": [{"project": one.name, "mode": one.mode} for one in exceptions if one.scope == "project"],
         "exceptions": [{"scope": one.scope, "name": one.name, "mode": one.mode} for one in exceptions],
         "mail": services.mailer.configured,
+        "slack": None if slack is None else slack_json(slack),
     }
 
 

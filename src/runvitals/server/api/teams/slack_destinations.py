@@ -1,4 +1,4 @@
-"""`/teams/{team}/slack-destinations`: channels that automations will post to. Nothing is posted yet.
+"""`/teams/{team}/slack-destinations`: channels that alerts, rules and automations post to.
 
 A destination is an incoming webhook of Slack. Who has its URL can post, so the URL is never shown again.
 """
@@ -71,7 +71,7 @@ def create_slack_destination(
     outside: TheOutsideServices,
 ) -> dict[str, Any]:
     """Add a Slack channel by the URL of its incoming webhook."""
-    url = _sealed(body.webhook_url, team.id, outside.box)
+    url = sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside.box)
     table, by, now_ms = access.accounts.slack_destinations, requester.actor, access.clock()
     return _stored(lambda: table.create(team.id, body.channel, url, by, now_ms))
 
@@ -86,7 +86,11 @@ def change_slack_destination(
     outside: TheOutsideServices,
 ) -> dict[str, Any]:
     """Rename a Slack destination, or replace its URL."""
-    url = None if body.webhook_url is None else _sealed(body.webhook_url, team.id, outside.box)
+    url = (
+        None
+        if body.webhook_url is None
+        else sealed_slack_url(body.webhook_url, slack_purpose(team.id), outside.box)
+    )
     table, by, now_ms = access.accounts.slack_destinations, requester.actor, access.clock()
     return _stored(lambda: table.update(team.id, destination, by, now_ms, channel=body.channel, url=url))
 
@@ -114,14 +118,19 @@ def destination_json(row: SlackDestinationRow) -> dict[str, Any]:
     }
 
 
-def _sealed(url: str, team_id: int, box: SecretBox) -> SealedUrl:
+def sealed_slack_url(url: str, purpose: str, box: SecretBox, field: str = "webhook_url") -> SealedUrl:
+    """The URL of an incoming webhook, encrypted.
+
+    Raises:
+        InvalidFields: it is not one of Slack.
+    """
     url = url.strip()
     found = _URL.fullmatch(url)
     if found is None:
         raise InvalidFields(
-            {"webhook_url": "invalid URL; expected https://hooks.slack.com/services/… of an incoming webhook"}
+            {field: "invalid URL; expected https://hooks.slack.com/services/… of an incoming webhook"}
         )
-    return SealedUrl(box.seal(url.encode(), slack_purpose(team_id)), f"{found[1]}/…/{url[-4:]}")
+    return SealedUrl(box.seal(url.encode(), purpose), f"{found[1]}/…/{url[-4:]}")
 
 
 def _stored(store: Callable[[], SlackDestinationRow]) -> dict[str, Any]:
