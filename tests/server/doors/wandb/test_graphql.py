@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -9,6 +10,8 @@ import httpx
 import pytest
 from graphql import get_introspection_query
 
+from runvitals.server.doors.wandb.context import number_of
+from runvitals.server.doors.wandb.executor import InvalidArgument
 from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import Door
 
@@ -141,3 +144,10 @@ def test_a_configuration_that_is_no_object_is_an_error_that_names_it(door: Door,
         'mutation($c: JSONString) { upsertBucket(input: {name: "x", config: $c}) { inserted } }', c=config
     )
     assert "config" in answer["errors"][0]["message"]
+
+
+@pytest.mark.parametrize("number", ["2147483648", "9" * 18, "9" * 5000, "-1", "²"])
+def test_an_id_that_no_database_has_is_not_valid(number: str) -> None:
+    text = base64.b64encode(f"Agent:{number}".encode()).decode()
+    with pytest.raises(InvalidArgument, match="invalid id"):
+        number_of("Agent", text)

@@ -367,3 +367,18 @@ def test_a_file_is_found_by_its_digest_in_its_project_only(
     assert artifacts.entries.with_digest(other, md5(b"1")) is None
     artifacts.collections.link(newer.id, other, "linked", [], T0)
     assert artifacts.entries.with_digest(other, md5(b"1"), "linked") == (newer.id, "b")
+
+
+@pytest.mark.parametrize("text", ["a\0b", "\ud800"])
+def test_texts_that_no_database_has_are_not_found(artifacts: ArtifactStore, text: str) -> None:
+    collections, entries = artifacts.collections, artifacts.entries
+    assert collections.named(1, text) is None
+    assert collections.named(1, "a", text) is None
+    assert collections.member_of(1, text) is None
+    assert collections.of_project(1, text, 0, 10) == ([], 0)
+    assert collections.with_digest(1, text) == []
+    assert entries.page(1, text, 10) == []
+    assert entries.get(1, text) is None
+    assert entries.with_digest(1, text, text) is None
+    assert entries.in_version(1, text) is None
+    assert artifacts.versions.with_client_id(text) is None

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_READS: Final = 3000
+_MAX_ID: Final = 2**31 - 1
 MAX_ROWS: Final = 20_000
 _READS_AT_ONCE: Final = 3
 _LIST_ROWS: Final = 25
@@ -192,6 +193,6 @@ def number_of(kind: str, text: str) -> int:
         found, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):
         found = number = ""
-    if found != kind or not number.isdigit() or len(number) > 18:
+    if found != kind or not number.isdigit() or len(number) > 10 or int(number) > _MAX_ID:
         raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a {kind.lower()}")
     return int(number)

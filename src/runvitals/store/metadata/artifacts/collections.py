@@ -16,6 +16,7 @@ from runvitals.model.artifact_names import (
     checked_tags,
     is_version,
 )
+from runvitals.model.names import plain_text
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.alerts.automation_events import raise_aliases, raise_version
 from runvitals.store.metadata.artifacts.reading import (
@@ -66,10 +67,10 @@ class CollectionTable:
     def named(self, project_id: int, name: str, type: str | None = None) -> Collection | None:
         """A collection of a project; None if there is none of this name and type."""
         wanted = collections_query().where(
-            artifact_collection.c.project_id == project_id, artifact_collection.c.name == name
+            artifact_collection.c.project_id == project_id, artifact_collection.c.name == plain_text(name)
         )
         if type is not None:
-            wanted = wanted.where(artifact_collection.c.type == type)
+            wanted = wanted.where(artifact_collection.c.type == plain_text(type))
         with self._database.read() as connection:
             return next(iter(read_collections(connection, wanted)), None)
 
@@ -79,7 +80,7 @@ class CollectionTable:
         """A page of the collections of a project that have versions, by name, and how many there are."""
         conditions = [artifact_collection.c.project_id == project_id, artifact_collection.c.next_version > 0]
         if type is not None:
-            conditions.append(artifact_collection.c.type == type)
+            conditions.append(artifact_collection.c.type == plain_text(type))
         wanted = collections_query().where(*conditions)
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
@@ -117,7 +118,7 @@ class CollectionTable:
         else:
             wanted = wanted.join(
                 artifact_alias, artifact_alias.c.membership_id == artifact_membership.c.id
-            ).where(artifact_alias.c.alias == alias)
+            ).where(artifact_alias.c.alias == plain_text(alias))
         with self._database.read() as connection:
             return next(iter(read_memberships(connection, wanted)), None)
 
@@ -142,7 +143,7 @@ class CollectionTable:
         wanted = (
             select(artifact_membership)
             .join(artifact_version, artifact_version.c.id == columns.version_id)
-            .where(columns.collection_id == collection_id, artifact_version.c.digest == digest)
+            .where(columns.collection_id == collection_id, artifact_version.c.digest == plain_text(digest))
             .order_by(columns.number.desc())
         )
         with self._database.read() as connection:

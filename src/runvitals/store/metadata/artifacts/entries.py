@@ -16,6 +16,7 @@ from runvitals.model.artifact_names import (
     checked_path,
     checked_reference,
 )
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.artifacts.rows import ArtifactConflict, Entry, UnknownArtifact
 from runvitals.store.metadata.artifacts.tables import (
     artifact_collection,
@@ -104,13 +105,14 @@ class EntryTable:
 
     def named(self, version_id: int, paths: Sequence[str]) -> list[Entry]:
         """Those entries of a version that have one of these paths, at most 500, by path."""
-        wanted = _entries(version_id).where(artifact_entry.c.path.in_(paths[:_DIGESTS]))
+        names = list(map(plain_text, paths[:_DIGESTS]))
+        wanted = _entries(version_id).where(artifact_entry.c.path.in_(names))
         with self._database.read() as connection:
             return [_entry(row) for row in connection.execute(wanted)]
 
     def page(self, version_id: int, after: str, limit: int) -> list[Entry]:
         """Entries of a version by path, those after one."""
-        wanted = _entries(version_id).where(artifact_entry.c.path > after).limit(limit)
+        wanted = _entries(version_id).where(artifact_entry.c.path > plain_text(after)).limit(limit)
         with self._database.read() as connection:
             return [_entry(row) for row in connection.execute(wanted)]
 
@@ -129,7 +131,7 @@ class EntryTable:
         Args:
             collection: the name of a collection that has the version; None: any.
         """
-        columns = artifact_entry.c
+        columns, digest = artifact_entry.c, plain_text(digest)
         statement = (
             select(columns.version_id, columns.path)
             .join(artifact_membership, artifact_membership.c.version_id == columns.version_id)
@@ -148,14 +150,14 @@ class EntryTable:
             .limit(1)
         )
         if collection is not None:
-            statement = statement.where(artifact_collection.c.name == collection)
+            statement = statement.where(artifact_collection.c.name == plain_text(collection))
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         return None if row is None else (row.version_id, row.path)
 
     def in_version(self, version_id: int, digest: str) -> str | None:
         """The path of a file of a version with this digest; None if it has none."""
-        columns = artifact_entry.c
+        columns, digest = artifact_entry.c, plain_text(digest)
         same = (columns.version_id == version_id, columns.digest == digest, columns.file_id.is_not(None))
         with self._database.read() as connection:
             return connection.execute(select(columns.path).where(*same).limit(1)).scalar()
@@ -202,7 +204,9 @@ class ContentTable:
         statement = (
             select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
             .join(artifact_content, artifact_content.c.file_id == stored_file.c.id)
-            .where(artifact_content.c.project_id == project_id, artifact_content.c.digest == digest)
+            .where(
+                artifact_content.c.project_id == project_id, artifact_content.c.digest == plain_text(digest)
+            )
         )
         with self._database.read() as connection:
             row = connection.execute(statement).first()

@@ -18,6 +18,7 @@ from runvitals.model.artifact_names import (
     checked_label,
     checked_tags,
 )
+from runvitals.model.names import plain_text
 from runvitals.store.metadata.alerts.automation_events import raise_version
 from runvitals.store.metadata.artifacts.collections import add_member, ensure_collection, set_aliases
 from runvitals.store.metadata.artifacts.reading import read_version, read_versions
@@ -66,7 +67,9 @@ class VersionTable:
     def with_client_id(self, client_id: str) -> Version | None:
         """The newest version that a client gave this id before it sent it."""
         columns = artifact_version.c
-        statement = select(columns.id).where(columns.client_id == client_id).order_by(columns.id.desc())
+        statement = (
+            select(columns.id).where(columns.client_id == plain_text(client_id)).order_by(columns.id.desc())
+        )
         with self._database.read() as connection:
             found = connection.execute(statement.limit(1)).scalar()
             return None if found is None else read_version(connection, found)
