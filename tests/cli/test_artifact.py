@@ -26,3 +26,5 @@ def test_put_list_and_get(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     assert main(["artifact", "get", "digits/none"]) == 1
     assert "there is no artifact digits/none:latest" in capsys.readouterr().err
     assert main(["artifact", "put", str(tmp_path / "none"), "--name", "x"]) == 1
+    assert main([*put, "--alias", "v3"]) == 1
+    assert len(list((tmp_path / "data" / "runs").iterdir())) == 1  # no run is left of a mistake

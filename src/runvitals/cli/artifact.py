@@ -9,6 +9,7 @@ from typing import Any
 
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
+from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactAddress, ArtifactVersion
 
 _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
@@ -42,16 +43,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _put(arguments: argparse.Namespace) -> int:
     from runvitals.sdk.artifacts.artifact import ArtifactNotLogged
+    from runvitals.sdk.run_artifacts import artifact_of
     from runvitals.sdk.start import init
 
     project, _, name = arguments.name.rpartition("/")
+    # Before the run: a mistake would leave one that logged nothing.
+    artifact = artifact_of(arguments.path, name, arguments.type)
+    checked_aliases(arguments.alias)
     with init(
         project=project or arguments.project,
         dir=arguments.dir,
         job_type="artifact",
         reinit=True,
     ) as opened:
-        artifact = opened.log_artifact(arguments.path, name, arguments.type, arguments.alias)
+        opened.log_artifact(artifact, aliases=arguments.alias)
     if not artifact.is_logged:
         return 1  # the run has said why
     try:

@@ -51,7 +51,7 @@ class RunArtifacts(RecordedRun):
         artifact = (
             artifact_or_path
             if isinstance(artifact_or_path, Artifact)
-            else _of_path(os.fspath(artifact_or_path), name or self._artifact_name(artifact_or_path), type)
+            else artifact_of(os.fspath(artifact_or_path), name or self._artifact_name(artifact_or_path), type)
         )
         draft, about = artifact.draft([aliases] if isinstance(aliases, str) else aliases or (), tags or ())
         if self.disabled:
@@ -129,7 +129,12 @@ class RunArtifacts(RecordedRun):
         return f"run-{self.id}-{last}".replace("/", "-").replace(":", "-")[:128]
 
 
-def _of_path(path: str, name: str, type: str | None) -> Artifact:
+def artifact_of(path: str, name: str, type: str | None) -> Artifact:
+    """A new artifact of a file, a folder or an address.
+
+    Raises:
+        ValueError: there is no such file, or an invalid name or type.
+    """
     from runvitals.sdk.artifacts.artifact import Artifact
 
     artifact = Artifact(name, type or "unspecified")
