@@ -19,6 +19,7 @@ from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.model.gap import GAP
 from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.notifications.automation_thread import AutomationThread
+from runvitals.store.metadata import WriterHeartbeat
 from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject
 from runvitals.store.metadata.alerts.rules import Firing
@@ -214,6 +215,32 @@ def test_a_silent_host(watch: Watch) -> None:
     watch.team.wait(11_000)
     watch.send(writer, gpu_0_gpu=50)
     assert watch.firings()[0].ended_ms is not None
+
+
+def test_a_host_that_sends_to_another_server_is_not_silent(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "silence", "of": "host"}, **{"for": "5m"})
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 2, gpu_0_gpu=50)
+    for _ in range(30):
+        watch.pass_time(MINUTE_MS // 2)
+        now_ms = watch.team.clock()
+        watch.store.writers.record_heartbeats([WriterHeartbeat(writer.writer_id, now_ms, now_ms)])
+    assert watch.firings() == []
+    for _ in range(13):
+        watch.pass_time(MINUTE_MS // 2)
+    assert len(watch.firings()) == 1
+
+
+def test_two_servers_keep_the_states_of_both(watch: Watch) -> None:
+    watch.add_rule(**{"for": 0})
+    watch.every_second(watch.team.run("otter-1"), 6, gpu_0_gpu=1)
+    first = watch.watch
+    watch.store.alerts.rules.save_states([], ())
+    watch.start()
+    watch.every_second(watch.team.run("otter-2"), 6, gpu_0_gpu=1)
+    watch.watch.close()
+    first.close()
+    assert len({state.run_id for state in watch.store.alerts.rules.states()}) == 2
 
 
 def test_a_run_that_is_busy_without_a_step(watch: Watch) -> None:

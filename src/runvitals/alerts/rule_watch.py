@@ -89,6 +89,7 @@ class RuleWatch:
         self._is_old = False
         self._done_ms: dict[str, int] = {}
         self._saved: list[RuleState] = []
+        self._saved_lanes: set[int] = set()
         self.thread = SupervisedThread("alert-rules", self._turn, every_s=_EVERY_S)
 
     def evaluate(self) -> None:
@@ -351,6 +352,7 @@ class RuleWatch:
             self._heard(self._distances.add(at_slots, times, np.array([number for _, number in pairs])))
 
     def _look_for_silence(self, now_ms: int) -> None:
+        self._ask_what_others_heard(now_ms)
         for _, known in self._rules.values():
             if known.condition.kind == "silence":
                 for series, heard_ms in self._last_heard(known):
@@ -358,6 +360,18 @@ class RuleWatch:
                     if silent and known.condition.busy_metric:
                         silent = self._is_busy(known, series.run_id, now_ms)
                     self._set_silent(known, series, silent, now_ms)
+
+    def _ask_what_others_heard(self, now_ms: int) -> None:
+        """A host that this server does not hear may send to another one, which keeps when it did."""
+        if not any(known.condition.of == "host" for _, known in self._rules.values()):
+            return
+        quiet = [
+            host.lane_id
+            for host in self._hosts.values()
+            if host.role == MONITOR and now_ms - host.heard_ms >= _COMPARE_MS
+        ]
+        for lane_id, heard_ms in self._store.alerts.rules.heard(quiet).items() if quiet else ():
+            self._hosts[lane_id].heard_ms = max(self._hosts[lane_id].heard_ms, heard_ms)
 
     def _last_heard(self, known: AlertRule) -> Iterable[tuple[EvaluatedSeries, int | None]]:
         """The series that a rule about silence is about, and when each was heard last."""
@@ -429,4 +443,7 @@ class RuleWatch:
             for (rule_id, series), state in self._states().items()
             if state.state != OK or state.fired_ms is not None
         ]
-        self._store.alerts.rules.save_states([*states, *self._saved])
+        rows = [*states, *self._saved]
+        now = self._hosts.keys() | {row.lane_id for row in rows}
+        self._store.alerts.rules.save_states(rows, now | self._saved_lanes)
+        self._saved_lanes = now

@@ -246,13 +246,20 @@ class AlertRuleTable:
         with self._database.read() as connection:
             return [RuleState(**row._asdict()) for row in connection.execute(select(alert_rule_state))]
 
-    def save_states(self, states: Sequence[RuleState]) -> None:
-        """Replace the states of all series."""
+    def heard(self, lane_ids: Collection[int]) -> dict[int, int]:
+        """When lanes were heard last, by whichever server."""
+        newest = select(writer.c.lane_id, func.max(writer.c.heard_ms)).group_by(writer.c.lane_id)
+        with self._database.read() as connection:
+            return dict(connection.execute(newest.where(among(connection, writer.c.lane_id, lane_ids))).all())
+
+    def save_states(self, states: Sequence[RuleState], lane_ids: Collection[int]) -> None:
+        """Replace the states of the series of some lanes. Other servers keep those of others."""
         names = RuleState.__dataclass_fields__
         rows = [{name: getattr(state, name) for name in names} for state in states[:_MAX_STATES]]
 
         def work(connection: Connection) -> None:
-            connection.execute(delete(alert_rule_state))
+            mine = among(connection, alert_rule_state.c.lane_id, lane_ids)
+            connection.execute(delete(alert_rule_state).where(mine))
             known_rules = set(connection.execute(select(alert_rule.c.id)).scalars())
             run_ids = {row["run_id"] for row in rows}
             known_runs = set(
