@@ -30,6 +30,7 @@ def start_background(
     def after(settings: UsageSettings, now_ms: int) -> None:
         check_limits(metadata_store, settings, now_ms)
         app.usage_gauges.update(settings, now_ms)
+        app.statements.update(settings, now_ms)
 
     usage = UsageRollup(store, metadata_store, clock, after)
     housekeeping = Housekeeping(

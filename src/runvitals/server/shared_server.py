@@ -61,6 +61,7 @@ from runvitals.server.self_metrics import SelfMetrics, waiting_text
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.reports import UsageReports
+from runvitals.server.usage.statements import Statements
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
 from runvitals.store.supervised_thread import SupervisedThread
@@ -109,6 +110,7 @@ class SharedServer:
         mailer: sends mail about accounts; its thread runs.
         delivery: delivers notifications; its thread runs.
         alerting: decides who is notified about what happens to runs; its threads run.
+        statements: of teams, users and cost centres.
         usage_gauges: what teams have used, for `/metrics`.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
@@ -185,6 +187,7 @@ class SharedServer:
             self._recorder, self._ingest.admission, limits, self.tally, access.ingest
         )
         self.api.state.usage_reports = UsageReports(metadata_store, clock)
+        self.statements = self.api.state.statements = Statements(metadata_store, clock)
         self.usage_gauges = UsageGauges(self.api.state.usage_reports)
         self.api.state.mlflow_door = MlflowDoor(store, metadata_store)
         self.api.state.project_rules = ProjectRules(metadata_store, self.access.directory, monotonic)

@@ -31,6 +31,10 @@ class LastAdministrator(ValueError):
     """A change that would leave the organisation or a team without an administrator."""
 
 
+class SettingFixed(ValueError):
+    """A setting that stays as it is, because statements were issued with it."""
+
+
 class NoLongerValid(ValueError):
     """An invitation or one-time link that was used, ended or revoked. The text names no team and no user."""
 

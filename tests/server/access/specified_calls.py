@@ -225,6 +225,7 @@ CALLS: Final[dict[str, Call]] = {
         "POST", "/billing/rates", {"category": "energy", "price": 0.3, "valid_from": "2030-01-01"}
     ),
     "billing:assign": Call("PATCH", "/organisation/members/dan", {"billing_role": "none"}),
+    "billing:settle": Call("PUT", "/billing/settlement", {"purchase_order": "PO 7"}),
     "usage:read_team": Call("GET", "/usage?entity={entity}"),
 }
 """Permissions of the rows that have a route."""
@@ -236,7 +237,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 LATER: Final = {
     "registry": "the registry of models",
     "report": "reports",
-    "billing:settle": "payment",
     "org:bucket_manage": "a bucket of one's own",
 }
 """Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""

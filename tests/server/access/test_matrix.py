@@ -32,7 +32,7 @@ WHO: Final = {
     "view_only": "vera",
     "member": "carol",
     "team_admin": "alice",
-    "org_admin": "rita",
+    "org_admin": "oscar",
     "system_admin": "rita",
     "billing_admin": "rita",
     "signed_in": "otto",
@@ -177,6 +177,8 @@ class Walk:
 @pytest.fixture(scope="module")
 def walk(served: ServedOrganisation) -> Iterator[Walk]:
     served.users["frank"] = served.accounts.users.create("frank", CLI, NOW).id
+    # rita is the first administrator, and so a billing administrator too.
+    served.users["oscar"] = served.accounts.users.create("oscar", CLI, NOW, org_role="admin").id
     served.accounts.members.add(TEAM, "frank", "member", CLI, NOW)
     served.accounts.members.remove(TEAM, "frank", CLI, NOW)
     served.rights_changed()

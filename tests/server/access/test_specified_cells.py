@@ -60,6 +60,7 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
         how = {"address": f"{name}@lab.example", "verified": True}
         served.users[name] = accounts.users.create(name, CLI, NOW, **how).id
     accounts.roles.create("Tagger", "viewer", ["run:update"], "", CLI, NOW)
+    served.users["oscar"] = accounts.users.create("oscar", CLI, NOW, org_role="admin").id
     for name, role in (("dan", "member"), ("dora", "admin"), ("frank", "member")):
         accounts.members.add(TEAM, name, role, CLI, NOW)
     accounts.members.remove(TEAM, "frank", CLI, NOW)

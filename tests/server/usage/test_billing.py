@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from pypdf import PdfReader
 
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.server.accounts_server import AccountsServer, accounts_server
-from tests.server.usage.used import use
+from tests.server.usage.used import HOUR_MS, use
 
 CENTRE = {"code": "CC-1", "name": "Vision", "contact": "pay@example.org", "purchase_order": "PO 7"}
 
@@ -57,3 +60,129 @@ def test_a_cost_centre_pays_from_a_day_on(server: AccountsServer) -> None:
     events = server.accounts.audit.page(AuditFilter(action="billing.cost_centre"), 10)
     assert [event.target for event in events] == ["CC-2", "CC-1", "CC-2", "CC-2", "CC-1"]
     assert events[0].after == {"project": "vision/letters", "valid_from": "2026-11-10"}
+
+
+PRICE = {"category": "device_hours", "price": 2.005, "valid_from": "2026-11-01"}
+SETTLEMENT = {"issuer": "1 Lab Road", "address": "Vision\n2 Lab Road", "purchase_order": "PO 7"}
+DECEMBER = 1_796_104_800_000  # 2026-12-01 06:00 UTC
+
+
+def drafts(server: AccountsServer, now_ms: int = DECEMBER) -> list[dict[str, Any]]:
+    """The statements after the drafts were computed."""
+    server.clock.now_ms = now_ms
+    server.app.statements.update(server.app.api.state.usage_reports.settings(), now_ms)
+    found: list[dict[str, Any]] = server.ask("olga", "GET", "billing/statements")["statements"]
+    return found
+
+
+def test_statements_from_the_draft_to_the_correction(server: AccountsServer) -> None:
+    server.ask("olga", "POST", "billing/rates", 201, json=PRICE)
+    assert drafts(server, DECEMBER - HOUR_MS) == []
+    letters, vision = drafts(server)
+    assert [(one["scope"], one["total"], one["state"]) for one in (vision, letters)] == [
+        ("CC-1", 6.02, "draft"),  # 6.015 and 10.025, half to even
+        ("CC-2", 10.02, "draft"),
+    ]
+    server.ask("olga", "GET", "billing/settlement", 403)
+    server.ask("bella", "PUT", "billing/settlement", json=SETTLEMENT)
+    path = f"billing/statements/{vision['id']}"
+    server.ask("olga", "POST", f"{path}/issue", 403)
+    with server.client("bella", sudo=False) as client:
+        assert client.post(f"{path}/issue").status_code == 428
+    server.ask("bella", "GET", f"{path}.pdf", 409)
+    issued = server.ask("bella", "POST", f"{path}/issue")
+    assert (issued["number"], issued["state"], issued["total"]) == ("RV-2026-000001", "issued", 6.02)
+    server.ask("bella", "POST", f"{path}/issue", 409)
+    told = server.metadata_store.alerts.outbox.due(DECEMBER, 100)
+    bella = server.accounts.users.by_name("bella").id
+    text = "Statement RV-2026-000001 of CC-1 for 2026-11: 6.02 EUR"
+    assert [(one.target, one.text) for one in told if one.kind == "billing.statement"] == [
+        (f"user:{bella}", text)
+    ]
+    late = {**PRICE, "valid_from": "2026-11-30"}
+    assert "2026-11" in server.ask("olga", "POST", "billing/rates", 409, json=late)["error"]
+    move = {"entity": "vision", "valid_from": "2026-11-30", "cost_centre": None}
+    server.ask("olga", "POST", "billing/cost-centre-assignments", 409, json=move)
+    money = server.ask("olga", "PUT", "organisation/settings", 409, json={"currency": "USD"})
+    assert "statements were issued" in money["error"]
+    shown = server.ask("olga", "GET", "organisation/settings")["settings"]["currency"]
+    assert (shown["editable"], shown["value"]) == (False, "EUR")
+    server.ask("olga", "PATCH", "billing/cost-centres/CC-1", json={"name": "Seeing"})
+    check_that_it_stays(server, issued["number"])
+    correct(server, issued["number"])
+
+
+def check_that_it_stays(server: AccountsServer, number: str) -> None:
+    """What changes later does not change a statement, on paper either."""
+    server.ask("bella", "PUT", "billing/settlement", json={"issuer": "elsewhere"})
+    shown = server.ask("olga", "GET", f"billing/statements/{number}")
+    (line,) = shown["lines"]
+    assert (line["project"], line["quantity"], line["price"]) == ("vision/digits", 3.0, 2.005)
+    with server.client("olga") as client:
+        pdf = client.get(f"billing/statements/{number}.pdf")
+        assert client.get(f"billing/statements/{number}.pdf").content == pdf.content
+        page = client.get(f"billing/statements/{number}.html")
+    assert pdf.headers["content-type"] == "application/pdf"
+    text = PdfReader(io.BytesIO(pdf.content)).pages[0].extract_text()
+    for words in (number, "not a tax invoice", "1 Lab Road", "vision/digits", "6.02 EUR", "Page 1", "PO 7"):
+        assert words in text
+        assert words in page.text or words == "Page 1"
+    assert "Seeing" not in text
+    assert "sandbox" in page.headers["content-security-policy"]
+    server.ask("ada", "GET", f"billing/statements/{number}", 404)  # of a cost centre
+    server.ask(None, "GET", f"billing/statements/{number}.pdf", 401)
+
+
+def correct(server: AccountsServer, number: str) -> None:
+    server.ask("bella", "POST", f"billing/statements/{number}/cancel", 422, json={"reason": " "})
+    path = f"billing/statements/{number}/cancel"
+    cancelling = server.ask("bella", "POST", path, json={"reason": "the wrong price"})
+    assert (cancelling["number"], cancelling["total"]) == ("RV-2026-000002", -6.02)
+    assert (cancelling["replaces"], cancelling["state"]) == (number, "cancellation")
+    server.ask("bella", "POST", path, 409, json={"reason": "again"})
+    server.ask("olga", "POST", "billing/rates", 201, json={**PRICE, "price": 1, "device_glob": "*H100*"})
+    (draft,) = [one for one in drafts(server) if one["state"] == "draft" and one["scope"] == "CC-1"]
+    assert draft["replaces"] == number
+    corrected = server.ask("bella", "POST", f"billing/statements/{draft['id']}/issue")
+    assert (corrected["number"], corrected["total"]) == ("RV-2026-000003", 3.0)
+    states = {one["number"]: one["state"] for one in drafts(server)}
+    assert [states[f"RV-2026-00000{n}"] for n in (1, 2, 3)] == ["corrected", "cancellation", "issued"]
+    assert server.actions(action="billing.statement_*") == [
+        "billing.statement_issue",
+        "billing.statement_cancel",
+        "billing.statement_issue",
+    ]
+
+
+def test_late_data_is_in_the_next_statement(server: AccountsServer) -> None:
+    team = server.accounts.teams.by_name("vision").id
+    use(server.metadata_store, "late", "2026-11-05", entity_id=team, hours=2)
+    use(server.metadata_store, "d", "2026-12-05", entity_id=team, hours=1)
+    january = DECEMBER + 31 * 86_400_000
+    found = {one["scope"]: one for one in drafts(server, january) if one["period"] == "2026-12"}
+    lines = server.ask("olga", "GET", f"billing/statements/{found['CC-1']['id']}")["lines"]
+    assert [(line["text"], line["quantity"], line["amount"]) for line in lines] == [
+        ("", 1.0, 1.0),
+        ("late data of 2026-11", 2.0, 2.0),
+    ]
+    issued = server.ask("bella", "POST", f"billing/statements/{found['CC-1']['id']}/issue")
+    assert issued["number"] == "RV-2027-000001"
+    february = {one["period"] for one in drafts(server, january + 31 * 86_400_000) if one["scope"] == "CC-1"}
+    assert february == {"2026-11", "2026-12"}  # not billed twice
+
+
+def test_administrators_of_teams_see_what_was_issued_to_their_teams(server: AccountsServer) -> None:
+    ada, letters = server.accounts.users.by_name("ada").id, "2026-11"
+    speech = server.accounts.teams.create("sound", CLI, 1, administrator=ada).id
+    use(server.metadata_store, "s", "2027-01-05", entity_id=speech, hours=1)
+    draft = next(one for one in drafts(server, server.clock() + HOUR_MS) if one["scope"] == "sound")
+    path = f"billing/statements/{draft['id']}"
+    server.ask("ada", "GET", path, 404)
+    server.ask("bella", "POST", f"{path}/issue")
+    assert [one["scope"] for one in server.ask("ada", "GET", "billing/statements")["statements"]] == ["sound"]
+    assert server.ask("ada", "GET", path)["total"] == 1.0
+    server.user("eve")
+    server.ask("eve", "GET", "billing/statements", 403)
+    page = server.ask("olga", "GET", f"billing/statements?period={letters}&limit=1")
+    assert page["total"] == 4
+    assert page["next"] == str(page["statements"][0]["id"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -21,6 +21,7 @@ from runvitals.usage.charges import (
     STORAGE,
     TRACKED_HOURS,
     BillingRate,
+    Charge,
     PriceList,
     UsedAmount,
     charge,
@@ -152,6 +153,25 @@ class Labels:
 
 def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageSelection) -> list[Atom]:
     """The usage of a range of days, with its cost."""
+    found = _used(metadata_store, settings, wanted)
+    for atom, one in charges_of(found, metadata_store):
+        if one.amount_micro is not None:
+            atom.costs[one.used.category] = one.amount_micro
+            if one.used.category == DEVICE_HOURS and one.price_micro is not None:
+                wasted = cost(atom.wasted_ms, DEVICE_HOURS, Month.of(one.used.day), one.price_micro)
+                atom.wasted_micro = (atom.wasted_micro or 0) + wasted
+    return [atom for atom in found if _fits(atom, wanted)]
+
+
+def charged(
+    metadata_store: MetadataStore, settings: UsageSettings, month: Month
+) -> Iterator[tuple[Atom, Charge]]:
+    """All charges of a month, each with the usage that it is for."""
+    used = _used(metadata_store, settings, UsageSelection(month.first, month.last))
+    return charges_of(used, metadata_store)
+
+
+def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageSelection) -> list[Atom]:
     # From the first of the month on: what is included is used up in the order of the days.
     first, last = wanted.first.replace(day=1).isoformat(), wanted.last.isoformat()
     reading = metadata_store.usage.reading
@@ -184,8 +204,7 @@ def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
         Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
         for stored in reading.storage(first, last)
     )
-    _add_costs(found, metadata_store)
-    return [atom for atom in found if _fits(atom, wanted)]
+    return found
 
 
 def _fits(atom: Atom, wanted: UsageSelection) -> bool:
@@ -232,26 +251,20 @@ def _add_energy(atom: Atom, energy_mj: int, measured_mj: int, settings: UsageSet
     atom.measured_mj += round(measured_mj * factor)
 
 
-def _add_costs(found: Sequence[Atom], metadata_store: MetadataStore) -> None:
+def charges_of(found: Sequence[Atom], metadata_store: MetadataStore) -> Iterator[tuple[Atom, Charge]]:
     """What each atom costs: of each team or user, category and month what is included is used up first."""
     prices = price_list(metadata_store)
-    by_account: dict[tuple[int | None, str, str], list[tuple[Atom, UsedAmount]]] = defaultdict(list)
+    by_account: dict[tuple[int | None, str, str], list[UsedAmount]] = defaultdict(list)
     for number, atom in enumerate(found):
         for category, quantity in atom.amounts().items():
             model = atom.model if category == DEVICE_HOURS else ""
             used = UsedAmount(date.fromisoformat(atom.day), category, quantity, model, (number,))
-            by_account[atom.team, category, atom.day[:7]].append((atom, used))
+            by_account[atom.team, category, atom.day[:7]].append(used)
     included = included_amounts(metadata_store)
     for (team, _, name), parts in by_account.items():
         month = Month.named(name)
-        charges = charge([used for _, used in parts], month, included(team, month), prices)
-        for one in charges:
-            if one.amount_micro is not None:
-                atom = found[_number(one.used)]
-                atom.costs[one.used.category] = one.amount_micro
-                if one.used.category == DEVICE_HOURS and one.price_micro is not None:
-                    wasted = cost(atom.wasted_ms, DEVICE_HOURS, month, one.price_micro)
-                    atom.wasted_micro = (atom.wasted_micro or 0) + wasted
+        for one in charge(parts, month, included(team, month), prices):
+            yield found[_number(one.used)], one
 
 
 def _number(used: UsedAmount) -> int:

@@ -20,6 +20,7 @@ from runvitals.mail.settings import (
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.errors import InvalidFields
+from runvitals.store.errors import SettingFixed
 from runvitals.store.metadata.accounts.settings import SettingTable
 
 SMTP_URL: Final = "smtp_url"
@@ -30,6 +31,8 @@ ENVIRONMENT: Final = {
     "url": URL_ENVIRONMENT,
 }
 """Settings that the environment takes precedence over."""
+OF_STATEMENTS: Final = frozenset(("currency", "time_zone"))
+"""Settings that stay as they are from the first statement on."""
 _SECRET: Final = frozenset((SMTP_URL, PROVIDERS))
 _OF_MAIL: Final = frozenset((SMTP_URL, "mail_from", "url"))
 _MISSING: Final = {
@@ -53,7 +56,7 @@ def put_settings(
 
     Raises:
         InvalidFields: mail could not be sent any more, because a setting that it needs is missing.
-        HTTPException: 409 if a variable or a file sets one of them.
+        HTTPException: 409 if a variable or a file sets one of them, or statements were issued with it.
     """
     if not changes:
         return
@@ -76,7 +79,10 @@ def put_settings(
         elif changes.get("enforce_public_sharing") == "off":
             accounts.guest_links.revoke_all(actor, now_ms, of_teams=True)
 
-    accounts.in_one_transaction(change)
+    try:
+        accounts.in_one_transaction(change)
+    except SettingFixed as error:
+        raise HTTPException(409, str(error)) from None
     access.rights_changed()
     if matters := sorted(changes.keys() & SECURITY_SETTINGS):
         notices.to_organisation_administrators(messages.settings_changed(requester.name, matters))

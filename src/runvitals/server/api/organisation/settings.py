@@ -17,6 +17,7 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.services import TheNotices, TheServices
 from runvitals.server.api.organisation.changed_settings import (
     ENVIRONMENT,
+    OF_STATEMENTS,
     SMTP_URL,
     enforced_by,
     put_settings,
@@ -87,6 +88,8 @@ def _settings(access: AccessControl, box: SecretBox) -> dict[str, Any]:
 
 def _setting(access: AccessControl, name: str, value: Any, shown: Callable[[str], str]) -> dict[str, Any]:
     by = enforced_by(name, access.accounts.settings)
+    if by is None and name in OF_STATEMENTS and access.metadata_store.usage.statements.any_issued():
+        by = "the statements that were issued"
     of_environment = os.environ.get(ENVIRONMENT.get(name, ""))
     return {
         "value": shown(of_environment) if of_environment else value,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import APIRouter
 
-from runvitals.server.api.usage import alerts, cost_centres, plans, rates, usage
+from runvitals.server.api.usage import alerts, cost_centres, plans, rates, settlement, statements, usage
 
 router = APIRouter(prefix="/api/v1")
-for resource in (usage, rates, plans, alerts, cost_centres):
+for resource in (usage, rates, plans, alerts, cost_centres, settlement, statements):
     router.include_router(resource.router)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import AfterValidator
+from pydantic import AfterValidator, StringConstraints
 
 from runvitals.model.account_names import address_key
 
@@ -12,7 +12,7 @@ from runvitals.model.account_names import address_key
 def _printable(text: str) -> str:
     if not all(character.isprintable() or character == "\n" for character in text):
         raise ValueError("expected text without control characters")
-    return text.strip()
+    return text
 
 
 def _mail_address(text: str) -> str:
@@ -21,6 +21,6 @@ def _mail_address(text: str) -> str:
     return text
 
 
-PlainText = Annotated[str, AfterValidator(_printable)]
-MailAddress = Annotated[str, AfterValidator(_printable), AfterValidator(_mail_address)]
+PlainText = Annotated[str, StringConstraints(strip_whitespace=True), AfterValidator(_printable)]
+MailAddress = Annotated[PlainText, AfterValidator(_mail_address)]
 """An e-mail address, or "" for none."""

@@ -12,6 +12,7 @@ from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.generation import rights_changed
 from runvitals.store.metadata.accounts.tables import organisation_setting
 from runvitals.store.metadata.database import Database, put_rows
+from runvitals.store.metadata.usage.issued_periods import check_fixed
 
 
 class SettingTable:
@@ -43,9 +44,14 @@ class SettingTable:
     def put(
         self, changes: Mapping[str, Any], by: Actor, now_ms: int, secret: frozenset[str] = frozenset()
     ) -> None:
-        """Change settings. The audit log gets the values of all that are not `secret`."""
+        """Change settings. The audit log gets the values of all that are not `secret`.
+
+        Raises:
+            SettingFixed: statements were issued with another currency or time zone.
+        """
 
         def work(connection: Connection) -> None:
+            check_fixed(connection, changes)
             before = _all(connection)
             rows = [
                 {"name": name, "value": json.dumps(value), "set_ms": now_ms}

@@ -13,6 +13,7 @@ from runvitals.store.metadata.usage.marks import UsageMarkTable
 from runvitals.store.metadata.usage.plans import PlanTable
 from runvitals.store.metadata.usage.rates import RateTable
 from runvitals.store.metadata.usage.reading import UsageReading
+from runvitals.store.metadata.usage.statements import StatementTable
 
 
 class UsageStore:
@@ -25,6 +26,7 @@ class UsageStore:
         rates: prices.
         cost_centres: who pays.
         documents: the settings of usage alerts, and the settlement data.
+        statements: what was charged for months.
         plans, alerts: limits, and the mails about those that were passed.
         refused: why the new runs of a team or user are refused, by id: of this process, set after each
             roll-up.
@@ -38,5 +40,6 @@ class UsageStore:
         self.cost_centres = CostCentreTable(database)
         self.documents = BillingDocumentTable(database)
         self.plans = PlanTable(database)
+        self.statements = StatementTable(database)
         self.alerts = UsageAlertTable(database)
         self.refused: Mapping[int, str] = {}
