@@ -35,6 +35,7 @@ def test_rows_that_were_only_gathered(tmp_path: Path, monkeypatch: pytest.Monkey
             restore_summaries(server.store, metadata_store)
             found = summary_of(metadata_store.sections.read([run_id])[run_id])
             assert found == {"min": 1.0, "max": 9.0, "mean": 5.0, "last": 5.0}
+        metadata_store.pending_summaries.close_idle(0.0)
         assert metadata_store.pending_summaries.incomplete() == []
     server.close()
 
@@ -50,3 +51,27 @@ def test_a_server_that_ends_leaves_nothing(tmp_path: Path) -> None:
         run_id = metadata_store.runs.find("abc", NOW)
         assert run_id is not None
         assert summary_of(metadata_store.sections.read([run_id.id])[run_id.id]) == {"loss": 2.0}
+
+
+def test_a_request_that_is_sent_again_after_a_crash_counts_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    killed = Server(str(tmp_path), Limits())
+    monkeypatch.setattr(killed.metadata_store.pending_summaries, "flush", lambda *_: None)
+    writer = {"run": "abc", "writer": "train.n1.a", "about": {"role": "train", "host": "n1"}}
+    info = [[1, "info", {"t": NOW, "metrics": KINDS}]]
+    assert killed.json({**writer, "seq": 0, "records": info}).status_code == 200
+    rows = [
+        {**writer, "seq": seq, "keys": ["mean"], "t": [NOW + seq], "v": [[value]], "step": [seq]}
+        for seq, value in enumerate((2.0, 4.0, 12.0, 30.0), 1)
+    ]
+    for row in rows[:3]:
+        assert killed.json(row).status_code == 200
+    killed.close()
+    server = Server(str(tmp_path), Limits())
+    for row in rows[1:]:  # the acknowledgements of the first two were lost
+        assert server.json(row).status_code == 200
+    found = server.metadata_store.runs.find("abc", NOW)
+    assert found is not None
+    assert summary_of(server.metadata_store.sections.read([found.id])[found.id]) == {"mean": 12.0}
+    server.close()

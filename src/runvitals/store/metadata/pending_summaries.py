@@ -67,6 +67,7 @@ class PendingSummaries:
         self._metrics = metrics
         self._clock = clock
         self._known: set[_Key] = set()
+        self._restored: set[int] = set()
         self._active_s: dict[int, float] = {}
         self._gathered: dict[_Key, GatheredRows] = {}
         self._changing = Lock()
@@ -74,7 +75,7 @@ class PendingSummaries:
 
     def gathers(self, run_id: int, writer: str, names: int) -> bool:
         """Whether further rows may be gathered: after a crash the summary would be computed again."""
-        return (run_id, writer, names) in self._known
+        return (run_id, writer, names) in self._known or run_id in self._restored
 
     def gather(self, columns: GatheredRows) -> None:
         """Add rows within a second. Their samples are durable and were not stored before."""
@@ -125,7 +126,11 @@ class PendingSummaries:
                     raise
 
     def close_idle(self, after_s: float = IDLE_S) -> None:
-        """Note that the summaries of runs that have logged nothing for a time are complete."""
+        """Note that the summaries of runs that have logged nothing for a time are complete.
+
+        Args:
+            after_s: 0: of all runs, when the server ends.
+        """
         with self._writing:
             now_s = self._clock()
             with self._changing:
@@ -133,11 +138,14 @@ class PendingSummaries:
                 idle = {
                     run_id
                     for run_id, active_s in self._active_s.items()
-                    if now_s - active_s >= after_s and run_id not in busy
+                    if now_s - active_s >= after_s
+                    and run_id not in busy
+                    and (after_s <= 0 or run_id not in self._restored)
                 }
                 if not idle:
                     return
                 self._known = {key for key in self._known if key[0] not in idle}
+                self._restored -= idle
                 for run_id in idle:
                     del self._active_s[run_id]
             self.complete(idle)
@@ -157,13 +165,15 @@ class PendingSummaries:
             return list(connection.execute(select(pending_summary.c.run_id)).scalars())
 
     def restore(self, rows: LoggedRows) -> None:
-        """Complete the summary of a run by all its rows."""
+        """Complete the summary of a run by all its rows.
 
-        def write(connection: Connection) -> None:
-            add_logged_rows(connection, [rows])
-            connection.execute(delete(pending_summary).where(pending_summary.c.run_id == rows.run_id))
-
-        self._database.write(write)
+        From now on its rows are gathered, so that those of a request which the crashed server has stored, and
+        which is sent again, are not added again. How late that may be is not known: until this server ends.
+        """
+        self._database.write(lambda connection: add_logged_rows(connection, [rows]))
+        with self._changing:
+            self._restored.add(rows.run_id)
+            self._active_s[rows.run_id] = self._clock()
 
     def _take(self, run_ids: set[int] | None) -> dict[_Key, GatheredRows]:
         with self._changing:
