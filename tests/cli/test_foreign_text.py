@@ -40,7 +40,7 @@ TRIED = {
     "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
-    "project", "files", "leet",
+    "project", "files", "leet", "usage", "alerts", "artifact",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -173,6 +173,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["invite", "create", EVIL, EVIL], ["simulate", EVIL], ["import", EVIL], ["metrics", EVIL],
         ["cloudwatch", EVIL],
         ["neuron", "check", EVIL], ["sample"], ["sample", "--json"], ["top"], ["leet", EVIL],
+        ["usage", EVIL], ["alerts", EVIL], ["artifact", EVIL],
         ["run", "--id", EVIL, "--", "true"], ["run", "--project", EVIL, "--", "true"],
         ["project", "list", EVIL], ["project", "create", f"{EVIL}/{EVIL}"],
         ["files", EVIL], ["files", "abc", "--names", EVIL],

@@ -10,7 +10,7 @@ from pathlib import Path
 from textual.pilot import Pilot
 
 from runvitals.leet.app import LeetApp
-from runvitals.leet.opening import Target
+from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
 from tests.patience import PATIENCE_S
@@ -49,7 +49,7 @@ def test_keys(tmp_path: Path) -> None:
     monitor, trainer = plant(tmp_path)
 
     async def use() -> None:
-        app = LeetApp(Target(str(tmp_path), "live"), interval_s=0.05)
+        app = LeetApp(OpeningTarget(str(tmp_path), "live"), interval_s=0.05)
         async with app.run_test(size=(140, 44)) as pilot:
             await run_screen(pilot)
             await small_terminals(pilot)
@@ -104,7 +104,7 @@ def test_keys(tmp_path: Path) -> None:
         await pilot.press("0")
         await pilot.pause()
         assert screen.console.is_on_screen
-        await pilot.press("r", "1", "c", "1", "home", "n", "x")
+        await pilot.press("r", "1", "c", "1", "home", "n", "X")
         assert "page 2 of 4 · over time" in screen.metrics.text
         await pilot.press("tab")
         assert screen.system.has_focus
@@ -134,7 +134,7 @@ def test_keys(tmp_path: Path) -> None:
         assert "2 of 3 · 2 selected" in screen.runs.text
         await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["loss"])
         assert "ended-0 ended-1" in screen.metrics.text
-        await pilot.press("X", "ctrl+l", "home", "enter")
+        await pilot.press("x", "ctrl+l", "home", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
         opened = pilot.app.screen
         assert isinstance(opened, RunScreen)

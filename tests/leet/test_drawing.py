@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from runvitals.leet import axes, chart_view
 from runvitals.leet.braille import BrailleCanvas, Row
-from runvitals.leet.chart_view import ChartStyle, Line
+from runvitals.leet.chart_view import ChartLine, ChartStyle
 from runvitals.leet.reduction import columns, value_range
 
 NAN = math.nan
@@ -20,7 +20,9 @@ def texts(rows: list[Row]) -> list[str]:
     return ["".join(text for text, _ in row) for row in rows]
 
 
-def chart(lines: list[Line], width: int = 30, height: int = 8, unit: str = "W", **style: object) -> list[str]:
+def chart(
+    lines: list[ChartLine], width: int = 30, height: int = 8, unit: str = "W", **style: object
+) -> list[str]:
     rows = chart_view.draw("Power", unit, lines, (0.0, 10_000.0), width, height, ChartStyle(**style))
     assert {cell_len(text) for text in texts(rows)} == {width}
     assert len(rows) == height
@@ -121,7 +123,7 @@ def test_only_the_range_is_drawn() -> None:
 
 
 def test_a_chart() -> None:
-    line = Line("gpu 0", [0, 5_000, 10_000], [100.0, 300.0, 200.0], 0)
+    line = ChartLine("gpu 0", [0, 5_000, 10_000], [100.0, 300.0, 200.0], 0)
     shown = chart([line])
     assert shown[0].startswith("╭─ Power ──")
     assert shown[0].endswith(" 200 W ╮")
@@ -131,13 +133,13 @@ def test_a_chart() -> None:
 
 
 def test_an_axis_counts_from_the_start_of_the_run() -> None:
-    line = Line("", [0, 10_000], [1.0, 2.0], 0)
+    line = ChartLine("", [0, 10_000], [1.0, 2.0], 0)
     assert chart([line], x_start=-60_000.0)[6].split() == ["│", "└1m", "1m10s│"]
     assert chart([line], on_time=False)[6].split() == ["│", "└0", "10k│"]
 
 
 def test_a_legend_names_lines_in_their_colours_and_counts_the_rest() -> None:
-    lines = [Line(f"node{index}", [0, 1], [1.0, 2.0], index) for index in range(9)]
+    lines = [ChartLine(f"node{index}", [0, 1], [1.0, 2.0], index) for index in range(9)]
     rows = chart_view.draw("Power", "W", lines, (0.0, 1.0), 30, 6, ChartStyle())
     named = [part for part in rows[-1] if part[1].startswith("line")]
     assert named == [(f" node{index}", f"line{index}") for index in range(4)]
@@ -147,13 +149,13 @@ def test_a_legend_names_lines_in_their_colours_and_counts_the_rest() -> None:
 @pytest.mark.parametrize("height", [5, 6, 12, 40])
 @pytest.mark.parametrize("width", [18, 19, 60])
 def test_every_size_fits(width: int, height: int) -> None:
-    wide = Line("学習 rank 0", [0, 10_000], [1e-9, 3e12], 0)
+    wide = ChartLine("学習 rank 0", [0, 10_000], [1e-9, 3e12], 0)
     assert chart([wide, wide], width, height, guides="lines", log=True)
     assert [row.strip("│ ") for row in chart([], width, height)[1:-1]].count("no values") == 1
 
 
 def test_log_scale_of_values_that_are_not_positive() -> None:
-    assert "no values above 0" in "".join(chart([Line("", [0, 1], [0.0, -1.0], 0)], log=True))
+    assert "no values above 0" in "".join(chart([ChartLine("", [0, 1], [0.0, -1.0], 0)], log=True))
 
 
 def test_elapsed() -> None:

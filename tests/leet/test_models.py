@@ -10,10 +10,10 @@ from runvitals.leet.chart_layout import ChartLayout
 from runvitals.leet.charts import Chart, SeriesName, line_names, matching, metric_charts, system_charts
 from runvitals.leet.console_lines import console_lines
 from runvitals.leet.keys import RUN, RUNS, Key
-from runvitals.leet.opening import Target, target
+from runvitals.leet.opening import OpeningTarget, target
 from runvitals.leet.overview import overview
 from runvitals.leet.run_data import RunData
-from runvitals.leet.run_table import MOST_SELECTED, RunTable
+from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.model.errors import UnknownRun
 from runvitals.query.console import ConsoleText
 from runvitals.regular_expressions import finder
@@ -127,12 +127,12 @@ def test_a_process_that_started_again_has_a_line_of_its_own(tmp_path: Path) -> N
     assert (first.name, second.name) == ("rank 0 #1", "rank 0 #2")
 
 
-def runs(folder: Path, count: int) -> RunTable:
+def runs(folder: Path, count: int) -> ListedRuns:
     for index in range(count):
         monitor = Monitor(folder, f"run-{index}", start_ms=T0 + index * 1000)
         monitor.info(T0, config={"lr": index / 10}, run={"name": f"name {index}{EVIL}"})
         monitor.end(T0 + 60_000, "failed" if index % 2 else "finished", exit_code=index % 2)
-    table = RunTable(str(folder))
+    table = ListedRuns(str(folder))
     table.set_runs(table.read(T0 + 120_000))
     return table
 
@@ -178,11 +178,11 @@ def test_what_is_opened(tmp_path: Path) -> None:
         monitor.info(T0, machine={"cwd": folder})
         monitor.end(T0 + 1000)
     directory = str(data)
-    assert target(None, directory, "/work/mine") == Target(directory, "run-0")
-    assert target(None, directory, "/work/other") == Target(directory, "run-1")
-    assert target("run-0", directory, "/") == Target(directory, "run-0")
-    assert target(str(data / "runs" / "run-0"), "/nowhere", "/") == Target(directory, "run-0")
-    assert target(directory, "/nowhere", "/") == Target(directory, None)
+    assert target(None, directory, "/work/mine") == OpeningTarget(directory, "run-0")
+    assert target(None, directory, "/work/other") == OpeningTarget(directory, "run-1")
+    assert target("run-0", directory, "/") == OpeningTarget(directory, "run-0")
+    assert target(str(data / "runs" / "run-0"), "/nowhere", "/") == OpeningTarget(directory, "run-0")
+    assert target(directory, "/nowhere", "/") == OpeningTarget(directory, None)
     with pytest.raises(UnknownRun, match="did you mean run-0"):
         target("run0", directory, "/")
     with pytest.raises(UnknownRun, match="no runs in"):

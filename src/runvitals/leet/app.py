@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.app import App
 
-from runvitals.leet.opening import Target
+from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_data import RunData
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
@@ -24,7 +24,7 @@ class LeetApp(App[None]):
     ENABLE_COMMAND_PALETTE = False
     CSS = "* { background: ansi_default; color: ansi_default; }"  # the terminal's own, light or dark
 
-    def __init__(self, target: Target, interval_s: float = INTERVAL_S) -> None:
+    def __init__(self, target: OpeningTarget, interval_s: float = INTERVAL_S) -> None:
         super().__init__(ansi_color=True)
         self._target = target
         self._interval_s = interval_s

@@ -12,7 +12,7 @@ from runvitals.leet import reduction
 from runvitals.leet.axes import extent
 from runvitals.leet.braille import Row
 from runvitals.leet.chart_layout import ChartLayout
-from runvitals.leet.chart_view import ChartStyle, Guides, Line, draw
+from runvitals.leet.chart_view import ChartLine, ChartStyle, Guides, draw
 from runvitals.leet.charts import Chart, matching
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.regular_expressions import finder
@@ -31,7 +31,7 @@ class ChartValues(NamedTuple):
         x_start: what the labels of the x-axis count from.
     """
 
-    lines: list[list[Line]]
+    lines: list[list[ChartLine]]
     x_range: tuple[float, float] | None
     on_time: bool
     x_start: float
@@ -155,9 +155,13 @@ class ChartGrid(RowsWidget, can_focus=True):
         for index, (_, top, *size), lines in zip(indexes, places, values.lines, strict=True):
             for y, row in enumerate(self._draw(index, lines, values, *size)):
                 rows[top + y] += row
+        if not self.charts:
+            rows[1] = [("  no chart matches the filter" if self.pattern else "  no values yet", "dim")]
         self.show([self._head(), *rows.values()])
 
-    def _draw(self, index: int, lines: list[Line], values: ChartValues, width: int, height: int) -> list[Row]:
+    def _draw(
+        self, index: int, lines: list[ChartLine], values: ChartValues, width: int, height: int
+    ) -> list[Row]:
         chart = self.charts[index]
         style = ChartStyle(
             chart[:2] in self._log,

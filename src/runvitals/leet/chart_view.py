@@ -19,7 +19,7 @@ _EVERY = {"dots": 4, "lines": 1}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Line:
+class ChartLine:
     """One line of a chart: its name, its values over time or steps, and the number of its colour."""
 
     name: str
@@ -50,7 +50,7 @@ class ChartStyle:
 def draw(
     title: str,
     unit: str,
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     x_range: tuple[float, float],
     width: int,
     height: int,
@@ -75,7 +75,7 @@ def draw(
 
 
 def _plot(
-    lines: Sequence[Line],
+    lines: Sequence[ChartLine],
     unit: str,
     x_range: tuple[float, float],
     y_range: tuple[float, float],
@@ -132,7 +132,7 @@ def _trace(
         previous = column
 
 
-def _newest(lines: Sequence[Line], unit: str) -> str:
+def _newest(lines: Sequence[ChartLine], unit: str) -> str:
     """The newest value of a chart with one line."""
     if len(lines) != 1 or not len(lines[0].y):
         return ""
@@ -149,7 +149,7 @@ def _top(title: str, newest: str, width: int, frame: str) -> Row:
     return [("╭─", frame), (name, "title"), (fill, frame), (right, "value"), ("╮", frame)]
 
 
-def _legend(lines: Sequence[Line], width: int, frame: str) -> Row:
+def _legend(lines: Sequence[ChartLine], width: int, frame: str) -> Row:
     """The bottom of the frame with the names of the lines, as many as fit."""
     row: Row = [("╰─", frame)]
     room = width - 3
@@ -171,7 +171,7 @@ def _legend(lines: Sequence[Line], width: int, frame: str) -> Row:
     return [*row, ("─" * room, frame), ("╯", frame)]
 
 
-def _style_of(line: Line) -> str:
+def _style_of(line: ChartLine) -> str:
     return f"line{line.colour % COLOURS}"
 
 

@@ -12,14 +12,14 @@ from runvitals.query.run_handle import find_run
 from runvitals.query.runs import RunList
 
 
-class Target(NamedTuple):
+class OpeningTarget(NamedTuple):
     """What to open: a data folder, and a run in it, or None for the list of its runs."""
 
     directory: str
     run_id: str | None
 
 
-def target(wanted: str | None, directory: str, here: str) -> Target:
+def target(wanted: str | None, directory: str, here: str) -> OpeningTarget:
     """What the argument of the command names.
 
     Args:
@@ -33,7 +33,7 @@ def target(wanted: str | None, directory: str, here: str) -> Target:
         ValueError: something that cannot be opened.
     """
     if wanted is None:
-        return Target(directory, latest(directory, here))
+        return OpeningTarget(directory, latest(directory, here))
     if wanted.startswith(("http://", "https://")):
         raise ValueError(
             f"cannot open {wanted}: leet reads the runs of this machine; open a server in a browser"
@@ -43,19 +43,19 @@ def target(wanted: str | None, directory: str, here: str) -> Target:
         raise ValueError(f"cannot open {wanted}: import it first with `runvitals import`")
     if os.sep in wanted or wanted in (".", ".."):
         return _folder(wanted, path, directory)
-    return Target(directory, find_run(wanted, directory))
+    return OpeningTarget(directory, find_run(wanted, directory))
 
 
-def _folder(wanted: str, path: str, directory: str) -> Target:
+def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
     """The target of a path."""
     if not os.path.isdir(path):
         raise ValueError(f"cannot open {wanted}: no such folder")
     parent, name = os.path.split(path)
     if os.path.basename(parent) == "runs" and any(entry.endswith(paths.SUFFIX) for entry in os.listdir(path)):
-        return Target(os.path.dirname(parent), paths.check_run_id(name))
+        return OpeningTarget(os.path.dirname(parent), paths.check_run_id(name))
     if os.path.isdir(paths.runs_dir(path)):
-        return Target(path, None)
-    return Target(directory, latest(directory, path))
+        return OpeningTarget(path, None)
+    return OpeningTarget(directory, latest(directory, path))
 
 
 def latest(directory: str, here: str) -> str:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runvitals.leet.chart_view import Line
+from runvitals.leet.chart_view import ChartLine
 from runvitals.leet.charts import Chart
 from runvitals.leet.run_data import RunData
 from runvitals.terminal import inert
 
 
-class Overlay:
+class RunOverlay:
     """The selected runs, of which each has one colour in all charts.
 
     Args:
@@ -47,9 +47,9 @@ class Overlay:
                 found.setdefault(chart.title, chart)
         return sorted(found.values(), key=lambda chart: chart.title)
 
-    def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[Line]]:
+    def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[ChartLine]]:
         """The lines of all runs over steps, or over the time since each run's start."""
-        drawn: list[list[Line]] = [[] for _ in charts]
+        drawn: list[list[ChartLine]] = [[] for _ in charts]
         for data, colour in self._runs.values():
             if data.run is None:
                 continue
@@ -60,7 +60,7 @@ class Overlay:
             name = inert(data.run.name)
             for place, lines in zip(places, found, strict=True):
                 drawn[place] += [
-                    Line(name, [x - start_ms for x in line.x] if on_time else line.x, line.y, colour)
+                    ChartLine(name, [x - start_ms for x in line.x] if on_time else line.x, line.y, colour)
                     for line in lines
                 ]
         return drawn

@@ -7,7 +7,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable
 
-from runvitals.leet.chart_view import Line
+from runvitals.leet.chart_view import ChartLine
 from runvitals.leet.charts import Chart, SeriesName, line_names, metric_charts, system_charts
 from runvitals.model.run import Run
 from runvitals.query.console import ConsoleText
@@ -19,7 +19,7 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-class LoggedColumns:
+class ProcessHistory:
     """The logged values of one process as columns; grows by the rows that were added."""
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class RunData:
         self.reader = RunReader(run_id, directory)
         self.run: Run | None = None
         self._clock = clock
-        self._logged: dict[str, LoggedColumns] = {}
+        self._logged: dict[str, ProcessHistory] = {}
         self._lock = threading.Lock()  # columns that are being copied cannot grow
 
     def poll(self) -> bool:
@@ -65,7 +65,7 @@ class RunData:
         with self._lock:
             count = self.reader.poll()
             for writer in self.reader.histories:
-                self._logged.setdefault(writer, LoggedColumns()).update(self.reader, writer)
+                self._logged.setdefault(writer, ProcessHistory()).update(self.reader, writer)
             before, self.run = self.run, self.reader.run(self._clock())
         return bool(count) or before is None or before.state != self.run.state
 
@@ -89,7 +89,7 @@ class RunData:
             keys = {writer: list(logged.columns) for writer, logged in self._logged.items()}
         return metric_charts(keys)
 
-    def system_lines(self, charts: Iterable[Chart]) -> list[list[Line]]:
+    def system_lines(self, charts: Iterable[Chart]) -> list[list[ChartLine]]:
         """The lines of charts of system metrics over time, read together."""
         charts = list(charts)
         wanted = {line.key for chart in charts for line in chart.lines}
@@ -100,14 +100,14 @@ class RunData:
             }
         return [
             [
-                Line(name, found[line].t, found[line].values, colour)
+                ChartLine(name, found[line].t, found[line].values, colour)
                 for colour, (line, name) in enumerate(zip(chart.lines, line_names(chart), strict=True))
                 if line in found
             ]
             for chart in charts
         ]
 
-    def logged_lines(self, charts: Iterable[Chart], on_time: bool) -> list[list[Line]]:
+    def logged_lines(self, charts: Iterable[Chart], on_time: bool) -> list[list[ChartLine]]:
         """The lines of charts of logged values, over steps or time."""
         with self._lock:
             return [
@@ -128,9 +128,9 @@ class RunData:
         with self._lock:
             return self.reader.console.pieces()
 
-    def _logged_line(self, line: SeriesName, on_time: bool, colour: int) -> Line:
+    def _logged_line(self, line: SeriesName, on_time: bool, colour: int) -> ChartLine:
         steps, times, values = self._logged[line.origin].columns[line.key]
-        return Line(self._process(line.origin), times[:] if on_time else steps[:], values[:], colour)
+        return ChartLine(self._process(line.origin), times[:] if on_time else steps[:], values[:], colour)
 
     def _process(self, writer: str) -> str:
         """The name of a process that logs: its rank, else its host; with a number if it was started again."""

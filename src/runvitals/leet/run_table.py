@@ -18,7 +18,7 @@ MOST_SELECTED = 8
 _STATE_STYLES = {"running": "good", "failed": "bad", "crashed": "bad", "lost": "bad"}
 
 
-class RunTable:
+class ListedRuns:
     """The runs of a data folder, newest first.
 
     Attributes:
@@ -26,7 +26,7 @@ class RunTable:
         selected: ids of the selected runs, by the number of their colour.
 
     Example:
-        >>> table = RunTable("/data")
+        >>> table = ListedRuns("/data")
         >>> table.set_runs(table.read(now_ms()))
         >>> table.set_filter("state:failed")
         >>> table.toggle()

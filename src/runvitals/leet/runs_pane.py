@@ -6,7 +6,7 @@ from textual import events
 
 from runvitals.leet.braille import Row
 from runvitals.leet.rows_widget import RowsWidget
-from runvitals.leet.run_table import RunTable
+from runvitals.leet.run_table import ListedRuns
 from runvitals.terminal import inert
 
 
@@ -17,7 +17,7 @@ class RunsPane(RowsWidget, can_focus=True):
         table: what it shows.
     """
 
-    def __init__(self, table: RunTable, *, id: str) -> None:
+    def __init__(self, table: ListedRuns, *, id: str) -> None:
         super().__init__(id=id)
         self.title = "Runs"
         self.table = table

@@ -15,9 +15,9 @@ from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.charts import Chart
 from runvitals.leet.help_screen import HelpScreen
 from runvitals.leet.keys import RUNS
-from runvitals.leet.overlay import Overlay
+from runvitals.leet.overlay import RunOverlay
 from runvitals.leet.run_data import now_ms
-from runvitals.leet.run_table import MOST_SELECTED, RunTable
+from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.leet.runs_pane import RunsPane
 from runvitals.terminal import inert
 
@@ -48,8 +48,8 @@ class RunsScreen(ChartScreen):
         super().__init__()
         self._directory = directory
         self._interval_s = interval_s
-        self._overlay = Overlay(directory)
-        self.table = RunTable(directory)
+        self._overlay = RunOverlay(directory)
+        self.table = ListedRuns(directory)
         self.runs = RunsPane(self.table, id="runs")
         self.metrics = ChartGrid("Metrics of the selected runs", (3, 3), self._read, id="metrics")
 
