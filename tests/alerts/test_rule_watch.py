@@ -11,7 +11,7 @@ import pytest
 
 from runvitals.alerts.automations import as_json, automation_of
 from runvitals.alerts.ready_rules import READY_RULES
-from runvitals.alerts.rule_notices import RuleNotices
+from runvitals.alerts.rule_notices import MOST_A_MINUTE, RuleNotices
 from runvitals.alerts.rule_watch import RuleWatch
 from runvitals.alerts.rules import rule
 from runvitals.alerts.sample_queue import SampleQueue
@@ -229,6 +229,17 @@ def test_a_host_that_sends_to_another_server_is_not_silent(watch: Watch) -> None
     for _ in range(13):
         watch.pass_time(MINUTE_MS // 2)
     assert len(watch.firings()) == 1
+
+
+def test_a_rule_that_fires_for_many_devices_tells_of_few(watch: Watch) -> None:
+    watch.add_rule(**{"for": 0})
+    count = MOST_A_MINUTE + 5
+    values = {f"gpu_{number}_gpu": 1.0 for number in range(count)}
+    watch.every_second(watch.team.run("otter-1"), 1, **values)
+    told = watch.team.told()
+    assert len(told) == MOST_A_MINUTE
+    assert ["What follows" in one.text for one in told] == [False] * (MOST_A_MINUTE - 1) + [True]
+    assert [firing.told for firing in watch.firings()].count("too many in a minute") == 5
 
 
 def test_two_servers_keep_the_states_of_both(watch: Watch) -> None:

@@ -342,3 +342,14 @@ def test_two_servers_send_what_waited_once(team: Team) -> None:
     late = Notification("digest:of another server", "run.digest", "user:1", "digest", "late")
     team.store.alerts.events.send_waiting([alert.id for alert in waiting], late)
     assert team.titles() == []
+
+
+def test_a_private_key_in_the_output_is_not_mailed(team: Team) -> None:
+    writer = team.run("otter-1")
+    body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKB\nwNtXyzAbCdEf"
+    text = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\nout of luck\n"
+    team.store.console.add([ConsoleLine(writer.run_id, writer.writer_id, 0, T0, 1, text)])
+    team.end(writer)
+    [told] = team.told()
+    assert "out of luck" in told.text
+    assert "wNtXyzAbCdEf" not in told.text

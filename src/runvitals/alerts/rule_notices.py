@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from typing import Final
 from urllib.parse import quote
@@ -14,6 +15,7 @@ from runvitals.alerts.receivers import is_muted
 from runvitals.alerts.rules import AlertRule
 from runvitals.alerts.run_readers import may_read_run, team_may_read
 from runvitals.alerts.texts import duration_text, one_line
+from runvitals.model.durations import MINUTE_MS
 from runvitals.store.metadata import MetadataStore, StoredEvent
 from runvitals.store.metadata.alerts.alert_settings import Scope
 from runvitals.store.metadata.alerts.outbox import Notification
@@ -21,6 +23,8 @@ from runvitals.store.metadata.alerts.rules import Firing, StoredRule, WatchedLan
 from runvitals.store.metadata.alerts.run_events import RunEvent
 from runvitals.store.metadata.run_places import RunPlace
 
+MOST_A_MINUTE: Final = 20
+"""Of one rule and run: a rule about GPUs may fire for thousands at once."""
 EVENT: Final = "rule"
 """The name of the event of a run at which a rule fired; charts show it."""
 _COMPARED: Final = {">": "above", ">=": "at or above", "<": "below", "<=": "at or below"}
@@ -44,12 +48,20 @@ class RuleNotices:
         self._directory = directory
         self._key = box.derived_key(PURPOSE)
         self._clock = clock
+        self._minute = 0
+        self._counts: Counter[tuple[int, int, bool]] = Counter()
 
     def heard(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
         """Write a transition, with its notifications, in one transaction."""
         now_ms = self._clock()
         silenced = _silenced(stored, rule, now_ms)
         text = transition_text(rule, transition)
+        if silenced is None and (transition.firing or rule.resolve):
+            count = self._counted(rule.id, lane.run_id, transition.firing, now_ms)
+            if count > MOST_A_MINUTE:
+                silenced = "too many in a minute"
+            elif count == MOST_A_MINUTE:
+                text += ". What follows within this minute is only in the history of the rule"
         if not transition.firing:
             over = silenced is None and rule.resolve
             notifications = (
@@ -80,6 +92,15 @@ class RuleNotices:
             notifications,
             found="" if silenced else rule.name,
         )
+
+    def _counted(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
+        """How many transitions of a rule for a run there were in this minute, with this one."""
+        minute = now_ms // MINUTE_MS
+        if minute != self._minute:
+            self._minute = minute
+            self._counts.clear()
+        self._counts[rule_id, run_id, firing] += 1
+        return self._counts[rule_id, run_id, firing]
 
     def test(self, stored: StoredRule, rule: AlertRule, user_id: int) -> Notification:
         """Put a notification that a rule would send into the outbox, for one user."""

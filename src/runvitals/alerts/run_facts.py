@@ -27,7 +27,8 @@ def run_facts(store: MetadataStore, place: RunPlace, now_ms: int, with_console: 
     console: tuple[str, ...] = ()
     if with_console:
         pieces = store.console.tail(place.run_id, _CONSOLE_BYTES).pieces
-        console = tuple(redaction.text(line) for line in console_lines([piece.text for piece in pieces]))
+        whole = redaction.text("".join(piece.text for piece in pieces))  # private keys have several lines
+        console = tuple(redaction.text(line) for line in console_lines([whole]))
     return AlertFacts(
         place.entity,
         place.project,
