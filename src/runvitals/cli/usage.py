@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from runvitals.server.usage.report import UsageSelection
     from runvitals.server.usage.reports import UsageReports
     from runvitals.store.metadata import MetadataStore
+    from runvitals.store.metadata.usage.statements import Statement
 
 _SHOWN = (
     "runs",
@@ -24,6 +25,10 @@ _SHOWN = (
     "storage_gb_month",
     "cost",
 )
+_STATEMENT = ["id", "number", "month", "of", "state", "total"]
+_LINE = ["project", "what", "quantity", "amount"]
+_STATEMENTS = 200
+_WITH_NAME = 2  # words
 
 
 def add(subparsers: Any) -> None:
@@ -31,9 +36,11 @@ def add(subparsers: Any) -> None:
         "usage",
         help="what the runs of a server used in a month, and what it cost",
         description="Reads the server's metadata store, also while the server is running. "
-        "`runvitals usage rebuild` computes a month again from the samples; stop the server first.",
+        "`runvitals usage rebuild` computes a month again from the samples; stop the server first. "
+        "`runvitals usage statements list`, `… show NUMBER` and `… issue ID` are about statements.",
     )
-    parser.add_argument("action", nargs="?", choices=("show", "rebuild"), default="show")
+    parser.add_argument("action", nargs="?", choices=("show", "rebuild", "statements"), default="show")
+    parser.add_argument("words", nargs="*", metavar="…", help="of `statements`: list, show NUMBER, issue ID")
     parser.add_argument("--month", help="such as 2026-11; default: this month")
     parser.add_argument("--from", dest="first", metavar="DAY", help="instead of a month: the first day")
     parser.add_argument("--to", dest="last", metavar="DAY", help="the last day, included")
@@ -59,6 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         with open_metadata_store(store_locations(arguments)[1]) as metadata_store:
             reports = UsageReports(metadata_store, _now_ms)
+            if arguments.action == "statements":
+                print(_statements(metadata_store, arguments.words, arguments.month))
+                return 0
+            if arguments.words:
+                raise ValueError(f"unexpected {arguments.words[0]!r}")
             if arguments.action == "rebuild":
                 return _rebuild(arguments, metadata_store, reports)
             _show(arguments, metadata_store, reports)
@@ -82,6 +94,46 @@ def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, repor
         count = UsageRollup(store, metadata_store, _now_ms).rebuild(month)
     print(f"computed {count} days of runs of {month.name}")
     return 0
+
+
+def _statements(metadata_store: MetadataStore, words: list[str], month: str | None) -> str:
+    from runvitals.server.usage.statements import Statements
+    from runvitals.store.metadata.accounts.audit import CLI
+    from runvitals.store.metadata.usage.statements import StatementConflict, Wanted
+    from runvitals.usage.statements import money
+
+    stored = metadata_store.usage.statements
+    action, name = (*words, "", "")[:2] if words else ("list", "")
+    if action == "list" and len(words) <= 1:
+        found, count = stored.page(Wanted(month), _STATEMENTS)
+        left_out = f"\n{count - len(found)} older ones: see --month" if count > len(found) else ""
+        return f"{table([_STATEMENT, *map(_statement, found)])}{left_out}"
+    if action == "show" and len(words) == _WITH_NAME:
+        one = stored.find(name)
+        lines = [
+            [
+                inert(line.project),
+                inert(" ".join(filter(None, (line.category, line.model, line.text)))),
+                f"{line.quantity:.2f} {line.unit}",
+                money(line.amount_micro, one.currency),
+            ]
+            for line in stored.lines(one.id)
+        ]
+        return table([_STATEMENT, _statement(one)]) + "\n\n" + table([_LINE, *lines])
+    if action == "issue" and len(words) == _WITH_NAME:
+        try:
+            issued = Statements(metadata_store, _now_ms).issue(stored.find(name), CLI)
+        except StatementConflict as error:
+            raise ValueError(str(error)) from None
+        return table([_STATEMENT, _statement(issued)])
+    raise ValueError("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
+
+
+def _statement(one: Statement) -> list[str]:
+    from runvitals.usage.statements import money
+
+    total = f"{money(one.total_micro, one.currency)} {one.currency}"
+    return [str(one.id), one.number or "-", one.period, inert(one.scope_name), one.state, total]
 
 
 def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pypdf import PdfReader
 
+from runvitals.cli import main
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import HOUR_MS, use
@@ -186,3 +188,19 @@ def test_administrators_of_teams_see_what_was_issued_to_their_teams(server: Acco
     page = server.ask("olga", "GET", f"billing/statements?period={letters}&limit=1")
     assert page["total"] == 4
     assert page["next"] == str(page["statements"][0]["id"])
+
+
+def test_statements_on_the_command_line(server: AccountsServer, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = Path(server.store.folder).parent
+    options = ["--store", f"{folder}/store", "--catalogue", f"{folder}/catalogue.db"]
+    assert main(["usage", "statements", "list", "--month", "2026-11", *options]) == 0
+    assert "RV-2026-000001" in capsys.readouterr().out
+    draft = next(one for one in drafts(server) if one["state"] == "draft" and one["scope"] == "CC-2")
+    assert main(["usage", "statements", "issue", str(draft["id"]), *options]) == 0
+    shown = capsys.readouterr().out
+    number = next(word for word in shown.split() if word.startswith("RV-"))
+    assert server.ask("olga", "GET", f"billing/statements/{number}")["issued_by"] == "cli"
+    assert main(["usage", "statements", "show", number, *options]) == 0
+    assert "vision/letters" in capsys.readouterr().out
+    assert main(["usage", "statements", "issue", str(draft["id"]), *options]) != 0
+    assert "is no draft" in capsys.readouterr().err
