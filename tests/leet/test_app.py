@@ -13,6 +13,7 @@ from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
+from runvitals.leet.text_pane import TextPane
 from tests.patience import PATIENCE_S
 from tests.query.journals import MACHINE, T0, Monitor, Trainer
 
@@ -72,46 +73,46 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: any(chart.title == "fresh" for chart in screen.metrics.charts))
 
         await pilot.press("slash", *"^val", "enter")
-        assert [chart.title for chart in screen.metrics.charts] == ["val/acc"]
+        await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["val/acc"])
         await pilot.press("slash", "(")  # invalid: the message says so, and esc takes it back
-        assert "invalid regular expression" in screen.footer.text
+        await until(pilot, lambda: "invalid regular expression" in screen.footer.text)
         await pilot.press("escape")
-        assert screen.metrics.pattern == "^val"
+        await until(pilot, lambda: screen.metrics.pattern == "^val")
         await pilot.press("ctrl+l", "backslash", *"temp", "enter")
-        assert len(screen.metrics.charts) == 4
-        assert [chart.unit for chart in screen.system.charts] == ["°C"]
-        assert screen.system.has_focus
+        await until(pilot, lambda: len(screen.metrics.charts) == 4)
+        await until(pilot, lambda: [chart.unit for chart in screen.system.charts] == ["°C"])
+        await until(pilot, lambda: screen.system.has_focus)
 
         await pilot.press("enter")
         await until(pilot, lambda: screen.system.size.width > 130)
-        assert not screen.console.is_on_screen
+        await until(pilot, lambda: not screen.console.is_on_screen)
         await pilot.press("y", "g")
-        assert "(log)" in screen.system.text
+        await until(pilot, lambda: "(log)" in screen.system.text)
         await pilot.press("escape", "ctrl+backslash")
-        assert screen.console.is_on_screen
+        await until(pilot, lambda: screen.console.is_on_screen)
 
-        assert "last 10m" in screen.system.text
+        await until(pilot, lambda: "last 10m" in screen.system.text)
         await pilot.press("plus", "plus")
-        assert "last 2m" in screen.system.text
+        await until(pilot, lambda: "last 2m" in screen.system.text)
         await pilot.press(*["minus"] * 9)
-        assert "whole run" in screen.system.text
+        await until(pilot, lambda: "whole run" in screen.system.text)
 
         await pilot.press("4", "left_square_bracket", "2")
         await pilot.pause()
-        assert not screen.console.is_on_screen
-        assert not screen.overview.is_on_screen
-        assert not screen.system.is_on_screen
+        await until(pilot, lambda: not screen.console.is_on_screen)
+        await until(pilot, lambda: not screen.overview.is_on_screen)
+        await until(pilot, lambda: not screen.system.is_on_screen)
         await pilot.press("0")
         await pilot.pause()
-        assert screen.console.is_on_screen
+        await until(pilot, lambda: screen.console.is_on_screen)
         await pilot.press("r", "1", "c", "1", "home", "n", "X")
-        assert "page 2 of 4 · over time" in screen.metrics.text
+        await until(pilot, lambda: "page 2 of 4 · over time" in screen.metrics.text)
         await pilot.press("tab")
-        assert screen.system.has_focus
+        await until(pilot, lambda: screen.system.has_focus)
         await pilot.press("question_mark")
-        await until(pilot, lambda: "full screen" in pilot.app.screen.query_one("#help").text)
+        await until(pilot, lambda: "full screen" in pilot.app.screen.query_one("#help", TextPane).text)
         await pilot.press("escape")
-        assert pilot.app.screen is screen
+        await until(pilot, lambda: pilot.app.screen is screen)
 
     async def small_terminals(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen
@@ -119,9 +120,9 @@ def test_keys(tmp_path: Path) -> None:
         for size in ((60, 20), (20, 8), (1, 1), (200, 60), (60, 20)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
-        assert not screen.overview.is_on_screen
-        assert screen.metrics.is_on_screen
-        assert screen.system.is_on_screen
+        await until(pilot, lambda: not screen.overview.is_on_screen)
+        await until(pilot, lambda: screen.metrics.is_on_screen)
+        await until(pilot, lambda: screen.system.is_on_screen)
 
     async def runs_screen(pilot: Pilot[None]) -> None:
         await pilot.resize_terminal(140, 44)
@@ -129,16 +130,16 @@ def test_keys(tmp_path: Path) -> None:
         screen = pilot.app.screen
         assert isinstance(screen, RunsScreen)
         await until(pilot, lambda: len(screen.table.runs) == 3)
-        assert screen.runs.text.replace("\n", "").isprintable()
+        await until(pilot, lambda: screen.runs.text.replace("\n", "").isprintable())
         await pilot.press("f", *"state:finished", "enter", "ctrl+a")
-        assert "2 of 3 · 2 selected" in screen.runs.text
+        await until(pilot, lambda: "2 of 3 · 2 selected" in screen.runs.text)
         await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["loss"])
-        assert "ended-0 ended-1" in screen.metrics.text
+        await until(pilot, lambda: "ended-0 ended-1" in screen.metrics.text)
         await pilot.press("x", "ctrl+l", "home", "enter")
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
         opened = pilot.app.screen
         assert isinstance(opened, RunScreen)
-        assert opened.data.reader.run_id == "live"
+        await until(pilot, lambda: opened.data.reader.run_id == "live")
 
     asyncio.run(use())
     monitor.close()

@@ -146,6 +146,11 @@ def test_a_legend_names_lines_in_their_colours_and_counts_the_rest() -> None:
     assert texts(rows)[-1].endswith(" +5╯")
 
 
+def test_a_long_name_in_a_legend_is_cut() -> None:
+    lines = [ChartLine("simulated h100x8, 2 hosts", [0, 1], [1.0, 2.0], index) for index in range(2)]
+    assert chart(lines, 18)[-1] == "╰─ simulated… +1 ╯"
+
+
 @pytest.mark.parametrize("height", [5, 6, 12, 40])
 @pytest.mark.parametrize("width", [18, 19, 60])
 def test_every_size_fits(width: int, height: int) -> None:

@@ -157,7 +157,8 @@ def _legend(lines: Sequence[ChartLine], width: int, frame: str) -> Row:
     for index, line in enumerate(named if len(lines) > 1 else ()):
         rest = len(named) - index
         more = f" +{rest}"
-        text = f" {_cut(line.name, 24)}"
+        widest = 24 if index else min(24, room - 1 - (len(more) if rest > 1 else 0))
+        text = f" {_cut(line.name, widest)}"
         if cell_len(text) + (len(more) if rest > 1 else 0) > room:
             if len(more) <= room:
                 row.append((more, "dim"))
