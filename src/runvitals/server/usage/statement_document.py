@@ -16,7 +16,7 @@ from runvitals.usage.days import Month
 from runvitals.usage.statements import money
 
 HEADING: Final = "Usage statement – not a tax invoice"
-COLUMNS: Final = ("Project", "What", "Quantity", "Included", "Price", "Amount")
+_COLUMNS: Final = ("Project", "What", "Quantity", "Included")
 FIGURES: Final = (
     "Tracked hours: the time in which a run sent samples, each time counted once. Device-hours: that time "
     "for each device that the run used; runs that used it at once share it. Energy: counters, otherwise "
@@ -38,12 +38,13 @@ class StatementDocument:
 
     Attributes:
         facts: such as the number, from, to and the period, each with its name.
-        rows: one for each line, by `COLUMNS`.
+        rows: one for each line, by `columns`.
     """
 
     title: str
     heading: str
     facts: Sequence[tuple[str, str]]
+    columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     total: str
     figures: str = FIGURES
@@ -77,6 +78,7 @@ def statement_document(
         f"Statement {statement.number or statement.period}",
         about.get("heading") or HEADING,
         [(name, value) for name, value in facts if value],
+        (*_COLUMNS, f"Price ({currency})", f"Amount ({currency})"),
         [_row(line, currency) for line in lines],
         f"{money(statement.total_micro, currency)} {currency}",
     )
@@ -85,7 +87,7 @@ def statement_document(
 def as_html(document: StatementDocument) -> str:
     """A page that needs nothing else."""
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in document.facts)
-    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in COLUMNS)
+    header = "".join(f'<th scope="col">{escape(name)}</th>' for name in document.columns)
     rows = "".join(
         "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in row) + "</tr>" for row in document.rows
     )
@@ -114,6 +116,6 @@ def _row(line: StatementLine, currency: str) -> tuple[str, ...]:
         f"{what} ({line.text})" if line.text else what,
         f"{line.quantity:,.3f} {line.unit}",
         f"{line.included:,.3f} {line.unit}" if line.included else "",
-        f"{price} {currency}",
-        f"{money(line.amount_micro, currency)} {currency}",
+        price,
+        money(line.amount_micro, currency),
     )

@@ -6,10 +6,10 @@ import io
 from typing import Any, Final
 from xml.sax.saxutils import escape
 
-from runvitals.server.usage.statement_document import COLUMNS, StatementDocument
+from runvitals.server.usage.statement_document import StatementDocument
 
 _MARGIN: Final = 54  # points
-_WIDTHS: Final = (120, 130, 72, 60, 50, 55)
+_WIDTHS: Final = (115, 115, 68, 62, 55, 72)
 _SMALL: Final = 8
 
 
@@ -26,7 +26,7 @@ def as_pdf(document: StatementDocument) -> bytes:
     def paragraph(text: str, style: Any = small) -> Any:
         return Paragraph(escape(_printable(text)).replace("\n", "<br/>"), style)
 
-    rows = [COLUMNS, *document.rows, ("Total", "", "", "", "", document.total)]
+    rows = [document.columns, *document.rows, ("Total", "", "", "", "", document.total)]
     cells = [
         [paragraph(text, small if column < 2 else right) for column, text in enumerate(row)] for row in rows
     ]
