@@ -10,11 +10,18 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
+from runvitals.accounts.secret_box import SecretBox
 from runvitals.cli import main
+from runvitals.mail.mailer import Mailer
 from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import HOUR_MS, use
 
+MAIL = {
+    "RUNVITALS_SMTP_URL": "smtp://127.0.0.1:1?tls=none",
+    "RUNVITALS_MAIL_FROM": "runs@example.org",
+    "RUNVITALS_URL": "https://runs.example.org",
+}
 CENTRE = {"code": "CC-1", "name": "Vision", "contact": "pay@example.org", "purchase_order": "PO 7"}
 
 
@@ -22,6 +29,8 @@ CENTRE = {"code": "CC-1", "name": "Vision", "contact": "pay@example.org", "purch
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]:
     """bella is a billing administrator, olga administers the organisation, ada the team vision."""
     with accounts_server(tmp_path_factory.mktemp("billing")) as running:
+        box = SecretBox({"k": bytes(32)})
+        running.start_mail(Mailer(running.metadata_store, box, running.clock, MAIL), box)
         running.user("bella", org_role="admin")  # the first administrator has the billing role
         running.user("olga", org_role="admin")
         ada = running.user("ada")
@@ -101,6 +110,8 @@ def test_statements_from_the_draft_to_the_correction(server: AccountsServer) -> 
     assert [(one.target, one.text) for one in told if one.kind == "billing.statement"] == [
         (f"user:{bella}", text)
     ]
+    mails = server.accounts.outgoing_mail.due(DECEMBER)
+    assert [(mail.kind, mail.address) for mail in mails] == [("statement", "pay@example.org")]
     late = {**PRICE, "valid_from": "2026-11-30"}
     assert "2026-11" in server.ask("olga", "POST", "billing/rates", 409, json=late)["error"]
     move = {"entity": "vision", "valid_from": "2026-11-30", "cost_centre": None}
