@@ -177,6 +177,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["run", "--id", EVIL, "--", "true"], ["run", "--project", EVIL, "--", "true"],
         ["project", "list", EVIL], ["project", "create", f"{EVIL}/{EVIL}"],
         ["files", EVIL], ["files", "abc", "--names", EVIL],
+        ["alerts", "check", EVIL, EVIL], ["alerts", "mute", EVIL, EVIL], ["usage", "--by", EVIL],
+        ["artifact", "put", EVIL, "--name", EVIL], ["artifact", "get", EVIL], ["artifact", "ls", EVIL],
         ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],
     ],
     ids=lambda words: "-".join(word if word.isprintable() else "evil" for word in words),
@@ -202,6 +204,8 @@ def test_text_from_servers(
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     monkeypatch.setenv("WANDB_API_KEY", "k" * 40)
     said(capsys, "sync", "abc", "--to", f"{kind}{server}")
+    said(capsys, "alerts", "--server", server, "list", "vision")
+    said(capsys, "usage", "--server", server)
     said(capsys, "relay", "status")
     if not kind:
         monkeypatch.setattr(sys, "stdin", io.StringIO("rvt_secret\n"))

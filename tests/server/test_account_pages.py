@@ -394,6 +394,8 @@ def test_a_member_sees_no_settings_and_a_stranger_no_organisation(page: Browser,
         "General",
         "Members",
         "Roles",
+        "Alerts",
+        "Automations",
     ]
     assert page.evaluate("document.querySelectorAll('main select:not([aria-label=Role])').length") == 0
     page.open("/-/organisation/members")

@@ -19,6 +19,7 @@ from runvitals.server.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.self_metrics import SelfMetrics
 from runvitals.server.shared_server import SharedServer
 from runvitals.server.stored.statistics_updater import StatisticsUpdater
+from runvitals.server.usage.rollup import UsageRollup
 from runvitals.store.metadata import SectionUpdate, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.query.journals import T0
@@ -164,7 +165,8 @@ def test_the_names_of_all_threads_are_documented(server: StoredServer, tmp_path:
     clock, audit = (lambda: server.now_ms), server.metadata_store.accounts.audit
     statistics = StatisticsUpdater(server.store, server.metadata_store, clock)
     audit_file = AuditFile(str(tmp_path / "audit.jsonl"), audit, clock)
-    serving.threads += [keeper.thread, statistics.thread, audit_file.thread]
+    usage = UsageRollup(server.store, server.metadata_store, clock)
+    serving.threads += [keeper.thread, statistics.thread, audit_file.thread, usage.thread]
     client = Client(tmp_path)
     client.app = serving
     names = re.findall(r'runvitals_thread_failing\{thread="([^"]+)"', client.get("/metrics").text)

@@ -31,8 +31,8 @@ WORDS = frozenset(
     )
 )
 """Words in the names of fields that may be secret."""
-PUBLIC = frozenset(("code_saving",))
-"""Fields with such a word that hold no secret: a switch."""
+PUBLIC = frozenset(("code_saving", "errors_pass", "refuse_new_runs"))
+"""Fields with such a word that hold no secret: switches."""
 
 
 def test_every_field_of_a_request_whose_name_sounds_secret_is_secret() -> None:

@@ -77,6 +77,8 @@ def _get(arguments: argparse.Namespace) -> int:
 
 def _list(arguments: argparse.Namespace) -> int:
     rows = [_row(version) for version in _versions(arguments)]
+    if not rows and arguments.name is not None:
+        raise LookupError(f"there is no artifact {arguments.name!r}")
     if rows:
         print(table([["NAME", "TYPE", "ALIASES", "FILES", "BYTES", "LOGGED (UTC)"], *rows]))
     return 0

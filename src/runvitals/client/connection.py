@@ -22,7 +22,7 @@ _KEY_BYTES = 16
 Parameters = Iterable[tuple[str, Any]]
 
 
-class ServerError(Exception):
+class ServerError(OSError):
     """The server rejected a request or is unreachable. The message is the server's, if it sent one.
 
     Attributes:

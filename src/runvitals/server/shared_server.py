@@ -62,6 +62,7 @@ from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
+from runvitals.store.errors import MetadataStoreUnavailable
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore, StoreError, StoreStats
 from runvitals.store.supervised_thread import SupervisedThread
@@ -324,9 +325,12 @@ class SharedServer:
         """The metrics of the server itself, in Prometheus' text format."""
         stats = await run_in_threadpool(self._stats)
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
-        waiting = await run_in_threadpool(self._metadata_store.alerts.outbox.length)
-        now_ms = self.access.clock()
-        return self.tally.exposition(stats, self.housekeeping, threads) + waiting_text(waiting, now_ms)
+        text = self.tally.exposition(stats, self.housekeeping, threads)
+        try:
+            waiting = await run_in_threadpool(self._metadata_store.alerts.outbox.length)
+        except MetadataStoreUnavailable:
+            return text  # without the part that is in the metadata store: `runvitals_store_failing` says why
+        return text + waiting_text(waiting, self.access.clock())
 
 
 async def _healthy(request: Request) -> Response:
@@ -343,6 +347,11 @@ async def _ready(request: Request) -> Response:
 async def _metrics(request: Request) -> Response:
     server: SharedServer = request.app.state.shared_server
     text = await server.exposition()
-    if await run_in_threadpool(server.access.may, requester_of(request), Action.BILLING_READ, Organisation()):
-        text += server.usage_gauges.text
+    try:
+        if await run_in_threadpool(
+            server.access.may, requester_of(request), Action.BILLING_READ, Organisation()
+        ):
+            text += server.usage_gauges.text
+    except MetadataStoreUnavailable:
+        pass  # who asks cannot be looked up
     return PlainTextResponse(text, media_type="text/plain; version=0.0.4")

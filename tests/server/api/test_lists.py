@@ -14,10 +14,12 @@ from runvitals.store.metadata.accounts.slack_destinations import SealedUrl
 from tests.server.access.declared_routes import declared_routes
 from tests.server.accounts_server import AccountsServer
 from tests.server.api.entities.conftest import add_run
+from tests.store.metadata.artifacts.making import logged
 
 NOT_LISTS = frozenset(
     (
         "/api/v1/account",
+        "/api/v1/account/alerts",
         "/api/v1/account/deletion",
         "/api/v1/account/usage",
         "/api/v1/organisation/audit/webhook",
@@ -32,9 +34,15 @@ NOT_LISTS = frozenset(
         "/api/v1/entities/{entity}",
         "/api/v1/entities/{entity}/defaults",
         "/api/v1/entities/{entity}/projects/{project}",
+        "/api/v1/entities/{entity}/alert-rules/{rule}",
+        "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}",
+        "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/content",
+        "/api/v1/entities/{entity}/projects/{project}/sweeps/{sweep}",
         "/api/v1/organisation/scim-secret",
         "/api/v1/organisation/settings",
         "/api/v1/teams/{team}",
+        "/api/v1/teams/{team}/alerts",
+        "/api/v1/teams/{team}/automations/{automation}",
         "/api/v1/teams/{team}/profile",
         "/api/v1/teams/{team}/settings",
         "/api/v1/teams/{team}/usage",
@@ -46,6 +54,7 @@ ROOTS = ("account", "auth", "entities", "organisation", "teams", "users")
 FIXED = {
     "/api/v1/account/beta": "features that this version declares",
     "/api/v1/account/passkeys": "keys that a browser makes",
+    "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
 }
 """Lists that a test cannot make longer; they take the parameters too."""
 
@@ -100,6 +109,20 @@ def full(vision: AccountsServer) -> AccountsServer:
     provider = {"label": "Sign in", "kind": "github", "client_id": "x"}
     providers = [{"id": name, **provider} for name in ("github", "other")]
     accounts.settings.put({"providers": providers}, CLI, now_ms)
+    digits = vision.metadata_store.projects.id("digits")
+    for name, content in (("mnist", b"1"), ("mnist", b"2"), ("faces", b"3")):
+        logged(vision.metadata_store, digits, {"a": content, "b": b"0"}, name)
+    rules, sweeps = "entities/vision/alert-rules", "entities/vision/projects/digits/sweeps"
+    configuration = {"method": "random", "parameters": {"lr": {"min": 0.1, "max": 1.0}}}
+    for rule in vision.ask("ada", "GET", rules)["ready"][:2]:
+        vision.ask("ada", "POST", rules, 201, json={"rule": rule})
+        vision.ask("ada", "POST", sweeps, 201, json={"configuration": configuration})
+    mail = {"kind": "mail", "members": ["ada"]}
+    for name in ("failed", "crashed"):
+        event = {"kind": "run.state", "states": [name]}
+        made = {"name": name, "event": event, "actions": [mail]}
+        vision.ask("ada", "POST", "teams/vision/automations", 201, json=made)
+        vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
     return vision
 
 
@@ -111,6 +134,9 @@ def names_of(path: str) -> str:
         "run": "run-0",
         "account": "digits",
         "issuer": "1",
+        "automation": "1",
+        "name": "mnist",
+        "alias": "latest",
     }
     for name, value in values.items():
         path = path.replace(f"{{{name}}}", value)
@@ -158,7 +184,7 @@ def check_list(path: str, page: Callable[..., Any]) -> int:
     [plural] = [
         name
         for name, value in whole.items()
-        if isinstance(value, list) and name not in ("may", "permissions", "administrators")
+        if isinstance(value, list) and name not in ("may", "permissions", "administrators", "ready")
     ]
     assert (whole["total"], whole["next"]) == (len(whole[plural]), None), path
     rows, after = [], None

@@ -166,7 +166,7 @@ def test_secrets_of_another_team_are_not_found(vision: AccountsServer) -> None:
 
 def test_a_slack_destination(vision: AccountsServer) -> None:
     created = vision.ask("ada", "POST", SLACK, 201, json={"channel": "#runs", "webhook_url": URL})
-    expected = {"channel": "#runs", "shown": "hooks.slack.com/…/AbCd", "created_ms": T0}
+    expected = {"channel": "#runs", "shown": "hooks.slack.com/…/AbCd", "created_ms": T0, "disabled_ms": None}
     assert created == {"id": created["id"], **expected}
     answer = vision.ask("ada", "POST", SLACK, 409, json={"channel": "#runs", "webhook_url": URL})
     assert list(answer["fields"]) == ["channel"]

@@ -134,8 +134,7 @@ def history(
     entity: TheEntity,
     access: TheAccess,
     requester: TheRequester,
-    limit: Annotated[int, Query(ge=1, le=500)] = 100,
-    after: Annotated[int | None, Query(ge=1, le=2**53)] = None,
+    page: ThePage,
     project: Annotated[str | None, Query(max_length=256)] = None,
     firing: bool = False,
 ) -> dict[str, Any]:
@@ -145,18 +144,16 @@ def history(
     if project is not None:
         found = access.directory.project_named(entity.id, project)
         number = -1 if found is None else found.id
-    rows = access.metadata_store.alerts.rules.firings(
-        entity.id,
-        limit + 1,
-        after,
-        project_id=number,
-        project_ids=None if readable is None else readable.projects,
-        only_open=firing,
+    table = access.metadata_store.alerts.rules
+    projects = None if readable is None else readable.projects
+    rows = table.firings(
+        entity.id, page.limit + 1, page.after_id or None, None, number, projects, only_open=firing
     )
-    shown = rows[:limit]
+    shown = rows[: page.limit]
     return {
         "firings": [firing_json(row) for row in shown],
-        "next": shown[-1].id if len(rows) > limit else None,
+        "total": table.count_firings(entity.id, number, projects, only_open=firing),
+        "next": str(shown[-1].id) if len(rows) > len(shown) else None,
     }
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, select, update
 
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -343,19 +343,24 @@ class AlertRuleTable:
             before: only those with a smaller id.
             project_ids: only of runs in these projects; None: all.
         """
-        conditions = [alert_rule.c.entity_id == entity_id]
+        conditions = _firing_conditions(entity_id, rule_id, project_id, project_ids, only_open)
         if before is not None:
             conditions.append(alert_firing.c.id < before)
-        if rule_id is not None:
-            conditions.append(alert_firing.c.rule_id == rule_id)
-        if project_id is not None:
-            conditions.append(run.c.project_id == project_id)
-        if only_open:
-            conditions.append(alert_firing.c.ended_ms.is_(None))
-        if project_ids is not None:
-            conditions.append(run.c.project_id.in_(sorted(project_ids)))
         wanted = select(*_FIRINGS).where(*conditions).order_by(alert_firing.c.id.desc()).limit(limit)
         return self._firings(wanted)
+
+    def count_firings(
+        self,
+        entity_id: int,
+        project_id: int | None = None,
+        project_ids: Collection[int] | None = None,
+        only_open: bool = False,
+    ) -> int:
+        """How many `firings` has without `limit` and `before`."""
+        conditions = _firing_conditions(entity_id, None, project_id, project_ids, only_open)
+        wanted = _joined(select(func.count())).where(*conditions)
+        with self._database.read() as connection:
+            return int(connection.execute(wanted).scalar_one())
 
     def forget_firings(self, before_ms: int) -> int:
         """Remove what fired and ended before a time; returns how many."""
@@ -369,13 +374,8 @@ class AlertRuleTable:
             return [_rule(row) for row in connection.execute(wanted)]
 
     def _firings(self, wanted: Select[Any]) -> list[Firing]:
-        joined = (
-            wanted.join(alert_rule, alert_rule.c.id == alert_firing.c.rule_id)
-            .join(run, run.c.id == alert_firing.c.run_id)
-            .join(project, project.c.id == run.c.project_id)
-        )
         with self._database.read() as connection:
-            return [Firing(**row._asdict()) for row in connection.execute(joined)]
+            return [Firing(**row._asdict()) for row in connection.execute(_joined(wanted))]
 
 
 _SHOWN: Final = ("id", "rule", "run", "project")
@@ -386,6 +386,34 @@ _FIRINGS: Final = (
     run.c.uid.label("run"),
     project.c.name.label("project"),
 )
+
+
+def _joined(wanted: Select[Any]) -> Select[Any]:
+    return (
+        wanted.select_from(alert_firing)
+        .join(alert_rule, alert_rule.c.id == alert_firing.c.rule_id)
+        .join(run, run.c.id == alert_firing.c.run_id)
+        .join(project, project.c.id == run.c.project_id)
+    )
+
+
+def _firing_conditions(
+    entity_id: int,
+    rule_id: int | None,
+    project_id: int | None,
+    project_ids: Collection[int] | None,
+    only_open: bool,
+) -> list[ColumnElement[bool]]:
+    conditions = [alert_rule.c.entity_id == entity_id]
+    if rule_id is not None:
+        conditions.append(alert_firing.c.rule_id == rule_id)
+    if project_id is not None:
+        conditions.append(run.c.project_id == project_id)
+    if only_open:
+        conditions.append(alert_firing.c.ended_ms.is_(None))
+    if project_ids is not None:
+        conditions.append(run.c.project_id.in_(sorted(project_ids)))
+    return conditions
 
 
 def _rule(row: Row[Any]) -> StoredRule:
