@@ -118,7 +118,7 @@ def _list(server: Any, path: str, arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(rules, indent=1))
         return 0
-    firing = server.get(f"{path}/history", [("limit", 500), ("firing", "true")])["firings"]
+    firing = server.get(f"{path}/history", [("limit", 200), ("firing", "true")])["firings"]
     counts: dict[str, int] = {}
     for one in firing:
         counts[one["rule"]] = counts.get(one["rule"], 0) + 1

@@ -26,7 +26,7 @@ from tests.query.journals import T0, Training
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer
 
-EXAMPLES = 5
+EXAMPLES = 3
 """For each call: a few seconds in all. What was found with thousands is mended."""
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 

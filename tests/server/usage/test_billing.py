@@ -42,7 +42,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]
         yield running
 
 
-def test_a_cost_centre_pays_from_a_day_on(server: AccountsServer) -> None:
+def check_a_cost_centre_pays_from_a_day_on(server: AccountsServer) -> None:
     server.ask("olga", "POST", "billing/cost-centres", 201, json=CENTRE)
     again = server.ask("olga", "POST", "billing/cost-centres", 422, json=CENTRE)
     assert "already" in again["fields"]["code"]
@@ -86,7 +86,7 @@ def drafts(server: AccountsServer, now_ms: int = DECEMBER) -> list[dict[str, Any
     return found
 
 
-def test_statements_from_the_draft_to_the_correction(server: AccountsServer) -> None:
+def check_statements_from_the_draft_to_the_correction(server: AccountsServer) -> None:
     server.ask("olga", "POST", "billing/rates", 201, json=PRICE)
     assert drafts(server, DECEMBER - HOUR_MS) == []
     letters, vision = drafts(server)
@@ -167,7 +167,7 @@ def correct(server: AccountsServer, number: str) -> None:
     ]
 
 
-def test_late_data_is_in_the_next_statement(server: AccountsServer) -> None:
+def check_late_data_is_in_the_next_statement(server: AccountsServer) -> None:
     team = server.accounts.teams.by_name("vision").id
     use(server.metadata_store, "late", "2026-11-05", entity_id=team, hours=2)
     use(server.metadata_store, "d", "2026-12-05", entity_id=team, hours=1)
@@ -184,7 +184,7 @@ def test_late_data_is_in_the_next_statement(server: AccountsServer) -> None:
     assert february == {"2026-11", "2026-12"}  # not billed twice
 
 
-def test_administrators_of_teams_see_what_was_issued_to_their_teams(server: AccountsServer) -> None:
+def check_administrators_of_teams_see_what_was_issued_to_their_teams(server: AccountsServer) -> None:
     ada, letters = server.accounts.users.by_name("ada").id, "2026-11"
     speech = server.accounts.teams.create("sound", CLI, 1, administrator=ada).id
     use(server.metadata_store, "s", "2027-01-05", entity_id=speech, hours=1)
@@ -201,7 +201,7 @@ def test_administrators_of_teams_see_what_was_issued_to_their_teams(server: Acco
     assert page["next"] == str(page["statements"][0]["id"])
 
 
-def test_statements_on_the_command_line(server: AccountsServer, capsys: pytest.CaptureFixture[str]) -> None:
+def check_statements_on_the_command_line(server: AccountsServer, capsys: pytest.CaptureFixture[str]) -> None:
     folder = Path(server.store.folder).parent
     options = ["--store", f"{folder}/store", "--catalogue", f"{folder}/catalogue.db"]
     assert main(["usage", "statements", "list", "--month", "2026-11", *options]) == 0
@@ -215,3 +215,13 @@ def test_statements_on_the_command_line(server: AccountsServer, capsys: pytest.C
     assert "vision/letters" in capsys.readouterr().out
     assert main(["usage", "statements", "issue", str(draft["id"]), *options]) != 0
     assert "is no draft" in capsys.readouterr().err
+
+
+def test_costs_from_their_centre_to_issued_statements(
+    server: AccountsServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    check_a_cost_centre_pays_from_a_day_on(server)
+    check_statements_from_the_draft_to_the_correction(server)
+    check_late_data_is_in_the_next_statement(server)
+    check_administrators_of_teams_see_what_was_issued_to_their_teams(server)
+    check_statements_on_the_command_line(server, capsys)

@@ -16,7 +16,6 @@ from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door
 from tests.server.doors.wandb.test_client import environment
 from tests.server.doors.wandb.test_file_stream import HISTORY, losses, rows, send
-from tests.server.doors.wandb.test_old_client import PYTHON as OLD_CLIENT
 from tests.server.serving import Served
 
 SCRIPT = Path(__file__).with_name("branch_client.py")
@@ -27,11 +26,11 @@ REWIND = """mutation RewindRun ($runName: String!, $metricName: String!, $metric
       project { id name entity { id name } } } } }"""
 
 
-def read_by(python: str, served: Served, folder: Path, prefix: str) -> dict[str, Any]:
+def read_by_client(served: Served, folder: Path) -> dict[str, Any]:
     """What a client reads of runs that it has forked and gone back with."""
     result = folder / "result.json"
     done = subprocess.run(
-        [python, SCRIPT, result, prefix],
+        [sys.executable, SCRIPT, result, "branch"],
         env=environment(served, folder),
         cwd=folder,
         capture_output=True,
@@ -47,15 +46,10 @@ def read_by(python: str, served: Served, folder: Path, prefix: str) -> dict[str,
 
 
 def test_the_real_client_forks_and_goes_back(served: Served, tmp_path: Path) -> None:
-    read = read_by(sys.executable, served, tmp_path, "branch")
+    read = read_by_client(served, tmp_path)
     assert read["rewound"] == [[0, 1.0], [1, 2.0], [2, 100.0]]
     assert (read["summary"], read["config"]["lr"]) == (100.0, 0.1)
     assert "there is no run 'branch-missing'" in read["orphan"]
-
-
-@pytest.mark.skipif(not OLD_CLIENT.exists(), reason="wandb 0.16 is not installed: scripts/test")
-def test_the_oldest_client_forks(served: Served, tmp_path: Path) -> None:
-    read_by(str(OLD_CLIENT), served, tmp_path, "old-branch")
 
 
 def begin_fork(door: Door, parent: str, step: float) -> Any:

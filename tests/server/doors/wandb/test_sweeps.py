@@ -15,7 +15,6 @@ from tests.patience import PATIENCE_S
 from tests.server.doors.wandb.conftest import Door
 from tests.server.doors.wandb.test_client import environment
 from tests.server.doors.wandb.test_file_stream import HISTORY, send
-from tests.server.doors.wandb.test_old_client import PYTHON as OLD_CLIENT
 from tests.server.serving import Served
 
 SCRIPT = Path(__file__).with_name("sweep_client.py")
@@ -179,19 +178,14 @@ def test_a_wrong_configuration_is_refused_with_what_is_expected(
 
 
 def test_the_real_client_runs_sweeps(served: Served, tmp_path: Path) -> None:
-    check_client(sys.executable, served, tmp_path)
+    check_client(served, tmp_path)
 
 
-@pytest.mark.skipif(not OLD_CLIENT.exists(), reason="wandb 0.16 is not installed: scripts/test")
-def test_the_oldest_client_runs_sweeps(served: Served, tmp_path: Path) -> None:
-    check_client(str(OLD_CLIENT), served, tmp_path)
-
-
-def check_client(python: str, served: Served, folder: Path) -> None:
+def check_client(served: Served, folder: Path) -> None:
     """Run sweeps with a client, and check what it reads of them."""
     result = folder / "result.json"
     done = subprocess.run(
-        [python, SCRIPT, result],
+        [sys.executable, SCRIPT, result],
         env=environment(served, folder),
         cwd=folder,
         capture_output=True,
