@@ -19,9 +19,9 @@ from runvitals.store.metadata.accounts.users import UserRow
 from tests.accounts.authenticator import BACKUP, HAS_KEY, PRESENT, VERIFIED, Authenticator, text_of
 from tests.empty_metadata import new_metadata_store
 from tests.patience import PATIENCE_S
-from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql, templates
+from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql
 
-__all__ = ["address", "empty", "kind", "metadata_store", "postgresql", "templates"]
+__all__ = ["address", "empty", "kind", "metadata_store", "postgresql"]
 
 T0 = 1_800_000_000_000
 ORIGIN = "https://runs.lab.example"

@@ -31,6 +31,12 @@ def test_a_password_is_hashed_and_checked() -> None:
     assert not hasher.check("x" * 1_000_000, stored)
 
 
+def test_a_machine_without_memory_does_not_make_a_password_wrong() -> None:
+    needs_4_tib = CHEAP.hash("correct horse battery").replace("m=8,", "m=4294967295,")
+    with pytest.raises(TooManySignIns, match="try again"):
+        Passwords(CHEAP).check("correct horse battery", needs_4_tib)
+
+
 def test_accents_match_however_they_were_typed() -> None:
     hasher = Passwords(CHEAP)
     assert hasher.check("cafe\u0301 au lait", hasher.hash("caf\u00e9 au lait"))

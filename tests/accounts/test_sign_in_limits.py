@@ -15,9 +15,9 @@ from runvitals.accounts.attempt_limits import (
 )
 from runvitals.store.metadata import MetadataStore
 from tests.patience import PATIENCE_S
-from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql, templates
+from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql
 
-__all__ = ["address", "empty", "kind", "metadata_store", "postgresql", "templates"]
+__all__ = ["address", "empty", "kind", "metadata_store", "postgresql"]
 
 T0 = 1_800_000_000_000
 KEY = bytes(32)

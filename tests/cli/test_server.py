@@ -23,6 +23,7 @@ from runvitals.server.received_files import ReceivedFiles
 from runvitals.store import pairing
 from runvitals.store.metadata import WriterRegistration, open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S, eventually
 from tests.server.stored_runs import StoredServer
 from tests.store.metadata import postgresql as postgres
@@ -32,19 +33,11 @@ SOURCE = str(Path(__file__).parents[2] / "src")
 
 @contextmanager
 def serving(
-    folder: Path, *arguments: str, environ: Mapping[str, str] | None = None
-) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    folder: Path | str, *arguments: str, environ: Mapping[str, str] | None = None
+) -> Iterator[tuple[ForkedCommand, httpx.Client]]:
     """A server on a free port of loopback, and a client of it."""
-    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
-    process = subprocess.Popen(
-        [*command, "--store", str(folder), *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(environ or {})},
-    )
-    assert process.stdout is not None
-    assert process.stderr is not None
+    command = ["server", "--listen", "127.0.0.1:0", "--store", str(folder), *arguments]
+    process = ForkedCommand(*command, env={**os.environ, **(environ or {})})
     try:
         line = process.stdout.readline()
         assert line, process.stderr.read()
@@ -112,20 +105,47 @@ def test_settings_are_read_from_a_file(tmp_path: Path) -> None:
         methods = client.get("/api/v1/auth/methods").json()
         assert (methods["signup"], methods["support_contact"]) == ("open", "help@lab.example")
     path.write_text("[settings]\nsignup = 'all'\n")
-    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0", "--store", str(store)]
-    refused = subprocess.run(
-        [*command, "--settings", str(path)], capture_output=True, text=True, timeout=PATIENCE_S
+    refused = ForkedCommand(
+        "server", "--listen", "127.0.0.1:0", "--store", str(store), "--settings", str(path)
     )
+    _, err = refused.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 1
-    assert f"{path}: invalid signup 'all'" in refused.stderr
+    assert f"{path}: invalid signup 'all'" in err
 
 
 def test_a_server_that_has_just_started_ends_in_good_order(tmp_path: Path) -> None:
-    with serving(tmp_path / "store") as (process, _):
+    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, "--store", str(tmp_path / "store")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        assert "stores runs in" in process.stdout.readline()
         process.send_signal(signal.SIGTERM)
         _, err = process.communicate(timeout=PATIENCE_S)
-        assert process.returncode == 0
-        assert "Traceback" not in err
+    assert process.returncode == 0
+    assert "Traceback" not in err
+
+
+def test_bodies_reach_routes_that_are_imported_later_without_a_warning(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(
+        [*command, "--store", str(tmp_path / "store")],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        with httpx.Client(base_url=process.stdout.readline().split()[1], timeout=PATIENCE_S) as client:
+            assert client.post("/api/v1/ingest", json=envelope(0)).status_code == 200
+            rules = {"rules": {"run": ["{trial}"]}}
+            changed = client.put("/api/v1/projects/digits/routing-rules", json=rules)
+        process.send_signal(signal.SIGTERM)
+        _, err = process.communicate(timeout=PATIENCE_S)
+    assert (changed.status_code, changed.json().get("rules")) == (200, rules["rules"])
+    assert "Warning" not in err
 
 
 def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
@@ -336,18 +356,15 @@ def test_the_keys_of_secrets_stay_the_same_and_private(tmp_path: Path) -> None:
 
 def test_a_second_server_on_the_folder_is_refused(tmp_path: Path) -> None:
     with serving(tmp_path / "store"):
-        command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
-        done = subprocess.run(
-            [*command, "--store", str(tmp_path / "store")], capture_output=True, text=True, timeout=PATIENCE_S
-        )
-    assert done.returncode == 1
-    assert done.stderr.startswith("runvitals: ")
-    assert str(tmp_path / "store") in done.stderr
+        second = ForkedCommand("server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store"))
+        _, err = second.communicate(timeout=PATIENCE_S)
+    assert second.returncode == 1
+    assert err.startswith("runvitals: ")
+    assert str(tmp_path / "store") in err
 
 
 def test_without_a_token_a_link_makes_the_first_administrator(tmp_path: Path) -> None:
     with serving(tmp_path / "store", "--require-token") as (process, client):
-        assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith("runvitals: create the first administrator within 24 hours: http://127.0.0.1:")
         secret = line.strip().partition("/-/setup#")[2]
@@ -362,7 +379,6 @@ def test_without_a_token_a_link_makes_the_first_administrator(tmp_path: Path) ->
 
 def test_on_loopback_the_link_is_offered_and_nothing_needs_it(tmp_path: Path) -> None:
     with serving(tmp_path / "store") as (process, client):
-        assert process.stdout is not None
         line = process.stdout.readline()
         assert line.startswith(
             "runvitals: for accounts, create the first administrator within 24 hours: http:"
@@ -407,7 +423,6 @@ def test_an_unattended_server_with_runs_and_tokens_gets_accounts(tmp_path: Path)
 
 def test_an_administrator_without_a_password_gets_a_link_to_set_one(tmp_path: Path) -> None:
     with serving(tmp_path / "store", "--admin-email", "ada@example.org") as (process, client):
-        assert process.stdout is not None
         assert process.stdout.readline().startswith("runvitals: ada sets a password within an hour: http://")
         assert client.get("/api/v1/runs/curl-1").status_code == 401
 
@@ -426,21 +441,19 @@ def test_an_administrator_without_a_password_gets_a_link_to_set_one(tmp_path: Pa
 def test_what_is_wrong_with_the_options_of_accounts_is_said(
     tmp_path: Path, words: tuple[str, str], problem: str
 ) -> None:
-    command = [sys.executable, "-m", "runvitals", "server", "--listen", "127.0.0.1:0"]
-    done = subprocess.run(
-        [*command, "--store", str(tmp_path / "store"), *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_S,
-    )
-    assert done.returncode in (1, 2)
-    assert problem in done.stderr
+    command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
+    process = ForkedCommand(*command, *words)
+    _, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode in (1, 2)
+    assert problem in err
 
 
 def in_process(*command: str) -> str:
     """The output of a command in a process of its own."""
-    whole = [sys.executable, "-m", "runvitals", *command]
-    return subprocess.run(whole, capture_output=True, text=True, check=True, timeout=PATIENCE_S).stdout
+    process = ForkedCommand(*command)
+    out, err = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 0, err
+    return out
 
 
 def test_requests_need_the_token_until_it_is_revoked(

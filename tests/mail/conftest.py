@@ -11,9 +11,9 @@ from runvitals.mail.mailer import Mailer
 from runvitals.store.metadata import MetadataStore
 from tests.certificates import self_signed
 from tests.mail.receiver import Receiver
-from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql, templates
+from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql
 
-__all__ = ["address", "empty", "kind", "metadata_store", "postgresql", "templates"]
+__all__ = ["address", "empty", "kind", "metadata_store", "postgresql"]
 
 T0 = 1_800_000_000_000
 Environment = dict[str, str]

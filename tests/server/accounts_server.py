@@ -61,7 +61,9 @@ class AccountsServer:
     def user(self, name: str, **how: Any) -> UserRow:
         """Create a user with a verified address."""
         address = f"{name}@example.org"
-        return self.accounts.users.create(name, CLI, self.clock(), address=address, verified=True, **how)
+        row = self.accounts.users.create(name, CLI, self.clock(), address=address, verified=True, **how)
+        self.app.access.rights_changed()  # the server has accounts from the first administrator on
+        return row
 
     def start_mail(self, mailer: Mailer, box: SecretBox) -> None:
         """Let the server send mail."""

@@ -14,9 +14,9 @@ from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.outbound.site import Site, serving
 from tests.single_sign_on.provider import CLIENT, SECRET, Idp
-from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql, templates
+from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql
 
-__all__ = ["address", "empty", "kind", "metadata_store", "postgresql", "templates"]
+__all__ = ["address", "empty", "kind", "metadata_store", "postgresql"]
 
 T0 = 1_800_000_000_000
 Configure = Callable[..., SingleSignOn]

@@ -42,12 +42,17 @@ def record(store: SqliteChunks, metadata_store: MetadataStore, run: str) -> int:
     return writer.lane_id
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store with one run, used by a server."""
-    folder = tmp_path / "store"
+@pytest.fixture(scope="module")
+def used(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("used") / "store"
     serve(folder, run="otter")
     return folder
+
+
+@pytest.fixture
+def store(used: Path, tmp_path: Path) -> Path:
+    """A store with one run, used by a server."""
+    return Path(shutil.copytree(used, tmp_path / "store"))
 
 
 def test_a_store_can_be_used_repeatedly(store: Path) -> None:

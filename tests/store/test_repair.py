@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -26,10 +27,10 @@ RUNS = 300
 SMALL = StoreSettings(chunk_ticks=100, pack_ticks=20)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """A store with 300 runs, half of whose samples are sealed."""
-    folder = tmp_path / "store"
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with 300 runs, half of whose samples are sealed. Tests change copies of it."""
+    folder = tmp_path_factory.mktemp("filled") / "store"
     with (
         SqliteChunks(str(folder), SMALL) as samples,
         new_metadata_store(folder / "catalogue.db") as metadata_store,
@@ -64,6 +65,11 @@ def store(tmp_path: Path) -> Path:
             if not seq:
                 samples.flush()
     return folder
+
+
+@pytest.fixture
+def store(filled: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(filled, tmp_path / "store"))
 
 
 def problems(folder: Path) -> list[str]:

@@ -6,9 +6,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fastapi.routing import APIRoute
-
 from runvitals.server.access.permission import FILTERED, RoutePermission
+from runvitals.server.router import lazy_routes
 
 
 @dataclass(frozen=True)
@@ -37,19 +36,12 @@ class DeclaredRoute:
 
 
 def declared_routes(routes: Iterable[Any]) -> Iterator[DeclaredRoute]:
-    """All methods of all routes, those of included routers too."""
-    for route in routes:
-        included = getattr(route, "original_router", None)
-        if included is not None:
-            prefix = route.include_context.prefix
-            for found in declared_routes(included.routes):
-                path = found.path if found.path.startswith("/api/") else prefix + found.path
-                yield DeclaredRoute(found.method, path, found.permissions)
-        elif isinstance(route, APIRoute):
-            calls = (depends.dependency for depends in route.dependencies)
-            permissions = tuple(call.permission for call in calls if isinstance(call, RoutePermission))
-            for method in sorted((route.methods or set()) - {"HEAD"}):
-                yield DeclaredRoute(method, route.path, permissions)
+    """All methods of all routes."""
+    for route in lazy_routes(routes):
+        calls = (depends.dependency for depends in route.dependencies)
+        permissions = tuple(call.permission for call in calls if isinstance(call, RoutePermission))
+        for method in sorted(route.methods - {"HEAD"}):
+            yield DeclaredRoute(method, route.path, permissions)
 
 
 def _braces(path: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import anyio
 import httpx
 import pytest
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.accounts.attempt_limits import WRONG_KEYS
@@ -18,6 +18,7 @@ from runvitals.server.access.credentials import clear_session_cookie, set_sessio
 from runvitals.server.access.long_request import RECHECK_S
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, ServedOrganisation
@@ -251,7 +252,7 @@ def test_only_trusted_proxies_say_where_a_request_comes_from(tmp_path: Path) -> 
         ((), "127.0.0.1", "http"),
         (("10.0.0.1",), "127.0.0.1", "http"),
     ):
-        router = APIRouter()
+        router = Router()
 
         @router.get("/api/v1/where", dependencies=[needs("public")])
         def where(request: Request, requester: TheRequester) -> dict[str, str]:

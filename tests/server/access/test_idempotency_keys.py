@@ -10,12 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import APIRouter, Body, HTTPException
+from fastapi import Body, HTTPException
 from sqlalchemy import select
 
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.server.access.idempotency_keys import MAX_ANSWER
 from runvitals.server.access.permission import needs
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.idempotent_requests import KEPT_MS, LEASE_MS
 from runvitals.store.metadata.accounts.request_tables import idempotent_request
@@ -36,7 +37,7 @@ class Numbers:
     def __init__(self) -> None:
         self.count = 0
         self.started, self.may_finish = threading.Event(), threading.Event()
-        self.router = APIRouter(prefix="/api/v1")
+        self.router = Router(prefix="/api/v1")
         self.router.add_api_route("/numbers", self.add, methods=["POST"], dependencies=[needs("account")])
 
     def add(self, status: int = Body(200), size: int = Body(0), wait: bool = Body(False)) -> dict[str, Any]:

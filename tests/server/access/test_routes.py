@@ -7,12 +7,12 @@ from pathlib import Path
 
 import httpx
 import pytest
-from fastapi import APIRouter
 from starlette.routing import Mount
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.matrix import ORGANISATION_MATRIX
 from runvitals.server.access.permission import ACCOUNT, AUTHENTICATED, OWN_PASSWORD, PUBLIC
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.audit import CLI
 from tests.patience import PATIENCE_S
 from tests.server.access.declared_routes import DeclaredRoute, declared_routes
@@ -39,7 +39,7 @@ CHECKED_BY_SECRET = (
     "/api/v1/mute/",
     "/api/v1/shared",
     "/scim/v2/",
-    "/wandb/signed/",
+    "/mlflow/signed/",
     "/-/image/",
     "/-/picture/",
     "/wandb/signed/",
@@ -79,7 +79,7 @@ def test_every_declared_action_can_be_decided(routes: list[DeclaredRoute]) -> No
 
 
 def test_a_route_without_a_permission_answers_nobody(tmp_path: Path) -> None:
-    router = APIRouter()
+    router = Router()
 
     @router.get("/api/v1/forgotten")
     def forgotten() -> str:

@@ -34,9 +34,11 @@ def test_a_sweep_is_its_authors_and_the_administrators(seen: ServedOrganisation)
     assert made.status_code == 201, made.text
     sweep = made.json()
     assert (sweep["name"], sweep["state"], sweep["expected_runs"]) == ("first", "pending", 2)
-    assert seen.ask("vera", "GET", PATH).json() == {"sweeps": [sweep], "total": 1, "next": None}
+    assert sweep["may"] == ["sweep:control", "sweep:delete"]
+    as_vera = {**sweep, "may": []}
+    assert seen.ask("vera", "GET", PATH).json() == {"sweeps": [as_vera], "total": 1, "next": None}
     one = f"{PATH}/{sweep['id']}"
-    assert seen.ask("vera", "GET", one).json() == sweep
+    assert seen.ask("vera", "GET", one).json() == as_vera
     assert seen.ask("otto", "GET", one).status_code == 404
     for who, status in (("vera", 403), ("carol", 403), ("otto", 404), (None, 401)):
         assert seen.ask(who, "POST", f"{one}/pause").status_code == status, who
@@ -51,6 +53,29 @@ def test_a_sweep_is_its_authors_and_the_administrators(seen: ServedOrganisation)
     events = seen.accounts.audit.page(AuditFilter(action="sweep.*"))
     done = [event.action for event in events if event.outcome == "ok"]
     assert sorted(done) == ["sweep.control"] * 3 + ["sweep.delete"]
+
+
+def test_agents_need_the_right_to_log(seen: ServedOrganisation) -> None:
+    sweep = f"{PATH}/{make(seen, 'bob').json()['id']}"
+    for who, status in (("vera", 403), ("otto", 404), (None, 401)):
+        assert seen.ask(who, "POST", f"{sweep}/agents", json={"host": "node1"}).status_code == status, who
+    agent = seen.ask("carol", "POST", f"{sweep}/agents", json={"host": "node1"}).json()["id"]
+    report = f"{sweep}/agents/{agent}/report"
+    for who, status in (("vera", 403), ("otto", 404), (None, 401)):
+        assert seen.ask(who, "POST", report, json={"running": []}).status_code == status, who
+    (command,) = seen.ask("carol", "POST", report, json={"running": []}).json()["commands"]
+    assert (command["do"], command["parameters"], command["program"]) == ("run", {"lr": 0.1}, None)
+    (row,) = seen.ask("vera", "GET", f"{sweep}/runs").json()["runs"]
+    assert (row["id"], row["run"], row["waits"], row["value"]) == (command["run"], None, True, None)
+    assert seen.ask("vera", "GET", sweep).json()["agents"] == 1
+    for path, sent, status in (
+        (f"{sweep}/agents/999999/report", {"running": []}, 404),
+        (f"{sweep}/agents/x/report", {"running": []}, 422),
+        (report, {"running": ["x"] * 101}, 422),
+        (report, {}, 422),
+        (f"{PATH}/none/agents", {"host": "node1"}, 404),
+    ):
+        assert seen.ask("carol", "POST", path, json=sent).status_code == status, path
 
 
 def test_what_is_wrong_is_named_by_field(seen: ServedOrganisation) -> None:

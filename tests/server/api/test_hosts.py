@@ -57,7 +57,8 @@ def both(local: Client, server: StoredServer, path: str, **params: Any) -> Any:
 def busy(use: float, throttled_s: float = 0.0) -> dict[str, float]:
     """A sample with three GPUs: the first as given, the second unused, the third of nobody."""
     return {
-        "cpu": 40.0,
+        "cpu": 1.0,
+        "cpu.mean": 40.0,
         "memory_percent": 50.0,
         "gpu.0.gpu": use,
         "gpu.0.memoryAllocated": 25.0,

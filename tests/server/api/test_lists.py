@@ -11,6 +11,7 @@ from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.accounts.logins import ProviderIdentity
 from runvitals.store.metadata.accounts.sessions import SessionLife
 from runvitals.store.metadata.accounts.slack_destinations import SealedUrl
+from runvitals.store.metadata.sweeps.rows import Sweep
 from tests.server.access.declared_routes import declared_routes
 from tests.server.accounts_server import AccountsServer
 from tests.server.api.entities.conftest import add_run
@@ -21,6 +22,7 @@ NOT_LISTS = frozenset(
         "/api/v1/account",
         "/api/v1/account/alerts",
         "/api/v1/account/deletion",
+        "/api/v1/account/slack/callback",
         "/api/v1/account/usage",
         "/api/v1/organisation/audit/webhook",
         "/api/v1/organisation/mail",
@@ -92,6 +94,7 @@ def full(vision: AccountsServer) -> AccountsServer:
         webhook = {"name": name, "url": "https://ci.example", "enabled": True}
         accounts.webhooks.create(team_id, webhook, CLI, now_ms)
         accounts.slack_destinations.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
+        vision.metadata_store.alerts.apprise.create(team_id, name, SealedUrl(b"sealed", "…"), CLI, now_ms)
         accounts.invitations.create("vision", f"{name}@example.com", "member", CLI, now_ms)
         accounts.invitations.create(None, f"{name}@example.com", "member", CLI, now_ms)
         accounts.invitations.create(f"team-{name}", None, "member", CLI, now_ms, user_id=olga.id)
@@ -117,6 +120,9 @@ def full(vision: AccountsServer) -> AccountsServer:
     for rule in vision.ask("ada", "GET", rules)["ready"][:2]:
         vision.ask("ada", "POST", rules, 201, json={"rule": rule})
         vision.ask("ada", "POST", sweeps, 201, json={"configuration": configuration})
+    runs = vision.metadata_store.sweeps.runs
+    for name in ("run-0", "run-1"):
+        runs.begin(newest_sweep(vision).id, name, vision.metadata_store.runs.places(name)[0].run_id, now_ms)
     mail = {"kind": "mail", "members": ["ada"]}
     for name in ("failed", "crashed"):
         event = {"kind": "run.state", "states": [name]}
@@ -124,6 +130,11 @@ def full(vision: AccountsServer) -> AccountsServer:
         vision.ask("ada", "POST", "teams/vision/automations", 201, json=made)
         vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
     return vision
+
+
+def newest_sweep(vision: AccountsServer) -> Sweep:
+    project = vision.metadata_store.projects.id("digits")
+    return vision.metadata_store.sweeps.sweeps.of_project(project)[0][0]
 
 
 def names_of(path: str) -> str:
@@ -162,7 +173,7 @@ def test_every_list_comes_in_pages(full: AccountsServer) -> None:
     short = []
     with full.client("ada") as ada, full.client("olga") as olga:
         for route in routes:
-            path = names_of(route.path)
+            path = names_of(route.path).replace("{sweep}", newest_sweep(full).name)
             more = {"query": "as"} if path == "users" else {}
 
             def page(after: str | None, limit: int = 1, path: str = path, more: Any = more) -> Any:

@@ -27,7 +27,8 @@ from tests.server.client import Client
 from tests.server.stored_runs import StoredServer
 
 EXAMPLES = 3
-"""For each call: a few seconds in all. What was found with thousands is mended."""
+"""For each call that a server without accounts has too; one for others, which `test_openapi_roles` sends in
+many roles. What was found with thousands is mended."""
 CHECKS = [not_a_server_error, status_code_conformance, response_schema_conformance]
 
 
@@ -65,9 +66,10 @@ def operations(schema: Any) -> list[Any]:
     return sorted(found, key=lambda operation: bool(operation.method == "delete"))
 
 
-def test_every_operation_responds_as_described(schema: Any) -> None:
+def test_every_operation_responds_as_described(schema: Any, client: Client) -> None:
     found = operations(schema)
-    assert len(found) >= 18
+    without_accounts = client.ask("openapi.json")["paths"].keys()
+    assert len({operation.path for operation in found} & without_accounts) >= 18
     for operation in found:
         cases = operation.as_strategy(GenerationMode.POSITIVE) | operation.as_strategy(
             GenerationMode.NEGATIVE
@@ -75,7 +77,7 @@ def test_every_operation_responds_as_described(schema: Any) -> None:
 
         @seed(1)
         @settings(
-            max_examples=EXAMPLES,
+            max_examples=EXAMPLES if operation.path in without_accounts else 1,
             deadline=None,
             database=None,
             phases=[Phase.explicit, Phase.generate, Phase.shrink],

@@ -25,7 +25,7 @@ from tests.server.api.organisation.test_audit import (
     test_who_reads_which_events,
 )
 from tests.server.api.test_lists import full, test_every_list_comes_in_pages
-from tests.store.metadata.conftest import address, empty, postgresql, templates
+from tests.store.metadata.conftest import address, empty, postgresql
 
 __all__ = [
     "address",
@@ -33,7 +33,6 @@ __all__ = [
     "empty",
     "full",
     "postgresql",
-    "templates",
     "test_a_project_goes_to_the_trash_and_comes_back_with_its_runs",
     "test_a_transfer_ends_guest_links",
     "test_every_list_comes_in_pages",

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from fastapi import APIRouter
-
 from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.router import Router
 from tests.server.serving import serving
 
 REQUEST = b"GET /api/v1/broken HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
 
 def test_a_connection_that_ends_after_an_error_says_so(tmp_path: Path) -> None:
-    router = APIRouter()
+    router = Router()
 
     @router.get("/api/v1/broken", dependencies=[needs(PUBLIC)])
     def broken() -> None:

@@ -45,21 +45,31 @@ def same(local: Client, server: StoredServer, path: str, **params: Any) -> Any:
     return mine
 
 
-@pytest.fixture
-def training(tmp_path: Path, server: StoredServer) -> Training:
-    """A run whose monitor had to be started again, whole in both."""
-    training = Training(tmp_path, gpus=2)
+Both = tuple[Client, StoredServer]
+
+
+@pytest.fixture(scope="module")
+def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
+    """A run whose monitor had to be started again, whole in journals and in a store. Tests only read it."""
+    folder = tmp_path_factory.mktemp("both")
+    server = StoredServer(folder / "server")
+    train(folder, server)
+    yield Client(folder), server
+    server.close()
+
+
+def train(folder: Path, server: StoredServer) -> None:
+    training = Training(folder, gpus=2)
     training.monitor.event(T0 + 5, "alert", "warning", "hot", value=math.inf)
     training.monitor.printed(T0 + 7, "epoch 1\n")
     training.advance(50)
-    restarted = Monitor(tmp_path, start_ms=training.now_ms + 20_000)
+    restarted = Monitor(folder, start_ms=training.now_ms + 20_000)
     training.monitor.close()
     training.monitor = restarted
     training._ticks += 20
     training.advance(150)
     training.end("crashed", signal=9, out_of_memory=True)
-    server.take(tmp_path)
-    return training
+    server.take(folder)
 
 
 def test_stored_events_with_old_names_have_their_present_names(server: StoredServer) -> None:
@@ -69,7 +79,8 @@ def test_stored_events_with_old_names_have_their_present_names(server: StoredSer
     assert [event["name"] for event in server.ask("runs/abc")["events"]] == ["accept_failed"]
 
 
-def test_facts(training: Training, local: Client, server: StoredServer) -> None:
+def test_facts(both: Both) -> None:
+    local, server = both
     mine, theirs = local.ask("runs/abc"), server.ask("runs/abc")
     models.RunDetail.model_validate(theirs)
     for answer in (mine, theirs):
@@ -80,7 +91,8 @@ def test_facts(training: Training, local: Client, server: StoredServer) -> None:
     same(local, server, "runs/abc/console")
 
 
-def test_lists(training: Training, local: Client, server: StoredServer) -> None:
+def test_lists(both: Both) -> None:
+    local, server = both
     same(local, server, "projects")
     same(local, server, "runs", last="cpu")
     same(local, server, "fields")
@@ -96,17 +108,17 @@ def test_lists(training: Training, local: Client, server: StoredServer) -> None:
 
 @pytest.mark.parametrize("keys", [[], ["cpu", "gpu.*"], ["disk.readMBps"], ["disk.*", "memory"]])
 @pytest.mark.parametrize("max_points", [1000, 150, 10])
-def test_series(
-    training: Training, local: Client, server: StoredServer, keys: list[str], max_points: int
-) -> None:
+def test_series(both: Both, keys: list[str], max_points: int) -> None:
     """Raw and on the grid, with rates, and the gap between two lives of the monitor."""
+    local, server = both
     same(local, server, "runs/abc/metrics", keys=keys, max_points=max_points)
     for t0, t1 in ((T0 + 12_345, T0 + 34_567), (T0 + 45_000, T0 + 95_000), (T0 + 60_000, T0 + 61_000)):
         same(local, server, "runs/abc/metrics", keys=keys, max_points=max_points, t0=t0, t1=t1)
     same(local, server, "runs/abc/metrics", keys=keys, resolution="raw")
 
 
-def test_the_list_of_series(training: Training, local: Client, server: StoredServer) -> None:
+def test_the_list_of_series(both: Both) -> None:
+    local, server = both
     same(local, server, "runs/abc/series")
     mine, theirs = local.ask("runs/abc/statistics"), server.ask("runs/abc/statistics")
     assert theirs == mine
@@ -117,14 +129,14 @@ def test_the_list_of_series(training: Training, local: Client, server: StoredSer
     "chosen",
     [{"host": "node1"}, {"host": "x"}, {"rank": 0}, {"rank": 3}, {"device": "1"}, {"writer": "monitor.*"}],
 )
-def test_selected_series(
-    training: Training, local: Client, server: StoredServer, chosen: dict[str, str]
-) -> None:
+def test_selected_series(both: Both, chosen: dict[str, str]) -> None:
+    local, server = both
     same(local, server, "runs/abc/series", **chosen)
     same(local, server, "runs/abc/metrics", **chosen)
 
 
-def test_a_device_by_its_uuid(training: Training, server: StoredServer) -> None:
+def test_a_device_by_its_uuid(tmp_path: Path, server: StoredServer) -> None:
+    train(tmp_path, server)
     row = server.metadata_store.runs.find("abc", T0)
     assert row is not None
     server.metadata_store.devices.record(row.id, [RunDevice("node1", uuid="GPU-1", position=1)], T0)
@@ -151,7 +163,8 @@ def test_runs_that_used_a_device(tmp_path: Path, local: Client, server: StoredSe
             assert [run["id"] for run in client.ask("runs", device=device)["runs"]] == runs
 
 
-def test_logged_values(training: Training, local: Client, server: StoredServer) -> None:
+def test_logged_values(both: Both) -> None:
+    local, server = both
     for params in ({}, {"max_points": 10}, {"keys": "loss"}, {"rank": 1}):
         same(local, server, "runs/abc/history", **params)
 

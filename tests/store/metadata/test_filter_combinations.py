@@ -20,13 +20,13 @@ from runvitals.store.metadata import MetadataStore
 from tests.store.metadata.runs import T0, made, uids
 
 
-@pytest.fixture
-def four(metadata_store: MetadataStore) -> MetadataStore:
-    made(metadata_store, "a", run={"name": "resnet-50", "tags": ["base", "old"]}, config={"lr": 0.1})
-    made(metadata_store, "b", run={"name": "resnet-101", "tags": ["base"]}, config={"opt": {"name": "adam"}})
-    made(metadata_store, "c", run={"name": "vit", "notes": "two\nlines"}, config={"opt": "sgd", "lr": 1})
-    made(metadata_store, "d", project="other", run={"name": "resnet-50"}, config={"opt": "adam"})
-    return metadata_store
+@pytest.fixture(scope="module")
+def four(shared_store: MetadataStore) -> MetadataStore:
+    made(shared_store, "a", run={"name": "resnet-50", "tags": ["base", "old"]}, config={"lr": 0.1})
+    made(shared_store, "b", run={"name": "resnet-101", "tags": ["base"]}, config={"opt": {"name": "adam"}})
+    made(shared_store, "c", run={"name": "vit", "notes": "two\nlines"}, config={"opt": "sgd", "lr": 1})
+    made(shared_store, "d", project="other", run={"name": "resnet-50"}, config={"opt": "adam"})
+    return shared_store
 
 
 def _is(field: str, operator: str, value: float | str) -> Term:

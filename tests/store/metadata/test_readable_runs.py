@@ -17,8 +17,12 @@ from tests.store.metadata.runs import T0, made, uids
 ME = 1
 
 
-@pytest.fixture
-def readable(metadata_store: MetadataStore) -> ReadableRuns:
+@pytest.fixture(scope="module")
+def readable(shared_store: MetadataStore) -> ReadableRuns:
+    return filled(shared_store)
+
+
+def filled(metadata_store: MetadataStore) -> ReadableRuns:
     """Two runs of our project, and two of another team's, with other names for everything."""
     for number in (1, 2):
         for mark, project in (("ours", "ours-project"), ("secret", "secret-project")):
@@ -33,13 +37,11 @@ def readable(metadata_store: MetadataStore) -> ReadableRuns:
     return ReadableRuns(frozenset({metadata_store.projects.id("ours-project")}))
 
 
-def test_nothing_of_another_team_is_in_any_list(
-    metadata_store: MetadataStore, readable: ReadableRuns
-) -> None:
+def test_nothing_of_another_team_is_in_any_list(shared_store: MetadataStore, readable: ReadableRuns) -> None:
     wanted = Filter(readable=readable)
-    runs = metadata_store.runs
-    assert uids(metadata_store, Filter()) == ["secret-2", "ours-2", "secret-1", "ours-1"]
-    assert uids(metadata_store, wanted) == ["ours-2", "ours-1"]
+    runs = shared_store.runs
+    assert uids(shared_store, Filter()) == ["secret-2", "ours-2", "secret-1", "ours-1"]
+    assert uids(shared_store, wanted) == ["ours-2", "ours-1"]
     assert runs.count(wanted, T0) == 2
     assert runs.count(wanted, T0, up_to=1) == 1
     assert set(runs.ids(wanted, T0)) == {place.run_id for n in (1, 2) for place in runs.places(f"ours-{n}")}
@@ -47,14 +49,14 @@ def test_nothing_of_another_team_is_in_any_list(
     assert runs.counts(wanted, "tag", T0) == {"ours-tag": 2}
     assert runs.counts(wanted, "state", T0) == {"running": 2}
     assert runs.fields(wanted, T0) == ["config.ours_key", "config.shared", "summary.ours_loss"]
-    listed = metadata_store.projects.all(T0, readable)
+    listed = shared_store.projects.all(T0, readable)
     assert [(project.name, project.runs, project.running) for project in listed] == [("ours-project", 2, 2)]
 
 
 @pytest.mark.parametrize("by", [*SORTED_COLUMNS, "config.shared", "config.secret_key", "summary.ours_loss"])
-def test_pages_in_every_order(metadata_store: MetadataStore, readable: ReadableRuns, by: str) -> None:
+def test_pages_in_every_order(shared_store: MetadataStore, readable: ReadableRuns, by: str) -> None:
     for descending in (True, False):
-        listed = uids(metadata_store, Filter(readable=readable), by, descending, limit=1)
+        listed = uids(shared_store, Filter(readable=readable), by, descending, limit=1)
         assert sorted(listed) == ["ours-1", "ours-2"]
 
 
@@ -70,13 +72,13 @@ def test_pages_in_every_order(metadata_store: MetadataStore, readable: ReadableR
     ],
 )
 def test_no_filter_finds_the_runs_of_another_team(
-    metadata_store: MetadataStore, readable: ReadableRuns, hidden: Filter
+    shared_store: MetadataStore, readable: ReadableRuns, hidden: Filter
 ) -> None:
-    assert metadata_store.runs.count(hidden, T0) > 0
+    assert shared_store.runs.count(hidden, T0) > 0
     wanted = replace(hidden, readable=readable)
-    assert uids(metadata_store, wanted) == []
-    assert metadata_store.runs.count(wanted, T0) == 0
-    assert metadata_store.runs.fields(wanted, T0) == []
+    assert uids(shared_store, wanted) == []
+    assert shared_store.runs.count(wanted, T0) == 0
+    assert shared_store.runs.fields(wanted, T0) == []
 
 
 @pytest.mark.parametrize(
@@ -89,15 +91,15 @@ def test_no_filter_finds_the_runs_of_another_team(
     ],
 )
 def test_filters_that_match_both_teams_find_ours(
-    metadata_store: MetadataStore, readable: ReadableRuns, both: Filter
+    shared_store: MetadataStore, readable: ReadableRuns, both: Filter
 ) -> None:
-    assert uids(metadata_store, replace(both, readable=readable)) == ["ours-2", "ours-1"]
+    assert uids(shared_store, replace(both, readable=readable)) == ["ours-2", "ours-1"]
 
 
 def test_a_cursor_of_somebody_else_reaches_no_more(
-    metadata_store: MetadataStore, readable: ReadableRuns
+    shared_store: MetadataStore, readable: ReadableRuns
 ) -> None:
-    runs, sort = metadata_store.runs, RunSort("name", descending=False)
+    runs, sort = shared_store.runs, RunSort("name", descending=False)
     theirs = runs.page(Filter(), sort, T0, limit=3).next
     page = runs.page(Filter(readable=readable), sort, T0, after=theirs)
     assert [row.uid for row in page.runs] == []
@@ -106,7 +108,8 @@ def test_a_cursor_of_somebody_else_reaches_no_more(
     assert [row.uid for row in page.runs] == ["ours-2"]
 
 
-def test_the_trash_shows_what_one_may_delete(metadata_store: MetadataStore, readable: ReadableRuns) -> None:
+def test_the_trash_shows_what_one_may_delete(metadata_store: MetadataStore) -> None:
+    readable = filled(metadata_store)
     user = metadata_store.accounts.users.create("ada", CLI, T0).id
     runs = metadata_store.runs
     numbers = {uid: runs.places(uid)[0].run_id for uid in ("ours-1", "ours-2", "secret-1")}
@@ -129,7 +132,8 @@ def test_the_trash_shows_what_one_may_delete(metadata_store: MetadataStore, read
     assert uids(metadata_store, Filter(readable=readable)) == []
 
 
-def test_a_guest_link_shows_one_run(metadata_store: MetadataStore, readable: ReadableRuns) -> None:
+def test_a_guest_link_shows_one_run(metadata_store: MetadataStore) -> None:
+    filled(metadata_store)
     number = metadata_store.runs.places("secret-1")[0].run_id
     link = Filter(readable=ReadableRuns(run_id=number))
     assert uids(metadata_store, link) == ["secret-1"]

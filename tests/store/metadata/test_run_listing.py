@@ -40,12 +40,16 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture
-def five(metadata_store: MetadataStore) -> MetadataStore:
-    """Runs with the configurations above, each started a second after the one before."""
+def fill(metadata_store: MetadataStore) -> None:
     for place, (uid, config) in enumerate(CONFIGS.items()):
         made(metadata_store, uid, started_ms=T0 + 1000 * place, config=config)
-    return metadata_store
+
+
+@pytest.fixture(scope="module")
+def six(shared_store: MetadataStore) -> MetadataStore:
+    """Runs with the configurations above, each started a second after the one before."""
+    fill(shared_store)
+    return shared_store
 
 
 @pytest.mark.parametrize(
@@ -76,10 +80,10 @@ def five(metadata_store: MetadataStore) -> MetadataStore:
         (["exit_code = 0"], ""),
     ],
 )
-def test_predicates(five: MetadataStore, predicates: list[str], expected: str, few: None) -> None:
-    assert "".join(sorted(uids(five, where(*predicates)))) == expected
-    assert five.runs.count(where(*predicates), T0) == len(expected)
-    assert len(five.runs.ids(where(*predicates), T0)) == len(expected)
+def test_predicates(six: MetadataStore, predicates: list[str], expected: str, few: None) -> None:
+    assert "".join(sorted(uids(six, where(*predicates)))) == expected
+    assert six.runs.count(where(*predicates), T0) == len(expected)
+    assert len(six.runs.ids(where(*predicates), T0)) == len(expected)
 
 
 @pytest.fixture(params=["listed", "gone through"])
@@ -101,11 +105,11 @@ def few(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 @pytest.mark.parametrize("limit", [1, 2, 1000])
-def test_orders(five: MetadataStore, by: str, ascending: str, descending: str, limit: int, few: None) -> None:
-    assert "".join(uids(five, EVERYTHING, by, False, limit)) == ascending
-    assert "".join(uids(five, EVERYTHING, by, True, limit)) == descending
-    assert "".join(uids(five, Filter(project="digits"), by, False, limit)) == ascending
-    assert "".join(uids(five, where("id != c"), by, False, limit)) == ascending.replace("c", "")
+def test_orders(six: MetadataStore, by: str, ascending: str, descending: str, limit: int, few: None) -> None:
+    assert "".join(uids(six, EVERYTHING, by, False, limit)) == ascending
+    assert "".join(uids(six, EVERYTHING, by, True, limit)) == descending
+    assert "".join(uids(six, Filter(project="digits"), by, False, limit)) == ascending
+    assert "".join(uids(six, where("id != c"), by, False, limit)) == ascending.replace("c", "")
 
 
 def test_searches(metadata_store: MetadataStore, few: None) -> None:
@@ -174,25 +178,26 @@ def test_search_follows_the_newest_values(metadata_store: MetadataStore) -> None
     assert uids(metadata_store, where("config.opt.name = sgd")) == ["abc"]
 
 
-def test_new_runs_do_not_shift_pages(five: MetadataStore) -> None:
-    first = five.runs.page(EVERYTHING, RunSort(), T0, limit=3)
-    joined(five, "newer", started_ms=T0 + 10_000)
-    second = five.runs.page(EVERYTHING, RunSort(), T0, limit=3, after=first.next)
+def test_new_runs_do_not_shift_pages(metadata_store: MetadataStore) -> None:
+    fill(metadata_store)
+    first = metadata_store.runs.page(EVERYTHING, RunSort(), T0, limit=3)
+    joined(metadata_store, "newer", started_ms=T0 + 10_000)
+    second = metadata_store.runs.page(EVERYTHING, RunSort(), T0, limit=3, after=first.next)
     assert [run.uid for run in (*first.runs, *second.runs)] == list("fedcba")
     assert second.next is None
 
 
 @pytest.mark.parametrize("by", ["started_ms", "name", "config.lr", "config.mixed", "config.absent"])
 @pytest.mark.parametrize("then", [(), (RunSort("id"),)])
-def test_any_part_of_a_list_can_be_read(five: MetadataStore, by: str, then: tuple[RunSort, ...]) -> None:
+def test_any_part_of_a_list_can_be_read(six: MetadataStore, by: str, then: tuple[RunSort, ...]) -> None:
     order = RunSort(by, then=then)
-    everything = uids_of(five.runs.page(EVERYTHING, order, T0))
+    everything = uids_of(six.runs.page(EVERYTHING, order, T0))
     assert len(everything) == 6
     for skip in range(7):
-        page = five.runs.page(EVERYTHING, order, T0, limit=2, skip=skip)
+        page = six.runs.page(EVERYTHING, order, T0, limit=2, skip=skip)
         assert uids_of(page) == everything[skip : skip + 2]
         if page.next is not None:
-            following = five.runs.page(EVERYTHING, order, T0, limit=2, after=page.next)
+            following = six.runs.page(EVERYTHING, order, T0, limit=2, after=page.next)
             assert uids_of(following) == everything[skip + 2 : skip + 4]
 
 
@@ -200,15 +205,15 @@ def uids_of(page: RunPage) -> list[str]:
     return [run.uid for run in page.runs]
 
 
-def test_all_pages_use_states_of_the_first_page(five: MetadataStore) -> None:
+def test_all_pages_use_states_of_the_first_page(six: MetadataStore) -> None:
     """Ten seconds later all runs are lost, and still on the second page of those that are running."""
     running = Filter(states=("running",))
-    first = five.runs.page(running, RunSort(), T0 + 10_000, limit=3)
-    second = five.runs.page(running, RunSort(), T0 + 10_001, limit=3, after=first.next)
+    first = six.runs.page(running, RunSort(), T0 + 10_000, limit=3)
+    second = six.runs.page(running, RunSort(), T0 + 10_001, limit=3, after=first.next)
     assert [run.uid for run in (*first.runs, *second.runs)] == list("fedcba")
     assert {run.state for run in first.runs} == {"running"}
     assert {run.state for run in second.runs} == {"lost"}
-    assert five.runs.page(running, RunSort(), T0 + 10_001).runs == []
+    assert six.runs.page(running, RunSort(), T0 + 10_001).runs == []
 
 
 @pytest.mark.parametrize(
@@ -226,17 +231,17 @@ def test_all_pages_use_states_of_the_first_page(five: MetadataStore) -> None:
         ["name", True, 1, 0, "a", "1"],
     ],
 )
-def test_invalid_cursors(five: MetadataStore, place: object) -> None:
+def test_invalid_cursors(six: MetadataStore, place: object) -> None:
     after = base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
     for text in (after, "", "x", "é"):
         with pytest.raises(ValueError, match="expected the `next` of a previous page"):
-            five.runs.page(EVERYTHING, RunSort("name"), T0, after=text)
+            six.runs.page(EVERYTHING, RunSort("name"), T0, after=text)
 
 
-def test_cursor_of_another_order_raises(five: MetadataStore) -> None:
-    after = five.runs.page(EVERYTHING, RunSort(), T0, limit=1).next
+def test_cursor_of_another_order_raises(six: MetadataStore) -> None:
+    after = six.runs.page(EVERYTHING, RunSort(), T0, limit=1).next
     with pytest.raises(ValueError, match="belongs to a list sorted by -started_ms"):
-        five.runs.page(EVERYTHING, RunSort("name"), T0, after=after)
+        six.runs.page(EVERYTHING, RunSort("name"), T0, after=after)
 
 
 def test_invalid_queries(metadata_store: MetadataStore) -> None:
@@ -330,7 +335,7 @@ SORTS = st.builds(RunSort, st.sampled_from(["started_ms", "config.u", "config.v"
 EXAMPLES = itertools.count()
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     drawn=st.lists(DRAWN, max_size=12),
     asked=st.lists(st.tuples(ASKED, SORTS, st.integers(1, 5)), min_size=8, max_size=8),
@@ -364,7 +369,7 @@ def test_filters_match_a_naive_implementation(
 
 
 @pytest.mark.parametrize("by", SORTED_COLUMNS)
-def test_sorts_by_every_column(five: MetadataStore, by: str) -> None:
-    up, down = uids(five, by=by, descending=False, limit=2), uids(five, by=by, limit=2)
+def test_sorts_by_every_column(six: MetadataStore, by: str) -> None:
+    up, down = uids(six, by=by, descending=False, limit=2), uids(six, by=by, limit=2)
     assert sorted(up) == list("abcdef")
     assert down == up[::-1]

@@ -17,8 +17,8 @@ RUNS = 40
 Values = dict[str, Any]
 
 
-@pytest.fixture
-def runs(metadata_store: MetadataStore) -> list[Values]:
+@pytest.fixture(scope="module")
+def runs(shared_store: MetadataStore) -> list[Values]:
     """Runs that share most of their values, in the order of their ids."""
     chance = random.Random(4)
     found: list[Values] = []
@@ -31,14 +31,14 @@ def runs(metadata_store: MetadataStore) -> list[Values]:
         found.append(
             {"id": f"run{number:02}", "group": group, "started_ms": T0 + chance.randrange(4), **config}
         )
-    writers = metadata_store.writers.join(
+    writers = shared_store.writers.join(
         [
             WriterRegistration(one["id"], "monitor.n.a", project="p", started_ms=one["started_ms"])
             for one in found
         ],
         T0,
     )
-    metadata_store.sections.merge(
+    shared_store.sections.merge(
         [
             SectionUpdate(writer.run_id, section, values, T0)
             for writer, one in zip(writers, found, strict=True)
@@ -91,10 +91,10 @@ ORDERS = (
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_pages_are_parts_of_the_whole_list(
-    metadata_store: MetadataStore, runs: list[Values], order: str
+    shared_store: MetadataStore, runs: list[Values], order: str
 ) -> None:
     def page(limit: int, skip: int = 0, after: str | None = None) -> tuple[list[str], str | None]:
-        found = metadata_store.runs.page(wanted, sort, T0, limit, after, skip)
+        found = shared_store.runs.page(wanted, sort, T0, limit, after, skip)
         return [run.uid for run in found.runs], found.next
 
     sort = RunSort.parse(order)
@@ -110,8 +110,8 @@ def test_pages_are_parts_of_the_whole_list(
         assert found == expected, text
 
 
-def test_a_page_may_be_left_out_after_another(metadata_store: MetadataStore, runs: list[Values]) -> None:
+def test_a_page_may_be_left_out_after_another(shared_store: MetadataStore, runs: list[Values]) -> None:
     sort = RunSort.parse("group,-config.lr")
-    after = metadata_store.runs.page(Filter(), sort, T0, 5).next
-    found = metadata_store.runs.page(Filter(), sort, T0, 5, after, 7)
+    after = shared_store.runs.page(Filter(), sort, T0, 5).next
+    found = shared_store.runs.page(Filter(), sort, T0, 5, after, 7)
     assert [run.uid for run in found.runs] == in_order(runs, sort.text)[12:17]

@@ -21,8 +21,8 @@ from tests.store.metadata.conftest import NewAddress
 from tests.store.metadata.runs import EVERYTHING, T0, joined, uids
 
 
-@pytest.fixture
-def four(metadata_store: MetadataStore) -> dict[str, int]:
+@pytest.fixture(scope="module")
+def four(shared_store: MetadataStore) -> dict[str, int]:
     """Four runs; `d` has ended."""
     runs: dict[str, tuple[str, dict[str, Any], dict[str, Any], dict[str, float]]] = {
         "a": ("digits", {"name": "Résumé 50%", "tags": ["x", "y"]}, {"lr": 0.1}, {"system.gpu": 10.0}),
@@ -33,23 +33,23 @@ def four(metadata_store: MetadataStore) -> dict[str, int]:
     numbers = {}
     for place, (uid, (project, about, config, statistics)) in enumerate(runs.items()):
         writer = joined(
-            metadata_store,
+            shared_store,
             uid,
             project=project,
             started_ms=T0 + place,
             writer=f"monitor.n{place}.a",
             host=f"n{place}",
         )
-        metadata_store.sections.merge(
+        shared_store.sections.merge(
             [
                 SectionUpdate(writer.run_id, "run", about, T0),
                 SectionUpdate(writer.run_id, "config", config, T0),
             ]
         )
-        metadata_store.run_statistics.put([ComputedStatistics(writer.run_id, T0, statistics)])
+        shared_store.run_statistics.put([ComputedStatistics(writer.run_id, T0, statistics)])
         numbers[uid] = writer.run_id
         if uid == "d":
-            metadata_store.writers.record_ends([WriterEnd(writer.writer_id, Ending("failed", 1), T0)])
+            shared_store.writers.record_ends([WriterEnd(writer.writer_id, Ending("failed", 1), T0)])
     return numbers
 
 
@@ -103,10 +103,10 @@ def four(metadata_store: MetadataStore) -> dict[str, int]:
         ("-digits", "abcd"),
     ],
 )
-def test_filter_texts(metadata_store: MetadataStore, four: dict[str, int], text: str, expected: str) -> None:
+def test_filter_texts(shared_store: MetadataStore, four: dict[str, int], text: str, expected: str) -> None:
     wanted = Filter(terms=parse(text))
-    assert "".join(sorted(uids(metadata_store, wanted))) == expected
-    assert metadata_store.runs.count(wanted, T0) == len(expected)
+    assert "".join(sorted(uids(shared_store, wanted))) == expected
+    assert shared_store.runs.count(wanted, T0) == len(expected)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10])
@@ -122,11 +122,11 @@ def test_filter_texts(metadata_store: MetadataStore, four: dict[str, int], text:
     ],
 )
 def test_orders_of_several_parts(
-    metadata_store: MetadataStore, four: dict[str, int], order: str, expected: str, limit: int
+    shared_store: MetadataStore, four: dict[str, int], order: str, expected: str, limit: int
 ) -> None:
     found, after = "", None
     while True:
-        page = metadata_store.runs.page(EVERYTHING, RunSort.parse(order), T0, limit, after)
+        page = shared_store.runs.page(EVERYTHING, RunSort.parse(order), T0, limit, after)
         found += "".join(run.uid for run in page.runs)
         after = page.next
         if after is None:
@@ -134,20 +134,20 @@ def test_orders_of_several_parts(
     assert found == expected
 
 
-def test_cursors_of_several_parts_are_checked(metadata_store: MetadataStore, four: dict[str, int]) -> None:
+def test_cursors_of_several_parts_are_checked(shared_store: MetadataStore, four: dict[str, int]) -> None:
     sort = RunSort.parse("project,config.lr")
-    after = metadata_store.runs.page(EVERYTHING, sort, T0, limit=1).next
+    after = shared_store.runs.page(EVERYTHING, sort, T0, limit=1).next
     with pytest.raises(ValueError, match=r"belongs to a list sorted by project,config\.lr"):
-        metadata_store.runs.page(EVERYTHING, RunSort.parse("project,-config.lr"), T0, after=after)
+        shared_store.runs.page(EVERYTHING, RunSort.parse("project,-config.lr"), T0, after=after)
     wrong = RunSort.parse("config.lr,project")
     for position in ((T0, 0, 0.1, "", 5, 1), (T0, 0, True, "", "x", 1), (None, 0, 0.1, "", "x", 1)):
         with pytest.raises(ValueError, match="expected the `next` of a previous page"):
-            metadata_store.runs.page(EVERYTHING, wrong, T0, after=encode_cursor(wrong, position))
+            shared_store.runs.page(EVERYTHING, wrong, T0, after=encode_cursor(wrong, position))
 
 
-def test_columns(metadata_store: MetadataStore, four: dict[str, int]) -> None:
+def test_columns(shared_store: MetadataStore, four: dict[str, int]) -> None:
     names = ["config.lr", "system.gpu", "config.unknown"]
-    assert metadata_store.runs.field_values(list(four.values()), names) == {
+    assert shared_store.runs.field_values(list(four.values()), names) == {
         four["a"]: {"config.lr": 0.1, "system.gpu": 10.0},
         four["b"]: {"config.lr": 0.2},
         four["c"]: {"config.lr": "high", "system.gpu": 90.0},
@@ -155,8 +155,8 @@ def test_columns(metadata_store: MetadataStore, four: dict[str, int]) -> None:
     }
 
 
-def test_groups(metadata_store: MetadataStore, four: dict[str, int]) -> None:
-    groups = metadata_store.runs.groups(EVERYTHING, ["project"], ["system.gpu", "config.lr"], T0)
+def test_groups(shared_store: MetadataStore, four: dict[str, int]) -> None:
+    groups = shared_store.runs.groups(EVERYTHING, ["project"], ["system.gpu", "config.lr"], T0)
     found = {group.values: group for group in groups}
     other = found["other",]
     assert (other.runs, other.states, other.first_ms, other.last_ms) == (
@@ -187,33 +187,31 @@ def test_groups(metadata_store: MetadataStore, four: dict[str, int]) -> None:
     ],
 )
 def test_what_runs_are_grouped_by(
-    metadata_store: MetadataStore, four: dict[str, int], by: list[str], expected: dict[Any, int] | None
+    shared_store: MetadataStore, four: dict[str, int], by: list[str], expected: dict[Any, int] | None
 ) -> None:
-    found = {group.values: group.runs for group in metadata_store.runs.groups(EVERYTHING, by, [], T0)}
+    found = {group.values: group.runs for group in shared_store.runs.groups(EVERYTHING, by, [], T0)}
     if expected is None:
         expected = {(None, None): 1, ("g1", "vit"): 1, ("g1", "resnet"): 1, (None, "resnext"): 1}
     assert found == expected
 
 
 def test_too_many_groups_are_rejected(
-    metadata_store: MetadataStore, four: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    shared_store: MetadataStore, four: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run_groups, "MAX_GROUPS", 3)
     with pytest.raises(TooManyGroups):
-        metadata_store.runs.groups(EVERYTHING, ["host"], [], T0)
-    assert len(metadata_store.runs.groups(Filter(project="other"), ["host"], [], T0)) == 2
+        shared_store.runs.groups(EVERYTHING, ["host"], [], T0)
+    assert len(shared_store.runs.groups(Filter(project="other"), ["host"], [], T0)) == 2
 
 
-def test_choices(metadata_store: MetadataStore, four: dict[str, int]) -> None:
-    found = {choice.name: choice for choice in metadata_store.runs.choices(EVERYTHING, T0)}
+def test_choices(shared_store: MetadataStore, four: dict[str, int]) -> None:
+    found = {choice.name: choice for choice in shared_store.runs.choices(EVERYTHING, T0)}
     assert found["tag"].values == ("x", "y")
     assert sorted(map(str, found["host"].values)) == ["n0", "n1", "n2", "n3"]
     assert found["group"].values == ("g1",)
     assert (found["config.lr"].kind, sorted(map(float, found["config.lr"].values))) == ("number", [0.1, 0.2])
     assert found["system.gpu"].kind == "number"
-    assert "config.lr" not in {
-        one.name for one in metadata_store.runs.choices(Filter(terms=parse("id:d")), T0)
-    }
+    assert "config.lr" not in {one.name for one in shared_store.runs.choices(Filter(terms=parse("id:d")), T0)}
 
 
 def test_statistics_are_replaced_and_listed_as_due(metadata_store: MetadataStore) -> None:

@@ -351,7 +351,7 @@ def test_what_artifacts_take_counts_once_in_the_storage_of_a_team(
     second = metadata_store.projects.ensure("second", owner, T0)
     for project_id, other in ((first, b"x1"), (second, b"x2")):
         logged(metadata_store, project_id, {"a": b"both", "b": b"both", "c": other})
-    stored = {number: one.bytes for number, one in accounts.file_storage(owner.entity_id).items()}
+    stored = {number: one.artifacts for number, one in accounts.file_storage(owner.entity_id).items()}
     assert stored == {first: len(b"both") + 2, second: 2}
 
 

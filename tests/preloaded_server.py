@@ -1,0 +1,24 @@
+"""Everything that the start of a server imports and builds once in a process; see `tests/forked_command.py`.
+
+The process that imports this is forked, so no thread may be left.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+
+import runvitals.cli.server
+import runvitals.server.audit_file
+import runvitals.server.background
+import runvitals.server.settings_file  # noqa: F401
+from runvitals.server.shared_server import SharedServer
+from runvitals.store.metadata import open_metadata_store
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+
+with (
+    tempfile.TemporaryDirectory() as _folder,
+    SqliteChunks(str(Path(_folder, "store"))) as _store,
+    open_metadata_store(str(Path(_folder, "catalogue.db"))) as _metadata_store,
+):
+    SharedServer(_store, _metadata_store).close()
