@@ -4,13 +4,37 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import APIRouter
+from runvitals.server.router import RouterModule
 
-from runvitals.server import scim
-from runvitals.server.api import accounts, alerts, entities, organisation, single_sign_on, teams, usage
-
-ACCOUNT_ROUTERS: Final[tuple[APIRouter, ...]] = (
-    *(part.router for part in (accounts, single_sign_on, teams, organisation, entities, alerts, usage)),
-    accounts.shown_images,
-    scim.router,
+_API = "/api/v1"
+ACCOUNT_ROUTERS: Final = (
+    RouterModule(
+        "api.accounts.routers",
+        (f"{_API}/auth/", f"{_API}/account", f"{_API}/users", f"{_API}/teams/", f"{_API}/organisation/"),
+    ),
+    RouterModule(
+        "api.single_sign_on.routers", (f"{_API}/auth/", f"{_API}/account/", f"{_API}/organisation/")
+    ),
+    RouterModule(
+        "api.teams.routers",
+        (
+            f"{_API}/teams",
+            f"{_API}/team-requests",
+            f"{_API}/invitations/",
+            f"{_API}/account/",
+            f"{_API}/entities/",
+            f"{_API}/organisation/",
+        ),
+    ),
+    RouterModule("api.organisation.routers", (f"{_API}/organisation", f"{_API}/teams/", f"{_API}/account/")),
+    RouterModule(
+        "api.entities.routers",
+        (f"{_API}/entities", f"{_API}/projects/", f"{_API}/runs/", f"{_API}/shared", f"{_API}/views"),
+    ),
+    RouterModule(
+        "api.alerts.routers", (f"{_API}/account/", f"{_API}/teams/", f"{_API}/mute/", f"{_API}/entities/")
+    ),
+    RouterModule("api.usage.routers", (f"{_API}/usage", f"{_API}/billing", f"{_API}/storage")),
+    RouterModule("api.accounts.shown_images", ("/-/picture/", "/-/image/")),
+    RouterModule("scim.routes", ("/scim/v2/",)),
 )

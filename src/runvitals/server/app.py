@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import anyio
-from fastapi import APIRouter, Depends, FastAPI, Request
+from fastapi import Depends, FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
-from starlette.routing import BaseRoute
 
 import runvitals
 from runvitals.deadline import TooSlow
@@ -31,6 +33,7 @@ from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.local.run_library import JournalLibrary
 from runvitals.server.response_memory import BoundedResponses, ResponseLimits, ResponseMemory
+from runvitals.server.router import ImportedRoutes, LazyRoute, Router, RouterModule, lazy_routes
 from runvitals.server.run_library import Library
 from runvitals.server.secret_fields import is_secret_field
 from runvitals.server.workers import DEADLINE_S, Busy
@@ -70,7 +73,7 @@ def application(
     library: Library,
     static: str = page.FOLDER,
     response_limits: ResponseLimits | None = None,
-    routers: Sequence[APIRouter] = (),
+    routers: Sequence[Router | RouterModule] = (),
 ) -> FastAPI:
     """The API over a library, and the page, without access control.
 
@@ -85,26 +88,19 @@ def application(
         docs_url=None,  # both of these pages load scripts from a CDN
         redoc_url=None,
     )
+    app.openapi = partial(_document, app)  # type: ignore[method-assign]  # as FastAPI's documentation has it
     use_plain_names(app)
     app.state.library = library
     app.state.closing = anyio.Event()
     app.state.feeds = RunFeeds(app.state.closing)
     app.router.routes.extend(_checked_routes(api.router, tuple(REFUSALS) if routers else ()))
     for router in routers:
-        app.router.routes.extend(_checked_routes(router, tuple(SHARED_ERRORS)))
-    app.add_api_route(
-        f"{api.router.prefix}/openapi.json",
-        _openapi,
-        include_in_schema=False,
-        dependencies=[needs(AUTHENTICATED)],
-    )
-    app.add_api_route(
-        "/api/{rest:path}",
-        _no_such_route,
-        methods=_METHODS,
-        include_in_schema=False,
-        dependencies=[needs(PUBLIC)],
-    )
+        if isinstance(router, RouterModule):
+            load = partial(_imported_routes, router, tuple(SHARED_ERRORS))
+            app.router.routes.append(ImportedRoutes(router.beginnings, load))
+        else:
+            app.router.routes.extend(_checked_routes(router, tuple(SHARED_ERRORS)))
+    app.router.routes.extend(_last_routes.routes)
     app.mount("/", page.Page(static))
     app.state.response_memory = ResponseMemory(response_limits)
     app.add_middleware(BoundedResponses, memory=app.state.response_memory)
@@ -114,23 +110,36 @@ def application(
     return app
 
 
-_checked: dict[tuple[int, tuple[int | str, ...]], tuple[APIRouter, list[BaseRoute]]] = {}
+_checked: dict[tuple[int, tuple[int | str, ...]], tuple[Router, list[LazyRoute]]] = {}
 """By the id of a router, which the value keeps from being used again, and statuses: see `_checked_routes`."""
 
 
-def _checked_routes(router: APIRouter, statuses: tuple[int | str, ...]) -> list[BaseRoute]:
+def _checked_routes(router: Router, statuses: tuple[int | str, ...]) -> list[LazyRoute]:
     """The routes of a router, with the check of parameters and the errors of these statuses.
 
-    All applications of a process share them: FastAPI analyses them for every application that includes the
-    router, which takes 0.4 s of CPU for all routes of a shared server.
+    All applications of a process share them, so that FastAPI analyses each only once.
     """
     key = (id(router), statuses)
     if key not in _checked:
-        parent = APIRouter()
+        parent = Router()
         errors: ErrorResponses = {status: SHARED_ERRORS[status] for status in statuses}
         parent.include_router(router, dependencies=[Depends(check_known_parameters)], responses=errors)
         _checked[key] = (router, parent.routes)
     return _checked[key][1]
+
+
+def _imported_routes(module: RouterModule, statuses: tuple[int | str, ...]) -> list[LazyRoute]:
+    return _checked_routes(module.load(), statuses)
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document of all routes."""
+    if app.openapi_schema is None:
+        routes = [route.api_route for route in lazy_routes(app.routes)]
+        app.openapi_schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=routes
+        )
+    return app.openapi_schema
 
 
 def _add_error_handlers(app: FastAPI) -> None:
@@ -154,10 +163,15 @@ _MAX_ECHOED_CHARACTERS = 200
 _METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"]
 
 
+_last_routes = Router(prefix="/api", include_in_schema=False)
+
+
+@_last_routes.get("/v1/openapi.json", dependencies=[needs(AUTHENTICATED)])
 async def _openapi(request: Request) -> JSONResponse:
-    return JSONResponse(request.app.openapi())
+    return JSONResponse(await run_in_threadpool(request.app.openapi))
 
 
+@_last_routes.api_route("/{rest:path}", methods=_METHODS, dependencies=[needs(PUBLIC)])
 async def _no_such_route(request: Request, rest: str) -> None:
     if request.method not in ("GET", "HEAD"):
         raise HTTPException(405, f"{request.method} /api/{rest}: only GET is allowed", {"allow": "GET"})

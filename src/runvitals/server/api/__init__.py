@@ -6,8 +6,6 @@ Each resource is a module with a `router`, listed here. They share `parameters`,
 
 from __future__ import annotations
 
-from fastapi import APIRouter
-
 from runvitals.server.api import (
     about,
     artifacts,
@@ -30,8 +28,9 @@ from runvitals.server.api import (
     runs,
     series,
 )
+from runvitals.server.router import Router
 
-router = APIRouter(prefix="/api/v1")
+router = Router(prefix="/api/v1")
 for resource in (
     about,
     projects,

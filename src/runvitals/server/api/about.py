@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 
 import runvitals
 from runvitals.server.access.permission import needs, route_check
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary
+from runvitals.server.router import Router
 
 _CAPABILITIES = ("search", "statistics", "latest", "aggregate", "media")
 _EDIT_CAPABILITIES = ("stop", "delete", "edit", "views")
 """Of a shared server only."""
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/about", response_model=models.About, dependencies=[needs("public")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -14,9 +14,10 @@ from runvitals.server.api import artifact_models
 from runvitals.server.api.listing import ThePage
 from runvitals.server.api.parameters import TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
+from runvitals.server.router import Router
 from runvitals.server.run_library import ArtifactRelation, RunArtifact, RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 
 
 @router.get(
@@ -44,8 +45,17 @@ async def run_artifacts(
     seen = await run_in_threadpool(_seen, request, artifacts)
     end = skip + len(artifacts)
     following = str(end) if artifacts and end < total else None
-    shown = [asdict(one.version) for one in seen]
+    shown = [_shown(request, one) for one in seen]
     return await json_response(request, json_bytes({"artifacts": shown, "total": total, "next": following}))
+
+
+def _shown(request: Request, one: RunArtifact) -> dict[str, Any]:
+    """A version, without the run that made it if the requester may not read that."""
+    access = route_check(request)
+    readable = None if access is None or one.maker is None else access.readable_runs(request)
+    if readable is None or readable.has(one.maker):
+        return asdict(one.version)
+    return {**asdict(one.version), "run": None}
 
 
 def _seen(request: Request, artifacts: list[RunArtifact]) -> list[Any]:

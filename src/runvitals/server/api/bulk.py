@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlencode
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.errors import AmbiguousName, UnknownRun
@@ -16,6 +16,7 @@ from runvitals.server.api.parameters import TheEditableLibrary
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.editable_library import EditableLibrary
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
 MAX_RUNS: Final = 1000
 _PERMISSIONS: Final = {
@@ -27,7 +28,7 @@ _PERMISSIONS: Final = {
 _PATHS: Final = {"update": "", "delete": "", "restore": "/restore", "stop": "/stop"}
 Tag = Annotated[str, Field(min_length=1, max_length=256)]
 
-router = APIRouter()
+router = Router()
 
 
 class NamedRunSchema(BaseModel):

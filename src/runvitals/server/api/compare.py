@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -20,12 +20,13 @@ from runvitals.server.api.parameters import TheLibrary
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.comparison import SYSTEM_STATISTICS, compared_facts, statistics
 from runvitals.server.named_runs import NamedRun
+from runvitals.server.router import Router
 from runvitals.server.run_library import Library, RunView
 from runvitals.server.run_lists import ShownColumns
 
 _ROW_FIELDS = tuple(name for name in models.RunRowSchema.model_fields if name != "may")
 
-router = APIRouter()
+router = Router()
 
 
 @router.get(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from runvitals.query.console import KEPT_BYTES
@@ -12,11 +12,12 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView
 
 _MAX_BYTES: Final = 16 << 20
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 
 
 @router.get("/runs/{run}/console", response_model=models.ConsoleAnswer, dependencies=[needs("run:read")])

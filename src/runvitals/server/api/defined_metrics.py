@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
-
 from runvitals.model.run_sort import RunSort
 from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheFilter, TheLibrary
 from runvitals.server.api.responses import INVALID_PARAMETER
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 _RUNS = 50
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from runvitals.server.access.permission import needs
@@ -12,9 +12,10 @@ from runvitals.server.api import models
 from runvitals.server.api.parameters import TheRun, TheSelection
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.differences import differences
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 Time = Annotated[int, Query(ge=-(2**53), le=2**53, description="ms UTC, included.")]
 
 

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.api import models
 from runvitals.server.api.parameters import TheLibrary, TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 
 
 @router.get("/runs/{run}/events", response_model=list[models.EventSchema], dependencies=[needs("run:read")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -15,9 +15,10 @@ from runvitals.server.api import models
 from runvitals.server.api.parameters import Keys, Millis, TheFilter, TheLibrary
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.fleet import check_aggregate
+from runvitals.server.router import Router
 from runvitals.server.run_library import Grouping
 
-router = APIRouter(responses=INVALID_PARAMETER)
+router = Router(responses=INVALID_PARAMETER)
 
 
 @router.get("/latest", response_model=list[models.LatestSchema], dependencies=[needs("filtered run:read")])

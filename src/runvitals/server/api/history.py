@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from runvitals.query.key_filter import KeyFilter
@@ -20,9 +20,10 @@ from runvitals.server.api.responses import (
 )
 from runvitals.server.api.tables.formats import RESPONSES, TheFormat
 from runvitals.server.api.tables.responses import history_table, send_table
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 NAMES_PER_RESPONSE = 10_000
 
 

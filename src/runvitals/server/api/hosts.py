@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, Protocol
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -17,6 +17,7 @@ from runvitals.server.api.parameters import Keys, MaxPoints, Millis, TheReadable
 from runvitals.server.api.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.host_charts import MAX_RUNS, host_series
 from runvitals.server.hosts import FLAGS, Flag, FleetHost, HostLibrary, HostRun, HostState
+from runvitals.server.router import Router
 from runvitals.server.run_library import Library, SeriesSelection
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -34,7 +35,7 @@ class HostsOfLibrary(Library, HostLibrary, Protocol):
 
 TheLibrary = Annotated[HostsOfLibrary, Depends(the_library)]
 
-router = APIRouter()
+router = Router()
 
 
 @router.get(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Header, HTTPException, Query, Request
+from fastapi import Header, HTTPException, Query, Request
 from fastapi.responses import StreamingResponse
 
 from runvitals.server import series
@@ -12,8 +12,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.parameters import TheLibrary, TheRun
 from runvitals.server.api.responses import RUN_ERRORS
 from runvitals.server.live import follower as live
+from runvitals.server.router import Router
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 
 
 @router.get(

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 
 from runvitals.model.logged_media import SavedFile
@@ -16,9 +16,10 @@ from runvitals.server.api.content_response import content_response, page_respons
 from runvitals.server.api.listing import MAX_LIMIT, ThePage, numbered_page
 from runvitals.server.api.parameters import StepLimit, TheRun
 from runvitals.server.api.responses import RUN_ERRORS, ErrorResponses, json_bytes, json_response
+from runvitals.server.router import Router
 from runvitals.server.run_library import MediaSelection, OpenedContent, RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 Key = Annotated[str, Query(description="The name that it was logged under.", max_length=512)]
 Sha256 = Annotated[str, Path(description="The SHA-256 of the file.", pattern="^[0-9a-f]{64}$")]
 _FILE: ErrorResponses = {200: {"content": {"application/octet-stream": {}}, "description": "The file."}}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
-
 from runvitals.metrics import SUBJECTS
 from runvitals.server.access.permission import needs
 from runvitals.server.api import models
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/catalogue", response_model=list[models.MetricDefinition], dependencies=[needs("public")])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Annotated, Any, Literal, TypeVar, cast
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request
+from fastapi import Depends, HTTPException, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
@@ -27,11 +27,12 @@ from runvitals.server.overlay.lines import COLUMNS, KeyLines, grouped_lines, row
 from runvitals.server.overlay.logged import LoggedPoints, logged_lines, read_logged
 from runvitals.server.overlay.plan import MetricNames
 from runvitals.server.overlay.system import system_query
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView, TooMuch
 from runvitals.server.workers import DEADLINE_S
 
 T = TypeVar("T")
-router = APIRouter(prefix="/overlay", responses=INVALID_PARAMETER)
+router = Router(prefix="/overlay", responses=INVALID_PARAMETER)
 MOST_RUNS = 100
 MOST_POINTS = 2_000_000
 """Points in one response: 40 MB of JSON."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request
+from fastapi import Query, Request
 from fastapi.responses import Response
 
 from runvitals.query.key_filter import KeyFilter
@@ -13,9 +13,10 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api import plan_models
 from runvitals.server.api.parameters import Keys, TheRun
 from runvitals.server.api.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 
 
 @router.get("/runs/{run}/plan", response_model=plan_models.RunPlanSchema, dependencies=[needs("run:read")])

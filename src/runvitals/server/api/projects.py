@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import HTTPException, Path, Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.errors import UnknownProject
@@ -14,6 +14,7 @@ from runvitals.server.api import models
 from runvitals.server.api.parameters import ProjectNumber, TheEditableLibrary, TheLibrary, TheReadableRuns
 from runvitals.server.api.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
 _ERRORS: dict[int | str, dict[str, Any]] = {
@@ -22,7 +23,7 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
     404: {"model": models.ErrorAnswer, "description": "There is no such project."},
 }
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/projects", response_model=list[models.ProjectSchema], dependencies=[needs("filtered run:read")])

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 from dataclasses import asdict
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import HTTPException, Query
 from fastapi.responses import Response, StreamingResponse
 
 from runvitals.model.completion import FIXED_CHOICES, system_choices
@@ -21,6 +21,7 @@ from runvitals.server.api.listing import PageRequest, page_in_order
 from runvitals.server.api.parameters import TheFilter, TheLibrary
 from runvitals.server.api.responses import INVALID_PARAMETER
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.server.run_lists import RunsPage
 
 MAX_CSV_ROWS = 100_000
@@ -43,7 +44,7 @@ _CSV_COLUMNS = (
     "hosts",
 )
 
-router = APIRouter()
+router = Router()
 
 
 @router.get(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -32,6 +32,7 @@ from runvitals.server.api.responses import (
     json_response,
 )
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.server.run_library import RunView
 from runvitals.server.run_lists import RunsPage
 
@@ -42,7 +43,7 @@ _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
 
 _ROW_FIELDS = tuple(name for name in models.RunRowSchema.model_fields if name != "may")
 
-router = APIRouter()
+router = Router()
 
 
 @router.get(

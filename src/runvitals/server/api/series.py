@@ -6,7 +6,7 @@ import time
 from typing import Annotated, Any, Literal
 
 import anyio
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 
 from runvitals.query.statistics import of_columns
@@ -26,9 +26,10 @@ from runvitals.server.api.tables.formats import RESPONSES, TheFormat
 from runvitals.server.api.tables.responses import metrics_table, send_table
 from runvitals.server.live import follower as live
 from runvitals.server.live.feed import CHECK_INTERVAL_S
+from runvitals.server.router import Router
 from runvitals.server.run_library import OpenedRun, RunView
 
-router = APIRouter(responses=RUN_ERRORS)
+router = Router(responses=RUN_ERRORS)
 MAX_WAIT_S = 30
 
 

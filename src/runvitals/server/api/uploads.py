@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, HTTPException, Path, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
@@ -18,6 +18,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.parameters import CheckedRunId, RunNumber
 from runvitals.server.errors import DetailedError
 from runvitals.server.received_files import FileRejected, ReceivedFiles, UploadState
+from runvitals.server.router import Router
 from runvitals.store.files.uploads import ContentDiffers, WrongOffset
 from runvitals.store.metadata import MetadataStore
 
@@ -25,7 +26,7 @@ _MOST_FILES = 1000
 _HEX = "^[0-9a-f]{64}$"
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
-router = APIRouter(prefix="/api/v1")
+router = Router(prefix="/api/v1")
 
 
 class WantedFile(BaseModel):

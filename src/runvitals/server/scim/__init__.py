@@ -3,9 +3,3 @@
 A SCIM user is a user, whose `active` is the state; a SCIM group is a team. The provider sends the secret of
 `POST /api/v1/organisation/scim-secret` as its bearer token.
 """
-
-from __future__ import annotations
-
-from runvitals.server.scim.routes import router
-
-__all__ = ["router"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Protocol, TypeVar
 
-from fastapi import APIRouter, Body, Depends, Query, Request, Response
+from fastapi import Body, Depends, Query, Request, Response
 from fastapi.exceptions import HTTPException, RequestValidationError
 from fastapi.routing import APIRoute
 
@@ -15,6 +15,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.router import Router
 from runvitals.server.scim.groups import ScimGroups
 from runvitals.server.scim.messages import (
     PREFIX,
@@ -84,7 +85,7 @@ Filter = Annotated[str | None, Query(alias="filter", max_length=500)]
 Start = Annotated[int, Query(alias="startIndex", ge=-(2**31), le=2**31)]
 Count = Annotated[int, Query(ge=-(2**31), le=2**31)]
 
-router = APIRouter(prefix=PREFIX, route_class=ScimRoute, include_in_schema=False)
+router = Router(prefix=PREFIX, route_class=ScimRoute, include_in_schema=False)
 
 
 class ScimResources(Protocol[T]):

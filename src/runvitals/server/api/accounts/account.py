@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,9 +19,10 @@ from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.accounts.session_cookies import end_session
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import LastAdministrator
 
-router = APIRouter()
+router = Router()
 
 
 class Deletion(BaseModel):

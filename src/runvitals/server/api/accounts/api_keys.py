@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Query
+from fastapi import HTTPException, Query
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,12 +18,13 @@ from runvitals.server.api.accounts.own_account import Owner, SignedInOwner, TheO
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import Actor
 from runvitals.store.metadata.accounts.keys import MAX_KEYS, KeyRow
 
-router = APIRouter()
+router = Router()
 
 
 class NewKey(BaseModel):

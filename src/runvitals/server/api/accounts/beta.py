@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict
 
 from runvitals.server.access.control import TheAccess
@@ -13,8 +13,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.listing import ThePage, page_in_order
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,13 +18,14 @@ from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.field_checks import checking
 from runvitals.server.errors import too_many
+from runvitals.server.router import Router
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.device_logins import DeviceLogin
 
 PATH: Final = "/-/device"
 INTERVAL_S: Final = 2
 
-router = APIRouter()
+router = Router()
 
 
 class DeviceName(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -18,11 +18,12 @@ from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.verification import send_verification
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields, too_many
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.emails import EmailRow
 
-router = APIRouter()
+router = Router()
 
 
 class NewEmail(BaseModel):

@@ -12,7 +12,6 @@ import zipfile
 from dataclasses import asdict
 from typing import Any, Final
 
-from fastapi import APIRouter
 from fastapi.responses import Response
 
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -22,13 +21,14 @@ from runvitals.server.api.accounts.key_rules import keys_json
 from runvitals.server.api.accounts.own_account import Owner, SignedInOwner
 from runvitals.server.api.accounts.profile import profile_json
 from runvitals.server.api.accounts.services import TheServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.audit import MAX_ROWS, AuditFilter
 
 MAX_EVENTS: Final = 100_000
 MAX_RUNS: Final = 100_000
 _EVENT_FIELDS: Final = ("time_ms", "action", "outcome", "via", "ip", "entity", "target")
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/account/export", dependencies=[needs("account:delete")])

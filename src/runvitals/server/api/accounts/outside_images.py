@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from fastapi.responses import Response
 
 from runvitals.model.media_types import SVG
@@ -11,11 +11,12 @@ from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.errors import too_many
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.user_content.outside_images import NoImage, TooManyFetches
 
 _A_DAY = "private, max-age=86400"
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/-/image/{signature}/{name}", include_in_schema=False, dependencies=[needs(PUBLIC)])

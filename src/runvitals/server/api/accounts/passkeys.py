@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.passkeys import PasskeyRefused
@@ -16,10 +16,11 @@ from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.accounts.sign_in import PASSKEY, required_party
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.passkeys import MAX_NAME, PasskeyRow
 
-router = APIRouter()
+router = Router()
 
 PasskeyId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="Of the device, for its owner.")]

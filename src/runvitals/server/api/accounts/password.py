@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,8 +19,9 @@ from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.sign_in import MAX_PASSWORD, Password
 from runvitals.server.api.accounts.sudo import confirm
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 class PasswordChange(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, BackgroundTasks, HTTPException
+from fastapi import BackgroundTasks, HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.attempt_limits import network_of
@@ -18,10 +18,11 @@ from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.accounts.sign_in import Password
 from runvitals.server.api.accounts.sign_up import Token
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.users import UserRow
 
-router = APIRouter()
+router = Router()
 
 
 class ResetRequest(BaseModel):

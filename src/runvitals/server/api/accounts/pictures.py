@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -15,6 +15,7 @@ from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.errors import InvalidFields, too_many
+from runvitals.server.router import Router
 from runvitals.user_content.pictures import (
     MEDIA_TYPES,
     Picture,
@@ -27,8 +28,8 @@ from runvitals.user_content.pictures import (
 _CROP: Final = re.compile(r"(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})")
 _FOREVER: Final = "private, max-age=31536000, immutable"
 
-router = APIRouter()
-shown = APIRouter()
+router = Router()
+shown = Router()
 
 Crop = Annotated[
     str | None,

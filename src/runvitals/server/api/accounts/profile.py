@@ -6,7 +6,6 @@ import unicodedata
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.matrix import Role
@@ -20,6 +19,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.account_json import default_entity
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.profiles import ProfileRow
 
 DEFAULTS: Final[dict[str, Any]] = {
@@ -42,7 +42,7 @@ _LINE_FIELDS: Final = ("institution", "location", "bio")
 _MAX_LABEL: Final = 40
 _MAX_URL: Final = 500
 
-router = APIRouter()
+router = Router()
 
 
 class ProfileLink(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.second_factors import totp_purpose
@@ -16,8 +16,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
 from runvitals.server.api.accounts.services import TheNotices, TheServices
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 class Code(BaseModel):

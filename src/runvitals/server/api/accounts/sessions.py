@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 
 from runvitals.accounts.attempt_limits import network_of
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import SignedInOwner, TheOwner
 from runvitals.server.api.listing import ThePage, page_in_order
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/account/sessions", dependencies=[needs("account:read")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -19,10 +19,11 @@ from runvitals.server.api.accounts.session_cookies import remember_browser, star
 from runvitals.server.api.accounts.sign_in import Password
 from runvitals.server.api.accounts.sign_up import Token
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken, NoLongerValid
 from runvitals.store.metadata.accounts.users import UserRow
 
-router = APIRouter()
+router = Router()
 
 
 class Setup(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, BackgroundTasks, HTTPException, Request
+from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -28,6 +28,7 @@ from runvitals.server.api.accounts.session_cookies import (
 from runvitals.server.api.accounts.verification import send_verification
 from runvitals.server.errors import DetailedError, too_many
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.sessions import BY_PASSWORD
 from runvitals.store.metadata.accounts.users import UserRow
 
@@ -38,7 +39,7 @@ Code = Annotated[str | None, Field(max_length=64, description="Of the second fac
 Passkey = Annotated[dict[str, Any] | None, Field(description=PASSKEY)]
 Next = Annotated[str, Field(max_length=2000, description="Where the page goes then; a path of this server.")]
 
-router = APIRouter()
+router = Router()
 
 
 class Login(BaseModel):

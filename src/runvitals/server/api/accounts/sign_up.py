@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, BackgroundTasks, HTTPException, Request
+from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -23,6 +23,7 @@ from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.sign_in import Password
 from runvitals.server.api.accounts.verification import send_verification
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken, NoLongerValid, UnknownAccount
 from runvitals.store.metadata.accounts.invitations import InvitationRow
 from runvitals.store.metadata.accounts.one_time_tokens import OneTimeToken
@@ -30,7 +31,7 @@ from runvitals.store.metadata.accounts.users import UserRow
 
 Token = Annotated[str, Field(min_length=1, max_length=128)]
 
-router = APIRouter()
+router = Router()
 
 
 class SignUp(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -18,8 +18,9 @@ from runvitals.server.api.accounts.session_cookies import renew_session
 from runvitals.server.api.accounts.sign_in import MAX_PASSWORD, Passkey, required_party
 from runvitals.server.errors import too_many
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 class Confirmation(BaseModel):

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
-from runvitals.server.measured_library import MeasuredLibrary, ProjectStorage
+from runvitals.server.measured_library import KINDS, MeasuredLibrary, ProjectStorage
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/account/usage", dependencies=[needs("account:read")])
@@ -36,22 +37,13 @@ def storage_json(projects: list[ProjectStorage], limit: int | None) -> dict[str,
     return {
         "bytes": sum(project.bytes for project in projects),
         "limit_bytes": limit,
-        "by_kind": {
-            "samples": sum(project.samples for project in projects),
-            "console": sum(project.console for project in projects),
-            "files": sum(project.files for project in projects),
-        },
+        "by_kind": {kind: sum(project.by_kind[kind] for project in projects) for kind in KINDS},
         "trash_bytes": sum(project.trash for project in projects),
-        "by_project": [
-            {
-                "project": project.project,
-                "runs": project.runs,
-                "samples": project.samples,
-                "console": project.console,
-                "files": project.files,
-                "trash": project.trash,
-                "bytes": project.bytes,
-            }
-            for project in projects
-        ],
+        "by_project": [project_storage_json(project) for project in projects],
     }
+
+
+def project_storage_json(project: ProjectStorage) -> dict[str, Any]:
+    """Bytes of a project, by kind and together."""
+    about = {"project": project.project, "runs": project.runs}
+    return {**about, **project.by_kind, "trash": project.trash, "bytes": project.bytes}

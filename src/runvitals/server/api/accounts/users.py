@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Account
@@ -17,6 +17,7 @@ from runvitals.server.api.entities.readable import project_json, readable_projec
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.profiles import ProfileRow
 from runvitals.store.metadata.accounts.users import UserRow
 from runvitals.user_content.markdown import html_of, mentioned
@@ -25,7 +26,7 @@ MIN_CHARACTERS = 2
 MAX_FOUND = 10
 _MAX_MENTIONS = 100
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/users", dependencies=[needs(f"{FILTERED}user:read")])

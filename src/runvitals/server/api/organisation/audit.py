@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Response
+from fastapi import Depends, HTTPException, Query, Response
 
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
@@ -14,6 +14,7 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.csv_response import csv_response
 from runvitals.server.api.parameters import Millis
 from runvitals.server.api.teams.parameters import TheTeam
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.audit import AuditEvent, AuditFilter
 
 MAX_LIMIT = 1000
@@ -74,7 +75,7 @@ def audit_filter(
 TheAuditFilter = Annotated[AuditFilter, Depends(audit_filter)]
 Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/audit", dependencies=[needs("org:audit_read")], response_model=None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.outbound.policy import Blocked
@@ -16,8 +16,9 @@ from runvitals.server.api.accounts.key_rules import check_session
 from runvitals.server.audit_webhook import PURPOSE, NotDelivered
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 class Receiver(BaseModel):

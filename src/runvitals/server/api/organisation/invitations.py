@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from fastapi import APIRouter
-
 from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Organisation
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -15,6 +13,7 @@ from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.invitations import ENDED_MS, InvitationId
 from runvitals.server.api.teams.inviting import Inviter, People, Place, invitation_json
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.invitations import InvitationRow
 
@@ -23,7 +22,7 @@ class OrganisationPeople(People):
     org_role: Literal["member", "admin"] = "member"
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/organisation/invitations", dependencies=[needs("org:invite")])

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.key_rules import keys_json
 from runvitals.server.api.listing import ThePage, part_of
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.keys import KeyRow
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/api-keys", dependencies=[needs("org:key_read")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Literal
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.organisation_settings import checked_settings
@@ -32,8 +32,9 @@ from runvitals.server.api.organisation.changed_settings import (
     put_settings,
 )
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 class MailServer(BaseModel):

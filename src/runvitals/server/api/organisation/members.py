@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Query, Response
+from fastapi import HTTPException, Path, Query, Response
 from pydantic import BaseModel, ConfigDict
 
 from runvitals.accounts.actions import Action
@@ -18,6 +18,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.csv_response import csv_response
 from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.users import ListedUser, UserRow
 
 CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_active")
@@ -35,7 +36,7 @@ class MemberChanges(BaseModel):
     state: Literal["active", "suspended"] | None = None
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/members", dependencies=[needs("org:member_read")], response_model=None)

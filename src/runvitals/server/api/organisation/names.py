@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/organisation/names/{name}/release", dependencies=[needs("name:release")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Path, Response
+from fastapi import Path, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -18,6 +18,7 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.roles import RoleRow
 
 MAX_PERMISSIONS = 100
@@ -43,7 +44,7 @@ class RoleChanges(BaseModel):
     permissions: Permissions | None = None
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/roles", dependencies=[needs("org:role_read")])

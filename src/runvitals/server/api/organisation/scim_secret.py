@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
-
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.key_rules import check_session
+from runvitals.server.router import Router
 from runvitals.server.scim.messages import PREFIX
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/scim-secret", dependencies=[needs("org:settings")])

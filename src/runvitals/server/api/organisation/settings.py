@@ -6,8 +6,6 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from fastapi import APIRouter
-
 from runvitals.accounts.organisation_settings import SETTINGS, checked_settings, with_defaults
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.mail.settings import masked_smtp_url, opened_smtp_url, sealed_smtp_url, server_url
@@ -23,8 +21,9 @@ from runvitals.server.api.organisation.changed_settings import (
     put_settings,
 )
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/settings", dependencies=[needs("org:settings")])

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.api.listing import ThePage, page_of
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/organisation/teams", dependencies=[needs("org:member_read")])

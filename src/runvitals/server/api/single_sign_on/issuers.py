@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi import HTTPException, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.outbound.policy import Blocked
@@ -15,12 +15,13 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.single_sign_on.discovery import ProviderFailed
 from runvitals.single_sign_on.tokens import checked_keys
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
 
-router = APIRouter()
+router = Router()
 
 Keys = Annotated[
     str | None,

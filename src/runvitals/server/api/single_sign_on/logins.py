@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import HTTPException, Path, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -16,9 +16,10 @@ from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.single_sign_on.redirects import begin
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 
-router = APIRouter()
+router = Router()
 
 LoginId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 

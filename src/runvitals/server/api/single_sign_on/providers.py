@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.mail import messages
@@ -17,9 +17,10 @@ from runvitals.server.api.listing import ThePage, page_in_order
 from runvitals.server.api.organisation.changed_settings import PROVIDERS, enforced_by
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.single_sign_on.providers import MAX_PROVIDERS, shown_providers, stored_providers
 
-router = APIRouter()
+router = Router()
 
 
 class Providers(BaseModel):

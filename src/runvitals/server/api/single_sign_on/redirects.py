@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, BackgroundTasks, HTTPException, Query, Request
+from fastapi import BackgroundTasks, HTTPException, Query, Request
 from fastapi.responses import JSONResponse, RedirectResponse, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -31,6 +31,7 @@ from runvitals.server.api.accounts.session_cookies import (
 from runvitals.server.api.accounts.sign_in import Code, Passkey, factors_json, refusal, signed_in
 from runvitals.server.errors import DetailedError
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.single_sign_on.discovery import ProviderFailed
 from runvitals.single_sign_on.outcomes import (
     Confirmed,
@@ -50,7 +51,7 @@ SECOND_FACTOR: Final = "second-factor"
 """The fragment of `PAGE` where it asks for the second factor."""
 _STARTS: Final = "provider"
 
-router = APIRouter()
+router = Router()
 
 
 class ProviderStart(BaseModel):

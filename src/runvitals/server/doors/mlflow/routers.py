@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from fastapi import APIRouter
-
 from runvitals.server.doors.mlflow import (
     artifact_routes,
     experiment_routes,
@@ -13,12 +9,16 @@ from runvitals.server.doors.mlflow import (
     logged_model_routes,
     metric_routes,
     model_version_routes,
+    multipart_routes,
     registered_model_routes,
     run_routes,
     server_routes,
 )
+from runvitals.server.router import Router
 
-MLFLOW_ROUTERS: Final[tuple[APIRouter, ...]] = (
+router = Router()
+for part in (
+    metric_routes.first,
     experiment_routes.router,
     run_routes.router,
     metric_routes.router,
@@ -27,7 +27,10 @@ MLFLOW_ROUTERS: Final[tuple[APIRouter, ...]] = (
     logged_model_routes.router,
     lineage_routes.router,
     artifact_routes.lists,
+    multipart_routes.router,
+    multipart_routes.addresses,
     artifact_routes.router,
     server_routes.pages,
     server_routes.others,
-)
+):
+    router.include_router(part)
