@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect, text
 
 from runvitals.store.errors import MetadataStoreError
+from runvitals.store.metadata import newest_schema
 from runvitals.store.metadata.database import Database
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ _REVISION = re.compile(r"r(\d{4})_\w+\.py")
 def migrate(database: Database, revision: str = "head") -> None:
     """Migrate the database, an empty one too, to a revision, in a single transaction.
 
+    A new SQLite database gets the newest schema at once.
     Servers that start together take turns; the later ones have nothing to do.
 
     Raises:
@@ -35,6 +37,9 @@ def migrate(database: Database, revision: str = "head") -> None:
     """
 
     def upgrade(connection: Connection) -> None:
+        new = database.is_sqlite and revision == "head" and not inspect(connection).get_table_names()
+        if new and newest_schema.create(connection, newest()):
+            return
         from alembic import command
 
         command.upgrade(_config(database, connection), revision)
