@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
-from runvitals.cli.argument_types import size_bytes, time_ms
-from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli import mail_test, quick_start
+from runvitals.cli.argument_types import positive_integer, size_bytes, time_ms
 from runvitals.cli.first_administrator import requested_administrator
+from runvitals.cli.store_options import (
+    add_store,
+    check_shared_stores,
+    check_waiting,
+    open_stores,
+    store_locations,
+)
 from runvitals.model.account_names import entity_name
 
 if TYPE_CHECKING:
     import socket
 
     from runvitals.accounts.secret_box import SecretBox
+    from runvitals.server.clock import Clock
     from runvitals.server.received_files import ReceivedFiles
+    from runvitals.server.shared_server import SharedServer
     from runvitals.store.files.bucket_address import BucketAddress
     from runvitals.store.files.interface import FileStore
     from runvitals.store.metadata import MetadataStore
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
-METADATA_FILE = "catalogue.db"
 FILES_FOLDER = "files"
 """In the store: media and saved files of runs, by their SHA-256."""
 SECRETS_FILE = "secrets.key"
@@ -68,6 +74,8 @@ def add(subparsers: Any) -> None:
         help="format of the log on stderr; default: text",
     )
     add_store(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    mail_test.add_action(actions, add_store)
 
 
 def _add_listening(parser: argparse.ArgumentParser) -> None:
@@ -84,6 +92,13 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
         type=address,
         help="also receive OpenTelemetry's metrics by OTLP over gRPC, usually on port 4317, without TLS; "
         "needs runvitals[otlp-grpc]; OTLP over HTTP needs no option",
+    )
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=positive_integer,
+        default=1,
+        help="serve by N processes, which share ClickHouse and PostgreSQL; default: 1",
     )
     parser.add_argument("--require-token", action="store_true", help="require a token on loopback too")
 
@@ -158,8 +173,9 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         "--files",
         metavar="BUCKET",
         type=bucket,
-        help="keep images, tables and files of runs in a bucket: s3://BUCKET/PREFIX, with the "
-        "credentials of the environment; needs runvitals[s3]; default: a folder in the store",
+        help="keep images, tables and files of runs in a bucket: s3://BUCKET/PREFIX, gs://… or az://…, with "
+        "the credentials of the environment; needs runvitals[s3], [gcs] or [azure]; default: a folder in the "
+        "store",
     )
     parser.add_argument(
         "--max-files",
@@ -170,66 +186,77 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Options for the sample store and the metadata store."""
-    parser.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
-    parser.add_argument(
-        "--catalogue",
-        metavar="URL",
-        help="the metadata store: postgresql://…, with the password in PGPASSWORD or ~/.pgpass; "
-        "default: a file in the store",
-    )
-    add_dir(parser)
-
-
-def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The folder of the sample store, created if missing, and the address of the metadata store."""
-    folder = os.path.abspath(arguments.store or os.path.join(directory(arguments), "store"))
-    try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-    except OSError as error:
-        raise OSError(f"could not create the store's folder {folder}: {error.strerror}") from None
-    return folder, arguments.catalogue or os.path.join(folder, METADATA_FILE)
-
-
 def run(arguments: argparse.Namespace) -> int:
+    if arguments.action == mail_test.NAME:
+        folder, address = store_locations(arguments)
+        keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
+        return mail_test.run(arguments, address, keys, _fix_settings)
     try:
-        with _without_garbage_collection():
-            from runvitals.accounts.secret_box import open_secret_box
-            from runvitals.server.audit_file import AuditFile
-            from runvitals.server.background import start_background
-            from runvitals.server.clock import Clock
-            from runvitals.server.housekeeping import RetentionPolicy
+        with quick_start.for_imports():
+            from runvitals.server import background  # noqa: F401 - fails early if a dependency is missing
             from runvitals.server.http import serve
-            from runvitals.server.http.logs import configure
-            from runvitals.server.shared_server import SharedServer
     except ModuleNotFoundError as error:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
-    folder, address = store_locations(arguments)
+    check_waiting(arguments)
     host, port = arguments.listen
     with serve.until_interrupted(), ExitStack() as stack:
         try:
             listener = stack.enter_context(serve.listen(port, host))
         except OSError as error:
             raise OSError(f"could not listen on {host}:{port}: {error.strerror}") from None
-        store, metadata_store = _open_stores(stack, folder, address)
+        if arguments.workers > 1:
+            return _serve_by_workers(arguments, listener)
+        return _serve(arguments, listener)
+    return 0
+
+
+def _serve_by_workers(arguments: argparse.Namespace, listener: socket.socket) -> int:
+    from runvitals.accounts.secret_box import open_secret_box
+    from runvitals.cli.worker_processes import WorkerProcesses
+    from runvitals.server.http.logs import configure
+
+    check_shared_stores(arguments)
+    folder, _ = store_locations(arguments)
+    open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))  # made once, for all
+    configure(arguments.log_format)
+    return WorkerProcesses(arguments.workers, lambda number: _serve(arguments, listener, number)).run()
+
+
+def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int = 0) -> int:
+    """Serve until SIGINT or SIGTERM.
+
+    Args:
+        worker: the number of this process; what only one process does, the first does.
+    """
+    from runvitals.accounts.secret_box import open_secret_box
+    from runvitals.server.background import start_background
+    from runvitals.server.clock import Clock
+    from runvitals.server.housekeeping import RetentionPolicy
+    from runvitals.server.http import serve
+    from runvitals.server.http.logs import configure
+    from runvitals.server.shared_server import SharedServer
+
+    folder, _ = store_locations(arguments)
+    with ExitStack() as stack:
+        store, metadata_store = open_stores(stack, arguments, worker)
         clock = Clock()
         token_required = _token_required(arguments, listener)
         url = _url(listener)
-        welcome = _welcome(metadata_store, arguments, token_required, clock())
+        welcome = [] if worker else _welcome(metadata_store, arguments, token_required, clock())
         box = open_secret_box(arguments.secret_keys or os.path.join(folder, SECRETS_FILE))
         _fix_settings(metadata_store, arguments.settings, box)
         configure(arguments.log_format)  # before the threads start, whose messages would be lost
         files = _received_files(arguments, folder, metadata_store, clock)
-        with _without_garbage_collection():
+        with quick_start.for_imports():
             app = SharedServer(
                 store,
                 metadata_store,
                 token_required,
                 clock,
                 first_team=arguments.team,
-                offers_setup=any(path.startswith(_SETUP) for _, path in welcome),
+                offers_setup=any(path.startswith(_SETUP) for _, path in welcome)
+                or (worker > 0 and not metadata_store.accounts.users.any_administrator()),
                 trusted_proxies=arguments.trusted_proxies,
                 secret_box=box,
                 is_stolen=_stolen_passwords(arguments.stolen_passwords),
@@ -238,16 +265,24 @@ def run(arguments: argparse.Namespace) -> int:
         stack.callback(app.close)
         retention = RetentionPolicy(arguments.keep, arguments.max_size, arguments.keep_deleted)
         start_background(stack, app, store, metadata_store, retention, clock, files)
-        if arguments.audit_file is not None:
-            audit_file = stack.enter_context(
-                AuditFile(arguments.audit_file, metadata_store.accounts.audit, clock.earliest)
-            )
-            app.threads.append(audit_file.thread)
-        print(f"runvitals: {url} stores runs in {folder}; press Ctrl-C to stop", flush=True)
-        _print_links(url, welcome)
-        _receive_grpc(stack, arguments.otlp_grpc, listener)
+        if worker == 0:
+            _write_audit_file(stack, arguments.audit_file, app, metadata_store, clock)
+            print(f"runvitals: {url} stores runs in {store.name}; press Ctrl-C to stop", flush=True)
+            _print_links(url, welcome)
+            _receive_grpc(stack, arguments.otlp_grpc, listener)
         serve.serve(app, listener, arguments.log_format)
     return 0
+
+
+def _write_audit_file(
+    stack: ExitStack, path: str | None, app: SharedServer, metadata_store: MetadataStore, clock: Clock
+) -> None:
+    """Append the audit log to a file, until the stack closes."""
+    if path is not None:
+        from runvitals.server.audit_file import AuditFile
+
+        audit_file = stack.enter_context(AuditFile(path, metadata_store.accounts.audit, clock.earliest))
+        app.threads.append(audit_file.thread)
 
 
 def _token_required(arguments: argparse.Namespace, listener: socket.socket) -> bool:
@@ -296,12 +331,9 @@ def _received_files(
     limits = FileLimits(total_bytes=arguments.max_files)
     store: FileStore | None = None
     if arguments.files is not None:
-        try:
-            from runvitals.store.files.bucket_store import BucketFileStore
-        except ModuleNotFoundError as error:
-            raise OSError(f"a bucket needs {error.name}: pip install 'runvitals[s3]'") from None
-        store = BucketFileStore(arguments.files)
-        store.check()
+        from runvitals.store.files.buckets import open_bucket
+
+        store = open_bucket(arguments.files)
     return ReceivedFiles(os.path.join(folder, FILES_FOLDER), metadata_store, clock, limits, store)
 
 
@@ -317,36 +349,9 @@ def _fix_settings(metadata_store: MetadataStore, path: str | None, box: SecretBo
     metadata_store.accounts.settings.fix(settings, path)
 
 
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """What is made at the start stays: looking for garbage among it takes a fifth of that time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
-
-
 def _print_links(url: str, welcome: list[tuple[str, str]]) -> None:
     for text, path in welcome:
         print(f"runvitals: {text}: {url.rstrip('/')}{path}", flush=True)
-
-
-def _open_stores(stack: ExitStack, folder: str, address: str) -> tuple[SqliteChunks, MetadataStore]:
-    from runvitals.store import pairing
-    from runvitals.store.errors import MetadataStoreError
-    from runvitals.store.metadata import open_metadata_store
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
-
-    store = stack.enter_context(SqliteChunks(folder))
-    pairing.check_metadata_store_exists(store, address)
-    try:
-        metadata_store = stack.enter_context(open_metadata_store(address))
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from error
-    pairing.pair(store, metadata_store)
-    return store, metadata_store
 
 
 def _stolen_passwords(path: str | None) -> Callable[[str], bool] | None:

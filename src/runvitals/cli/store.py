@@ -8,9 +8,11 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import store_migration
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
-from runvitals.cli.server import FILES_FOLDER, METADATA_FILE, add_keeping
+from runvitals.cli.server import FILES_FOLDER, add_keeping
+from runvitals.cli.store_options import METADATA_FILE
 
 if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks.inventory import StoreFile
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "store",
-        help="maintain the store of a server: stats, check, repair, compact, drop, backup",
+        help="maintain the store of a server: stats, check, repair, compact, drop, backup, migrate",
         description="Maintain the folder in which a server stores samples. "
         "A server may use it at the same time, except for repair, compact and drop.",
     )
@@ -42,6 +44,17 @@ def add(subparsers: Any) -> None:
     actions.add_parser(
         "backup", help="copy samples, metadata and files; works while a server uses them"
     ).add_argument("into", metavar="FOLDER", help="an empty folder or a new one")
+    copy = actions.add_parser(
+        "migrate",
+        help="copy all samples to a store of another engine; works while a server uses the first",
+        description="Copies all samples from one store to another and compares each run. A store is a "
+        "folder, or clickhouse://USER@HOST:8123/DATABASE with the password in CLICKHOUSE_PASSWORD. "
+        "Interrupted, it goes on where it was. While a server uses the first store, copy it once; then end "
+        "the server, copy what has changed since, and start the server with the second store and the same "
+        "metadata store.",
+    )
+    copy.add_argument("source", metavar="FROM", help="the store that has the samples")
+    copy.add_argument("target", metavar="TO", help="a new one, or an earlier copy")
     for action in actions.choices.values():
         action.add_argument("--store", metavar="FOLDER", help="default: `store` in the data folder")
         add_dir(action)
@@ -54,6 +67,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"runvitals: the store needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
     folder = arguments.store or os.path.join(directory(arguments), "store")
+    if arguments.action == "migrate":
+        return store_migration.run(arguments.source, arguments.target)
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
     if arguments.action in ("check", "repair"):

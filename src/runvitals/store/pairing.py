@@ -10,18 +10,45 @@ from __future__ import annotations
 import os
 import secrets
 from dataclasses import dataclass
+from typing import Protocol
 
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.database import sqlite_path
 from runvitals.store.metadata.issued_ids import HighestIds
 from runvitals.store.samples.interface import StoreError
-from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite_chunks.log import NAME as LOG_FILE
 from runvitals.store.samples.sqlite_chunks.log import Pairing
 
 REMEDY = (
     "specify the right one with --catalogue, restore it from a backup, or pair the two with "
     "`runvitals store repair`"
 )
+
+
+class PairedStore(Protocol):
+    """A sample store that knows its metadata store."""
+
+    @property
+    def name(self) -> str:
+        """Its folder or database, without a password."""
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """The pairing; None if there is none yet."""
+
+    @property
+    def store_id(self) -> str | None:
+        """The id that both share, also if the pairing was lost."""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever stored."""
+
+    def highest(self) -> tuple[int, int]:
+        """The highest id of a run or writer, and of a metric, that was stored."""
+
+    def pair(self, pairing: Pairing) -> None:
+        """Record the pairing. Durable."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +81,10 @@ def mismatch(store: PairingState, metadata_store: PairingState) -> str | None:
             "or is new"
         )
     elif store.is_new and not metadata_store.is_new:
+        lost = os.path.join(store.name, LOG_FILE) if os.path.isdir(store.name) else "its content"
         return (
             f"the store in {store.name} is empty, but the metadata store {metadata_store.name} contains "
-            f"runs: {os.path.join(store.name, 'log.db')} was lost, "
-            "or the metadata store belongs to another store"
+            f"runs: {lost} was lost, or the metadata store belongs to another store"
         )
     if (
         store.highest.writer > metadata_store.highest.writer
@@ -71,10 +98,10 @@ def mismatch(store: PairingState, metadata_store: PairingState) -> str | None:
     return None
 
 
-def sample_store_state(store: SqliteChunks) -> PairingState:
+def sample_store_state(store: PairedStore) -> PairingState:
     pairing = store.pairing
     return PairingState(
-        store.folder, pairing and (pairing.id, pairing.starts), store.is_new, HighestIds(*store.highest())
+        store.name, pairing and (pairing.id, pairing.starts), store.is_new, HighestIds(*store.highest())
     )
 
 
@@ -83,7 +110,7 @@ def metadata_store_state(metadata_store: MetadataStore) -> PairingState:
     return PairingState(numbers.name, numbers.pairing(), not numbers.has_writers(), numbers.highest())
 
 
-def check_metadata_store_exists(store: SqliteChunks, address: str) -> None:
+def check_metadata_store_exists(store: PairedStore, address: str) -> None:
     """Check that the metadata store of a used sample store exists, before opening would create it.
 
     Raises:
@@ -96,26 +123,32 @@ def check_metadata_store_exists(store: SqliteChunks, address: str) -> None:
     if pairing is not None:
         where = f" at {pairing.metadata_store}" if sqlite_path(pairing.metadata_store) != path else ""
         raise StoreError(
-            f"{path} is missing: the store in {store.folder} has a metadata store{where}: {REMEDY}"
+            f"{path} is missing: the store in {store.name} has a metadata store{where}: {REMEDY}"
         )
     if not store.is_new:
-        raise StoreError(f"{path} is missing, and the store in {store.folder} has samples: {REMEDY}")
+        raise StoreError(f"{path} is missing, and the store in {store.name} has samples: {REMEDY}")
 
 
-def pair(store: SqliteChunks, metadata_store: MetadataStore) -> None:
+def pair(store: PairedStore, metadata_store: MetadataStore) -> None:
     """Pair both, or count another start if they are paired already.
 
     Raises:
         StoreError: they do not match; nothing was changed.
     """
-    ours, theirs = sample_store_state(store), metadata_store_state(metadata_store)
-    reason = mismatch(ours, theirs)
-    if reason is not None:
-        raise StoreError(f"{reason}: {REMEDY}")
-    stamp(store, metadata_store)
+
+    def work() -> None:
+        metadata_store.issued_ids.take_turns()
+        ours, theirs = sample_store_state(store), metadata_store_state(metadata_store)
+        reason = mismatch(ours, theirs)
+        if reason is not None:
+            raise StoreError(f"{reason}: {REMEDY}")
+        stamp(store, metadata_store)
+
+    # Servers that start at the same time must not each give the two an id of their own.
+    metadata_store.in_one_transaction(work)
 
 
-def stamp(store: SqliteChunks, metadata_store: MetadataStore) -> None:
+def stamp(store: PairedStore, metadata_store: MetadataStore) -> None:
     """Write the same id to both, and count this start."""
     ours, theirs = store.pairing, metadata_store.issued_ids.pairing()
     before = max(ours.starts if ours else 0, theirs[1] if theirs else 0)

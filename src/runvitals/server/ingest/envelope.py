@@ -53,7 +53,14 @@ class Envelope(msgspec.Struct):
     records: list[tuple[Number, str, dict[str, Any]]] | None = None
 
 
-class Ack(msgspec.Struct):
+class RequestedCommand(msgspec.Struct, frozen=True):
+    """A command that the host runs if its user registered it. `id`: the same when it is requested again."""
+
+    id: int
+    name: str
+
+
+class Ack(msgspec.Struct, omit_defaults=True):
     """The envelope is durable. `stored` is false if it was already stored by an earlier request."""
 
     run: str
@@ -63,6 +70,7 @@ class Ack(msgspec.Struct):
     schema: int | None
     stop: bool
     deleted: bool
+    commands: tuple[RequestedCommand, ...] = ()
 
 
 _MSGPACK, _JSON = "application/msgpack", "application/json"

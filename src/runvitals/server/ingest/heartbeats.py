@@ -11,9 +11,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from runvitals.server.clock import Clock
+from runvitals.server.ingest.envelope import RequestedCommand
 from runvitals.server.ingest.usage_marks import UsageCollector
 from runvitals.store.metadata import MetadataStore, WriterHeartbeat
 from runvitals.store.supervised_thread import SupervisedThread
@@ -37,6 +38,7 @@ class Heartbeats:
     Attributes:
         stop_requested: ids of the active runs that a user wants to stop.
         deleted: ids of the active runs that are in the trash.
+        commands: what hosts of active runs are asked to run, by run.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Heartbeats:
         self._usage = usage or UsageCollector(lambda: Calendar("UTC"))
         self.stop_requested: frozenset[int] = frozenset()
         self.deleted: frozenset[int] = frozenset()
+        self.commands: Mapping[int, tuple[RequestedCommand, ...]] = {}
         self._pending: dict[int, tuple[int, int, float | None]] = {}
         self._active: dict[int, float] = {}
         self._lock = threading.Lock()
@@ -111,6 +114,10 @@ class Heartbeats:
             raise
         self.stop_requested = frozenset(self._metadata_store.runs.stops_requested(active))
         self.deleted = frozenset(self._metadata_store.runs.deleted(active))
+        self.commands = {
+            run_id: tuple(RequestedCommand(*command) for command in commands)
+            for run_id, commands in self._metadata_store.alerts.outbox.host_commands().items()
+        }
 
     def close(self) -> None:
         """Write the pending heartbeats and end the thread."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
+from threading import Lock
 
 import numpy as np
 
@@ -76,6 +77,7 @@ class Recorder:
 
     Attributes:
         artifacts: makes versions of what runs log.
+        on_change: called with each run that an envelope changes, and whether it changes its facts.
     """
 
     def __init__(
@@ -95,6 +97,9 @@ class Recorder:
         self._validator = EnvelopeValidator(metadata_store.metrics, self.writers, limits)
         self._registration = EnvelopeRegistration(self.writers, self.heartbeats, self._validator)
         self._versions: dict[int, RunVersion] = {}
+        self._all_versions = 0
+        self._versions_lock = Lock()
+        self.on_change: Callable[[int, bool], None] | None = None
         self.feed = MetricFeed(metadata_store.metrics.keys)
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
         restore_summaries(sample_store, metadata_store)
@@ -133,13 +138,26 @@ class Recorder:
 
     def version(self, run_id: int) -> RunVersion:
         """A version of the run's data that changes with every envelope of the run."""
-        return self._versions.get(run_id, _FIRST_VERSION)
+        version, added = self._versions.get(run_id, _FIRST_VERSION), self._all_versions
+        return RunVersion(version.all + added, version.facts + added) if added else version
 
     def _increment_version(self, run_id: int, has_facts: bool) -> None:
-        before = self._versions.pop(run_id, _FIRST_VERSION)
-        self._versions[run_id] = RunVersion(before.all + 1, before.facts + has_facts)
-        if len(self._versions) > _MAX_VERSIONS:
-            self._versions.pop(next(iter(self._versions)))
+        self.changed_elsewhere(run_id, has_facts)
+        if self.on_change is not None:
+            self.on_change(run_id, has_facts)
+
+    def changed_elsewhere(self, run_id: int, has_facts: bool) -> None:
+        """Another server has stored something of a run. Thread-safe."""
+        with self._versions_lock:
+            before = self._versions.pop(run_id, _FIRST_VERSION)
+            self._versions[run_id] = RunVersion(before.all + 1, before.facts + has_facts)
+            if len(self._versions) > _MAX_VERSIONS:
+                self._versions.pop(next(iter(self._versions)))
+
+    def all_changed(self) -> None:
+        """Any run may have changed. Thread-safe."""
+        with self._versions_lock:
+            self._all_versions += 1
 
     def validate(
         self, envelopes: Sequence[Envelope], access: EnvelopeAccess, max_bytes: int
@@ -211,7 +229,8 @@ class Recorder:
                 return False
             gathered.append(rows)
             stop = run_id in self.heartbeats.stop_requested
-            acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False))
+            commands = self.heartbeats.commands.get(run_id, ())
+            acks.append(Ack(envelope.run, envelope.writer, seq, False, keys.id, stop, False, commands))
             batches.append(_batch(valid, writer, stored_keys))
             senders.append((writer.registered, valid))
         self._heard(senders)
@@ -320,6 +339,7 @@ class Recorder:
             schema=sent_keys.id if sent_keys else None,
             stop=run_id in self.heartbeats.stop_requested,
             deleted=one.deleted,
+            commands=self.heartbeats.commands.get(run_id, ()),
         )
         request.acks.append(ack)
         if registered.purged:

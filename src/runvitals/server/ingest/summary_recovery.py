@@ -13,10 +13,16 @@ from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
 _METRICS = "metrics"
 
 
-def restore_summaries(store: SampleStore, metadata_store: MetadataStore) -> None:
-    """Complete the summaries of all runs of which not all rows may be included. Call it before any row is
-    logged."""
+def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_running: bool = False) -> None:
+    """Complete the summaries of all runs of which not all rows may be included.
+
+    Args:
+        while_running: this server has begun to log rows. The runs of other servers that have ended are
+            restored then; with SQLite there are none.
+    """
     pending = metadata_store.pending_summaries
+    if while_running and not pending.server:
+        return
     for run_id in pending.incomplete():
         pending.restore(LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all"))
 

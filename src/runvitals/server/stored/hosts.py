@@ -11,7 +11,7 @@ from runvitals.model.device import RunDevice
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.host import Host
 from runvitals.model.state import RUNNING, TRAIN
-from runvitals.server.hosts import SEEN_MS, SHOWN, FleetHost, HostReading, HostRun, Recent, fleet
+from runvitals.server.hosts import SEEN_MS, FleetHost, HostReading, HostRun, Recent, fleet, shown_keys
 from runvitals.server.stored.metric_selection import MetricSelection
 from runvitals.server.stored.run_facts import last_values
 from runvitals.store.metadata import Filter, MetadataStore, RunRow, StoredWriter, hosts
@@ -109,7 +109,7 @@ class StoredHosts:
     ) -> list[tuple[int, HostReading]]:
         """By run and host on which it is running."""
         of_running = [writer for run_id in running for writer in writers[run_id]]
-        numbers = self._metrics.numbers(SHOWN)
+        numbers = self._metrics.numbers(shown_keys())
         values = last_values(of_running, self._metadata_store, self._store, numbers)
         found = []
         for run_id in running:

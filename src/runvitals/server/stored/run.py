@@ -362,14 +362,18 @@ class StoredRun:
         read = artifacts.versions.made_by if relation == "logged" else artifacts.lineage.used_by
         rows, total = read(self._number, skip, limit)
         places = artifacts.collections.memberships(row.id for row in rows)
-        found = [
-            RunArtifact(
-                places[row.id][0].as_read(self.run_id if row.run_id == self._number else None),
-                row.collection.project_id,
-            )
-            for row in rows
-            if places[row.id]  # it may have been deleted a moment ago
-        ]
+        makers = {row.run_id for row in rows if row.run_id not in (None, self._number)}
+        made_by = {number: self._metadata_store.runs.place(number) for number in makers if number is not None}
+        found = []
+        for row in rows:
+            if not places[row.id]:  # it was deleted a moment ago
+                continue
+            maker = None if row.run_id is None else made_by.get(row.run_id)
+            if maker is not None and maker.deleted:
+                maker = None
+            run = self.run_id if row.run_id == self._number else None if maker is None else maker.uid
+            version = places[row.id][0].as_read(run)
+            found.append(RunArtifact(version, row.collection.project_id, maker))
         return RunArtifactPage(found, total)
 
     def content(

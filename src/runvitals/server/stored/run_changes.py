@@ -21,14 +21,22 @@ class StoredChanges(ABC):
 
     Attributes:
         clock: the time now, ms UTC.
+        on_change: called after each change; None: nobody else needs to know.
     """
 
     clock: Callable[[], int]
+    on_change: Callable[[], None] | None = None
     _metadata_store: MetadataStore
 
     @abstractmethod
-    def _invalidate_all(self) -> None:
-        """Have open runs be read again."""
+    def changed_elsewhere(self) -> None:
+        """Have open runs be read again. Thread-safe."""
+
+    def refresh(self) -> None:
+        """Have open runs be read again, here and at other servers, after a change."""
+        self.changed_elsewhere()
+        if self.on_change is not None:
+            self.on_change()
 
     def _row(self, run_id: str, number: int | None, deleted: bool = False) -> RunRow:
         runs, now_ms = self._metadata_store.runs, self.clock()
@@ -106,5 +114,5 @@ class StoredChanges(ABC):
             return result
 
         result = await run_in_threadpool(self._metadata_store.in_one_transaction, both)
-        self._invalidate_all()
+        self.refresh()
         return result

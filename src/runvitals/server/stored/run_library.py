@@ -16,7 +16,7 @@ from runvitals.query.key_filter import KeyFilter, canonical
 from runvitals.server.cached_read import CachedRead
 from runvitals.server.fleet import fleet_of_aggregates
 from runvitals.server.hosts import FleetHost, HostRun
-from runvitals.server.measured_library import ProjectStorage
+from runvitals.server.measured_library import ProjectStorage, RunStorage
 from runvitals.server.named_runs import NamedRun
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.run_library import (
@@ -36,7 +36,7 @@ from runvitals.server.stored.run import StoredRun
 from runvitals.server.stored.run_changes import StoredChanges
 from runvitals.server.stored.run_facts import LastValues, last_values, listed_runs
 from runvitals.server.stored.sparklines import sparklines_of
-from runvitals.server.stored.storage import storage_of
+from runvitals.server.stored.storage import run_storage_of, storage_of
 from runvitals.server.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.store.metadata import Filter, MetadataStore, Predicate, RunRow, RunSort
 from runvitals.store.samples.interface import SampleStore
@@ -130,6 +130,12 @@ class StoredLibrary(StoredChanges):
     async def storage(self, entity_id: int) -> list[ProjectStorage]:
         """What the projects of a team or user take, the largest first."""
         return await self._thorough.run(lambda: storage_of(self._store, self._metadata_store, entity_id))
+
+    async def run_storage(self, entity_id: int, project_id: int) -> list[RunStorage]:
+        """What the runs of a project take, the largest first."""
+        return await self._thorough.run(
+            lambda: run_storage_of(self._store, self._metadata_store, entity_id, project_id)
+        )
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
         """`models.ProjectSchema` for each project with runs, the one with the newest run first."""
@@ -359,19 +365,15 @@ class StoredLibrary(StoredChanges):
             )
         return numbers
 
-    def refresh(self) -> None:
-        """Have open runs be read again, after a change of where they are."""
-        self._invalidate_all()
-
     def _version(self, number: int) -> RunVersion | None:
         version = self._versions(number)
         if version is None:
             return None
         return RunVersion(version.all + self._changes, version.facts + self._changes)
 
-    def _invalidate_all(self) -> None:
+    def changed_elsewhere(self) -> None:
         self._changes += 1
-        for opened in self._opened.values():
+        for opened in list(self._opened.values()):
             opened.invalidate()
 
 

@@ -30,6 +30,7 @@ class StatisticsUpdater:
     Args:
         clock: the time now, ms UTC.
         monotonic: seconds that only grow.
+        leads: whether this server does it; another one does otherwise.
     """
 
     def __init__(
@@ -38,7 +39,9 @@ class StatisticsUpdater:
         metadata_store: MetadataStore,
         clock: Callable[[], int],
         monotonic: Callable[[], float] = time.monotonic,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._leads = leads
         self._store = store
         self._metadata_store = metadata_store
         self._clock = clock
@@ -60,7 +63,8 @@ class StatisticsUpdater:
     def _turn(self) -> bool:
         if self.thread.closing.is_set():
             return False
-        self.update()
+        if self._leads():
+            self.update()
         return True
 
     def update(self) -> None:

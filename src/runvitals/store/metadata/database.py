@@ -13,7 +13,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -31,7 +31,7 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import (
     ArgumentError,
@@ -50,8 +50,11 @@ from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable,
 from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.sqlite_chunks.database import open_read_only
 
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql  # a quarter of what importing SQLAlchemy costs
+
 T = TypeVar("T")
-Insert = sqlite.Insert | postgresql.Insert
+Insert: TypeAlias = "sqlite.Insert | postgresql.Insert"
 
 BUSY_S = 30.0
 """How long a SQLite writer waits for writers of other processes."""
@@ -328,6 +331,8 @@ def insert(connection: Connection, table: Table) -> Insert:
     """An INSERT that supports ON CONFLICT, whose syntax is the same in both databases."""
     if connection.dialect.name == "sqlite":
         return sqlite.insert(table)
+    from sqlalchemy.dialects import postgresql
+
     return postgresql.insert(table)
 
 
@@ -359,6 +364,8 @@ def among(connection: Connection, column: ColumnElement[int], ids: Iterable[int]
     if connection.dialect.name == "sqlite":
         listed = func.json_each(json.dumps(list(ids))).table_valued("value")
         return column.in_(select(listed.c.value))
+    from sqlalchemy.dialects import postgresql
+
     return column == any_(literal(list(ids), postgresql.ARRAY(Integer)))
 
 

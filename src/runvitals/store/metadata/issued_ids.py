@@ -35,6 +35,11 @@ class IssuedIds:
             row = connection.execute(select(pairing.c.id, pairing.c.starts)).first()
         return None if row is None else (str(row.id), int(row.starts))
 
+    def take_turns(self) -> None:
+        """In PostgreSQL, wait until no other server pairs. In one transaction with what follows."""
+        if not self._database.is_sqlite:  # in which writers take turns anyway
+            self._database.write(lambda connection: connection.execute(_TURN))
+
     def pair(self, pairing_id: str, starts: int) -> None:
         """Record the sample store in which the ids are used. Durable."""
 
@@ -101,4 +106,5 @@ class IssuedIds:
         connection.execute(text("SELECT setval(:name, :seq)"), {"name": name, "seq": highest})
 
 
+_TURN = text("SELECT pg_advisory_xact_lock(1920300656)")
 _SEQUENCE = text("SELECT pg_get_serial_sequence(:name, 'id')")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +16,13 @@ from runvitals.store.metadata.artifacts.tables import artifact_entry
 from runvitals.store.metadata.database import Database, add_rows
 from runvitals.store.metadata.run_locks import lock_known_runs
 from runvitals.store.metadata.stored_files import StoredFile
-from runvitals.store.metadata.tables import media, stored_file, writer
+from runvitals.store.metadata.tables import media, run_file, stored_file, writer
 from runvitals.store.metadata.text import check_integers
 
 _MOST_STEPS = 100_000
 _MOST_FILES = 100_000
 _NAMES_PER_QUERY = 400
+_COPIED_AT_ONCE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +112,35 @@ class MediaTable:
         """Delete the records of steps after one; those without a step stay."""
         later = delete(media).where(media.c.run_id == run_id, media.c.step > step)
         self._database.write(lambda connection: connection.execute(later))
+
+    def copy_until(self, source_id: int, run_id: int, writer_id: int, step: float) -> None:
+        """Give a run the media that another one has logged up to a step, with their files. Those that it has
+        already are not added again. Durable.
+
+        Args:
+            writer_id: the writer of the run whose records they become.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        logged = (media.c.run_id == source_id, media.c.step <= step, media.c.kind.not_in(model.NOT_LOGGED))
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, {run_id})
+            last = 0
+            while True:
+                part = select(media).where(*logged, media.c.id > last).order_by(media.c.id)
+                rows = [row._asdict() for row in connection.execute(part.limit(_COPIED_AT_ONCE))]
+                if not rows:
+                    return
+                last = rows[-1]["id"]
+                copies = [{**row, "run_id": run_id, "writer_id": writer_id, "seq": row["id"]} for row in rows]
+                for copy in copies:
+                    del copy["id"]
+                add_rows(connection, media, copies)
+                _share_files(connection, source_id, run_id, rows)
+
+        self._database.write(work)
 
     def keys(self, run_id: int) -> list[MediaKey]:
         """The names under which media were logged, in order of first use; not those of saved files and
@@ -233,6 +263,28 @@ def _fill_in_files(connection: Connection, run_id: int, records: Sequence[Logged
         # A converted table is kept beside the file as it was uploaded.
         for content in (same_kind or contents)[:1]:
             item.update({name: value for name, value in content.items() if name not in item})
+
+
+def _share_files(
+    connection: Connection, source_id: int, run_id: int, rows: Sequence[Mapping[str, Any]]
+) -> None:
+    """Give a run the files of records of another one that has sent them."""
+    digests = {item.get("sha256") for row in rows for item in loads(row["body"].encode("ascii"))}
+    named = sorted(digest for digest in digests if isinstance(digest, str))
+    for first in range(0, len(named), _NAMES_PER_QUERY):
+        theirs = (
+            select(run_file.c.file_id)
+            .join(stored_file, stored_file.c.id == run_file.c.file_id)
+            .where(
+                run_file.c.run_id == source_id,
+                stored_file.c.sha256.in_(named[first : first + _NAMES_PER_QUERY]),
+            )
+        )
+        files = [
+            {"run_id": run_id, "file_id": number} for number in connection.execute(theirs).scalars().all()
+        ]
+        if files:
+            add_rows(connection, run_file, files)
 
 
 def _add(connection: Connection, runs: set[int], rows: list[dict[str, Any]]) -> None:

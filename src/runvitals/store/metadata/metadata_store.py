@@ -31,6 +31,7 @@ from runvitals.store.metadata.run_lineage import RunLineageTable
 from runvitals.store.metadata.run_statistics import RunStatisticsTable
 from runvitals.store.metadata.runs import RunTable
 from runvitals.store.metadata.sections import SectionTable
+from runvitals.store.metadata.server_link import Message, ServerLink
 from runvitals.store.metadata.stored_files import StoredFileTable
 from runvitals.store.metadata.sweeps.sweep_store import SweepStore
 from runvitals.store.metadata.tokens import TokenTable
@@ -104,6 +105,16 @@ class MetadataStore:
     def sweeps(self) -> SweepStore:
         """Searches for the best parameters over many runs."""
         return SweepStore(self._database)
+
+    def join_servers(self, on_message: Callable[[Message], None], on_gap: Callable[[], None]) -> ServerLink:
+        """Be one of the servers that share this store. The caller starts and closes the thread of the link.
+
+        Raises:
+            MetadataStoreUnavailable: the database cannot be reached.
+        """
+        link = ServerLink(self._database, on_message, on_gap)
+        self.pending_summaries.server = link.number
+        return link
 
     def write(self, work: Callable[[Connection], T]) -> T:
         """Run `work` in one transaction; returns its result."""

@@ -2,8 +2,8 @@
 
 Writing the summary of a run with 1,000 metrics takes as long as storing 20 requests with its rows. So while a
 run logs, its rows are gathered in memory, and written every second, and before a reader looks. The table
-`pending_summary` has the runs of which this may be true; after a crash their summaries are computed from
-their samples.
+`pending_summary` has the runs of which this may be true, for each server; after a crash their summaries are
+computed from their samples.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.log_summaries import LoggedRows, add_logged_rows
 from runvitals.store.metadata.metrics import MetricTable
+from runvitals.store.metadata.server_link import ended_servers
 from runvitals.store.metadata.tables import pending_summary
 
 IDLE_S = 30.0
@@ -53,6 +54,9 @@ class PendingSummaries:
     Args:
         clock: seconds that only grow.
 
+    Attributes:
+        server: the number of this server (see `server_link`); 0 with SQLite.
+
     Example:
         >>> summaries.add([columns])  # durable
         >>> summaries.gathers(columns.run_id, columns.writer, columns.names)
@@ -66,6 +70,7 @@ class PendingSummaries:
         self._database = database
         self._metrics = metrics
         self._clock = clock
+        self.server = 0
         self._known: set[_Key] = set()
         self._restored: set[int] = set()
         self._active_s: dict[int, float] = {}
@@ -100,7 +105,7 @@ class PendingSummaries:
 
             def write(connection: Connection) -> None:
                 add_logged_rows(connection, named)
-                add_rows(connection, pending_summary, [{"run_id": run_id} for run_id in sorted(run_ids)])
+                self._note(connection, run_ids)
 
             self._database.write(write)
             with self._changing:
@@ -154,15 +159,38 @@ class PendingSummaries:
         """Note that the summaries of runs are complete."""
         self._database.write(
             lambda connection: connection.execute(
-                delete(pending_summary).where(among(connection, pending_summary.c.run_id, run_ids))
+                delete(pending_summary).where(
+                    among(connection, pending_summary.c.run_id, run_ids),
+                    pending_summary.c.server == self.server,
+                )
             ),
             durable=False,
         )
 
     def incomplete(self) -> list[int]:
-        """The runs whose summaries are not complete; those of a crashed server when this one starts."""
+        """The runs whose summaries are not complete because a server has crashed.
+
+        With SQLite this server counts as one, so that it must not have begun.
+        """
         with self._database.read() as connection:
-            return list(connection.execute(select(pending_summary.c.run_id)).scalars())
+            ended = self._ended(connection)
+            rows = select(pending_summary.c.run_id).where(pending_summary.c.server.in_(ended)).distinct()
+            return list(connection.execute(rows).scalars())
+
+    def _ended(self, connection: Connection) -> list[int]:
+        """Servers that have ended and left rows."""
+        servers = connection.execute(select(pending_summary.c.server).distinct()).scalars().all()
+        if self._database.is_sqlite:
+            return list(servers)
+        # Without a link to others, this server's number is 0, which nobody has locked.
+        return ended_servers(
+            connection, [server for server in servers if server != self.server or not server]
+        )
+
+    def _note(self, connection: Connection, run_ids: Iterable[int]) -> None:
+        """Note that this server gathers rows of runs."""
+        rows = [{"run_id": run_id, "server": self.server} for run_id in sorted(run_ids)]
+        add_rows(connection, pending_summary, rows)
 
     def restore(self, rows: LoggedRows) -> None:
         """Complete the summary of a run by all its rows.
@@ -170,7 +198,17 @@ class PendingSummaries:
         From now on its rows are gathered, so that those of a request which the crashed server has stored, and
         which is sent again, are not added again. How late that may be is not known: until this server ends.
         """
-        self._database.write(lambda connection: add_logged_rows(connection, [rows]))
+
+        def work(connection: Connection) -> None:
+            add_logged_rows(connection, [rows])
+            left = (
+                pending_summary.c.run_id == rows.run_id,
+                pending_summary.c.server.in_(self._ended(connection)),
+            )
+            connection.execute(delete(pending_summary).where(*left))
+            self._note(connection, [rows.run_id])
+
+        self._database.write(work)
         with self._changing:
             self._restored.add(rows.run_id)
             self._active_s[rows.run_id] = self._clock()

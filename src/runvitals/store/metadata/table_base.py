@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from sqlalchemy import Column, Identity, Integer, MetaData, Text
-from sqlalchemy.dialects import postgresql
 from sqlalchemy.types import TypeEngine
 
 metadata = MetaData(
@@ -19,7 +18,7 @@ metadata = MetaData(
 
 def ordered_text() -> TypeEngine[str]:
     """Text that both databases sort by code points, independent of PostgreSQL's locale."""
-    return Text().with_variant(postgresql.TEXT(collation="C"), "postgresql")
+    return Text().with_variant(Text(collation="C"), "postgresql")
 
 
 def id_column() -> Column[int]:

@@ -249,7 +249,13 @@ section = Table(
 )
 
 # Runs whose latest rows of `log()` may not be in their summaries yet: see `pending_summaries`.
-pending_summary = Table("pending_summary", metadata, _of_run(primary_key=True))
+# `server`: its number among those that run (see `server_link`); 0 with SQLite.
+pending_summary = Table(
+    "pending_summary",
+    metadata,
+    _of_run(primary_key=True),
+    Column("server", Integer, primary_key=True, autoincrement=False, nullable=False),
+)
 
 run_tag = Table(
     "run_tag",

@@ -215,11 +215,13 @@ class Capabilities:
         durable_ack: an acknowledged batch survives a power failure.
         exact_float64: values are returned bit for bit.
         read_after_write_ms: how long until reads in the same process see a batch.
+        atomic_batches: a batch is stored completely or not at all, also if it was never acknowledged.
     """
 
     durable_ack: bool
     exact_float64: bool
     read_after_write_ms: int
+    atomic_batches: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -257,6 +257,13 @@ class Log:
             self._rows[0] = (first, len(EMPTY))
         return bool(self._rows) and self._rows[0][0] < needed
 
+    def put_batches(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        """Record that batches of a run are sealed: ranges of their numbers by writer. Durable."""
+        self.stored_batches.put(run, stored)
+        with database.store_errors(self.path), database.transaction(self.connection):
+            self.stored_batches.write()
+        self.stored_batches.written()
+
     def delete(self, run: int) -> None:
         """Delete a run's batches. The deletion of its chunks is pending until `delete_done`."""
         with database.store_errors(self.path), database.transaction(self.connection):

@@ -13,7 +13,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 
+import numpy as np
+
 from runvitals.buckets import Grid
+from runvitals.model.durations import DAY_MS
 from runvitals.store.samples.interface import (
     Capabilities,
     CommitAck,
@@ -28,7 +31,7 @@ from runvitals.store.samples.interface import (
 )
 from runvitals.store.samples.sqlite_chunks import aggregate, database, log
 from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
-from runvitals.store.samples.sqlite_chunks.blocks import Block
+from runvitals.store.samples.sqlite_chunks.blocks import Block, on_disk
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 from runvitals.store.samples.sqlite_chunks.head import Heads
@@ -107,6 +110,11 @@ class SqliteChunks:
     def pairing(self) -> Pairing | None:
         """The pairing with a metadata store; None if there is none yet."""
         return self._log.pairing
+
+    @property
+    def name(self) -> str:
+        """The folder, as errors name the store."""
+        return self.folder
 
     @property
     def store_id(self) -> str | None:
@@ -260,6 +268,43 @@ class SqliteChunks:
                 for thread in (self._maintenance.thread, self._commit_thread.thread)
             },
         )
+
+    # Migration from and to other stores (see `store.samples.migration`)
+
+    def days(self, run: int) -> list[int]:
+        """The days since 1970 on which a run may have samples, ascending."""
+        days = set[int]()
+        for block in self._heads.blocks([run]).get(run, []):
+            days.update((block.t // DAY_MS).tolist())
+        for month in self._months.existing():
+            with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
+                row = connection.execute("SELECT min(t0), max(t1) FROM run WHERE run=?", (run,)).fetchone()
+            if row[0] is not None:
+                days.update(range(row[0] // DAY_MS, row[1] // DAY_MS + 1))
+        return sorted(days)
+
+    def stored_batches(self, run: int) -> dict[int, list[tuple[int, int]]]:
+        """Ranges of the numbers of stored batches, by writer."""
+        return self._commit_thread.call(lambda log: log.stored_batches.of_run(run))
+
+    def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
+        """Store samples without a batch."""
+        by_times: dict[bytes, list[SeriesSamples]] = {}
+        for one in series:
+            by_times.setdefault(one.t.tobytes(), []).append(one)
+        blocks = [
+            on_disk(
+                tuple(one.metric for one in same),
+                same[0].t,
+                np.column_stack([one.values for one in same]),
+            )
+            for same in by_times.values()
+        ]
+        self.restore(run, blocks)
+
+    def put_batches(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        """Note that batches of a run were stored."""
+        self._commit_thread.call(lambda log: log.put_batches(run, stored))
 
     # Repair (see `repair`)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from bisect import bisect_right
+from collections.abc import Mapping, Sequence
 
 _MAX_WRITERS = 100_000
 
@@ -70,6 +71,21 @@ class StoredBatches:
             )
             ranges = self._ranges[key] = SequenceRanges([list(row) for row in rows])
         return ranges
+
+    def of_run(self, run: int) -> dict[int, list[tuple[int, int]]]:
+        """The ranges of all writers of a run."""
+        rows = self._connection.execute("SELECT DISTINCT writer FROM mark WHERE run=?", (run,))
+        writers = {writer for (writer,) in rows} | {writer for of, writer in self._ranges if of == run}
+        found = {writer: self.of(run, writer).ranges for writer in sorted(writers)}
+        return {
+            writer: [(first, last) for first, last in ranges] for writer, ranges in found.items() if ranges
+        }
+
+    def put(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        """Replace the ranges of some writers. `write` makes it durable."""
+        for writer, ranges in stored.items():
+            self._ranges[run, writer] = SequenceRanges([list(one) for one in ranges])
+            self._changed.add((run, writer))
 
     def add(self, run: int, writer: int, seq: int) -> None:
         """Add a batch that is durable in the log."""

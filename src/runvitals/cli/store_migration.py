@@ -1,0 +1,71 @@
+"""`runvitals store migrate`: copies samples between engines."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from runvitals.store.samples.clickhouse import ClickHouseStore
+    from runvitals.store.samples.migration import MigrationTotals
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks
+
+_REPORTED_S = 10.0
+
+
+def run(source: str, target: str) -> int:
+    from runvitals.store.samples.migration import migrate
+
+    if source == target:
+        raise ValueError("FROM and TO are the same store")
+    with ExitStack() as stack:
+        read, written = _open(stack, source, reads_only=True), _open(stack, target)
+        totals = migrate(read, written, _Progress())
+        print(
+            f"{totals.copied} runs with {totals.samples:,} samples copied from {source} to {written.name}, "
+            f"{totals.unchanged} were there already"
+        )
+    if totals.changing:
+        print(
+            f"{totals.changing} runs got samples meanwhile: end the server and copy again before you start "
+            "it with the new store",
+            file=sys.stderr,
+        )
+    return 0
+
+
+def _open(stack: ExitStack, address: str, reads_only: bool = False) -> SqliteChunks | ClickHouseStore:
+    from runvitals.cli.store_options import is_clickhouse_address
+    from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
+    from runvitals.store.samples.sqlite_chunks.backup import backup
+
+    if is_clickhouse_address(address):
+        # Its folder is for batches that wait, of which a copy has none.
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="runvitals-migrate-"))
+        store: SqliteChunks | ClickHouseStore = ClickHouseStore(parse_address(address), folder)
+    elif reads_only:
+        log.existing_path(address)
+        # A copy beside it: a server may have it open, and goes on to write.
+        copy = stack.enter_context(tempfile.TemporaryDirectory(prefix=".migrate-", dir=address))
+        backup(address, copy)
+        store = SqliteChunks(copy)
+    else:
+        store = SqliteChunks(address)
+    stack.callback(store.close)
+    return store
+
+
+class _Progress:
+    """Reports now and then how far it is."""
+
+    def __init__(self) -> None:
+        self._reported_s = time.monotonic()
+
+    def __call__(self, totals: MigrationTotals) -> None:
+        if time.monotonic() - self._reported_s >= _REPORTED_S:
+            self._reported_s = time.monotonic()
+            print(f"{totals.copied} runs copied, {totals.unchanged} unchanged …", file=sys.stderr, flush=True)

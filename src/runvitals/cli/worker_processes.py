@@ -1,0 +1,93 @@
+"""`runvitals server --workers N`: several server processes that accept connections on one socket."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable
+from types import FrameType
+
+from runvitals.backoff import Backoff
+
+_HEALTHY_S = 30.0
+"""A process that ran this long is started again at once when it dies."""
+_LONGEST_PAUSE_S = 30.0
+
+log = logging.getLogger("runvitals.server")
+
+
+class WorkerProcesses:
+    """Forks processes, starts those again that die, and ends all of them at SIGTERM or SIGINT.
+
+    Args:
+        work: what a process does, with its number from 0; returns its exit code.
+    """
+
+    def __init__(self, count: int, work: Callable[[int], int]) -> None:
+        self._work = work
+        self._pids: dict[int, int] = {}
+        self._started_s: dict[int, float] = {}
+        self._backoffs = [Backoff(1.0, _LONGEST_PAUSE_S) for _ in range(count)]
+        self._due_s = dict.fromkeys(range(count), 0.0)
+        self._ending = False
+
+    def run(self) -> int:
+        """Run until a signal; returns the highest exit code of the processes that end then."""
+        before = {number: signal.signal(number, self._end) for number in (signal.SIGTERM, signal.SIGINT)}
+        worst = 0
+        try:
+            while not self._ending or self._pids:
+                for number in [number for number, due_s in self._due_s.items() if due_s <= time.monotonic()]:
+                    if not self._ending:
+                        self._start(number)
+                worst = max(worst, self._collect())
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+        return worst
+
+    def _start(self, number: int) -> None:
+        del self._due_s[number]
+        self._started_s[number] = time.monotonic()
+        pid = os.fork()
+        if pid:
+            self._pids[pid] = number
+            return
+        code = 1
+        try:
+            for handled in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(handled, signal.default_int_handler)
+            code = self._work(number)
+        except KeyboardInterrupt:
+            code = 0
+        except (OSError, ValueError) as error:
+            print(f"runvitals: {error}", file=sys.stderr)
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _collect(self) -> int:
+        """Wait a moment for a process to end. Returns its exit code."""
+        pid, status = os.waitpid(-1, os.WNOHANG) if self._pids else (0, 0)
+        number = self._pids.pop(pid, None)
+        if number is None:
+            time.sleep(0.1)
+            return 0
+        code = os.waitstatus_to_exitcode(status)
+        if self._ending:
+            return code if code > 0 else 0
+        if time.monotonic() - self._started_s[number] > _HEALTHY_S:
+            self._backoffs[number].worked()
+        wait_s = self._backoffs[number].failed(time.monotonic())
+        self._due_s[number] = time.monotonic() + wait_s
+        log.error("server process %d ended with %d; it starts again in %.0f s", number, code, wait_s)
+        return 0
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        self._ending = True
+        for pid in self._pids:
+            os.kill(pid, signal.SIGTERM)

@@ -1,0 +1,132 @@
+"""The tables in ClickHouse, and what its version can do.
+
+`samples`: a row per value, replaced by the row of the same series and time with the highest version.
+`batches`: which batches were stored. `extents`: the last time of each run. `series`: for each series a time
+at which it had a value, minutes before the newest one at most, so that the newest value is found without
+reading the whole series.
+
+`version` is the time at which a server accepted the batch, in µs. A batch that is written again, after a
+failure, keeps its version, and so do its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.interface import StoreError
+
+SAMPLES = np.dtype(
+    [
+        ("month", "<u4"),
+        ("run", "<i8"),
+        ("metric", "<u4"),
+        ("t", "<i8"),
+        ("value", "<f8"),
+        ("version", "<u8"),
+    ]
+)
+BATCHES = np.dtype([("run", "<i8"), ("writer", "<i8"), ("seq", "<i8"), ("version", "<u8")])
+EXTENTS = np.dtype([("run", "<i8"), ("last", "<i8")])
+SERIES = np.dtype([("run", "<i8"), ("metric", "<u4"), ("t", "<i8")])
+TABLES = ("samples", "batches", "extents", "series")
+"""The tables with data of runs."""
+_OLDEST = (18, 16)
+_LIGHTWEIGHT_DELETES = (23, 3)
+_CODECS = (19, 4)
+_FSYNC = "fsync_after_insert"
+
+
+@dataclass(frozen=True, slots=True)
+class Features:
+    """What a server can do.
+
+    Args:
+        codecs: columns may have codecs, such as ZSTD.
+        fsync: inserted rows can be synced to the disk before they are acknowledged.
+        lightweight_deletes: rows can be deleted without rewriting their parts.
+        settings: names of the settings that it knows.
+    """
+
+    version: tuple[int, int]
+    codecs: bool
+    fsync: bool
+    lightweight_deletes: bool
+    settings: frozenset[str]
+
+    def known(self, **settings: str) -> dict[str, str]:
+        """Those of the settings that this server knows."""
+        return {name: value for name, value in settings.items() if name in self.settings}
+
+
+def features(clickhouse: ClickHouse) -> Features:
+    """
+    Raises:
+        StoreError: the server is too old.
+    """
+    text = clickhouse.command("SELECT version()")
+    major, minor = (int(part) for part in text.split(".")[:2])
+    version = (major, minor)
+    if version < _OLDEST:
+        raise StoreError(f"ClickHouse at {clickhouse.address} is of version {text}: 18.16 or later is needed")
+    names = clickhouse.command("SELECT name FROM system.settings").split("\n")
+    of_tables = clickhouse.command("SELECT name FROM system.merge_tree_settings").split("\n")
+    return Features(
+        version,
+        codecs=version >= _CODECS,
+        fsync=_FSYNC in of_tables,
+        lightweight_deletes=version >= _LIGHTWEIGHT_DELETES,
+        settings=frozenset(names),
+    )
+
+
+def prepare(clickhouse: ClickHouse, able: Features) -> None:
+    """Create the tables if they do not exist, or migrate them from an earlier version of runvitals.
+
+    Several servers may do this at the same time.
+
+    Raises:
+        StoreError: they are of a later version.
+    """
+    clickhouse.command(
+        "CREATE TABLE IF NOT EXISTS format (version UInt32) ENGINE = ReplacingMergeTree ORDER BY version"
+    )
+    version = int(clickhouse.command("SELECT max(version) FROM format") or 0)
+    if version > len(MIGRATIONS):
+        raise StoreError(
+            f"the tables at {clickhouse.address} were written by a later version of runvitals (format "
+            f"{version}; this one knows up to {len(MIGRATIONS)}): use that version"
+        )
+    for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
+        for statement in migration(able):
+            clickhouse.command(statement)
+        clickhouse.command(f"INSERT INTO format VALUES ({number})")
+
+
+def _first_tables(able: Features) -> Sequence[str]:
+    delta, plain = (" CODEC(Delta, ZSTD(1))", " CODEC(ZSTD(1))") if able.codecs else ("", "")
+    sync = f", {_FSYNC} = 1, fsync_part_directory = 1" if able.fsync else ""
+    return (
+        f"""CREATE TABLE IF NOT EXISTS samples (month UInt32{plain}, run Int64{plain}, metric UInt32{plain},
+        t Int64{delta}, value Float64{plain}, version UInt64{delta})
+        ENGINE = ReplacingMergeTree(version) PARTITION BY month ORDER BY (run, metric, t)
+        SETTINGS index_granularity = 4096{sync}""",
+        f"""CREATE TABLE IF NOT EXISTS batches (run Int64{plain}, writer Int64{plain}, seq Int64{delta},
+        version UInt64{delta}) ENGINE = ReplacingMergeTree(version) ORDER BY (run, writer, seq)
+        SETTINGS index_granularity = 512{sync}""",
+        f"""CREATE TABLE IF NOT EXISTS extents (run Int64, last Int64) ENGINE = ReplacingMergeTree(last)
+        ORDER BY run SETTINGS index_granularity = 512{sync}""",
+        f"""CREATE TABLE IF NOT EXISTS series (run Int64, metric UInt32, t Int64)
+        ENGINE = ReplacingMergeTree(t) ORDER BY (run, metric) SETTINGS index_granularity = 512{sync}""",
+        """CREATE TABLE IF NOT EXISTS pairing (id String, starts UInt64, metadata_store String)
+        ENGINE = ReplacingMergeTree(starts) ORDER BY id""",
+    )
+
+
+MIGRATIONS: Sequence[Callable[[Features], Sequence[str]]] = (_first_tables,)
+"""The n-th makes format n + 1 of format n. Each statement may be run again, after a failure or by another
+server at the same time.
+"""

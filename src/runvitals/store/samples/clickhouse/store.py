@@ -1,0 +1,294 @@
+"""A sample store in ClickHouse, for any number of servers."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import Future
+from types import TracebackType
+
+import numpy as np
+
+from runvitals.buckets import Grid
+from runvitals.store.samples.clickhouse import import_export, schema
+from runvitals.store.samples.clickhouse.address import ClickHouseAddress
+from runvitals.store.samples.clickhouse.aggregate import aggregate
+from runvitals.store.samples.clickhouse.commit_thread import ClickHouseCommits
+from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.clickhouse.insertion import Insertion
+from runvitals.store.samples.clickhouse.reader import ClickHouseReader
+from runvitals.store.samples.clickhouse.removal import Removal
+from runvitals.store.samples.clickhouse.selection import listed
+from runvitals.store.samples.clickhouse.settings import ClickHouseSettings
+from runvitals.store.samples.clickhouse.waiting_batches import NAME, WaitingBatches
+from runvitals.store.samples.interface import (
+    Capabilities,
+    CommitAck,
+    LatestSample,
+    MetricAggregate,
+    ReadResult,
+    SampleBatch,
+    SeriesBuckets,
+    SeriesSamples,
+    StoreError,
+    StoreStats,
+)
+from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
+from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
+from runvitals.store.samples.sqlite_chunks.log import Pairing
+
+_COUNTED_ROWS = 1_000_000
+"""With more, samples that were replaced and not merged yet are counted too."""
+_NO_STATS = StoreStats(0, 0, 0, 0, 0, None)
+_SIZE = np.dtype([("run", "<i8"), ("n", "<u8")])
+_COUNT = np.dtype([("runs", "<u8"), ("samples", "<u8")])
+
+
+class ClickHouseStore:
+    """A sample store in a database of ClickHouse.
+
+    Args:
+        folder: on this machine, for batches that wait while ClickHouse cannot store them; created if missing.
+            One process at a time.
+        clock_us: the time now, µs UTC. If those of several servers differ, it may decide which of two writes
+            at the same time of a series is the last.
+
+    Raises:
+        StoreError: ClickHouse cannot be reached, its tables are of a later version, or the folder is in use.
+    """
+
+    def __init__(
+        self,
+        address: ClickHouseAddress,
+        folder: str,
+        settings: ClickHouseSettings | None = None,
+        clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+    ) -> None:
+        settings = settings or ClickHouseSettings()
+        self.address = address
+        self.folder = os.path.abspath(folder)
+        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        self._lock = FolderLock(self.folder)
+        self.clickhouse = ClickHouse(address, settings.timeout_s)
+        try:
+            self._able = schema.features(self.clickhouse)
+            self.clickhouse.settings = self._able.known(do_not_merge_across_partitions_select_final="1")
+            schema.prepare(self.clickhouse, self._able)
+            self._waiting = WaitingBatches(os.path.join(self.folder, NAME), settings.waiting_bytes)
+        except BaseException:
+            self.clickhouse.close()
+            self._lock.close()
+            raise
+        self._insertion = Insertion(self.clickhouse)
+        self._reader = ClickHouseReader(self.clickhouse, settings.raw_samples)
+        self._removal = Removal(self.clickhouse, self._able)
+        self._removing = threading.Lock()
+        self._last_stats = _NO_STATS
+        self._closed = False
+        self._commits = ClickHouseCommits(self._insertion, self._waiting, settings, clock_us)
+        self._commits.start()
+
+    def __enter__(self) -> ClickHouseStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def capabilities(self) -> Capabilities:
+        return Capabilities(
+            durable_ack=self._able.fsync, exact_float64=True, read_after_write_ms=0, atomic_batches=False
+        )
+
+    # Pairing with a metadata store
+
+    @property
+    def name(self) -> str:
+        """The address without the password."""
+        return str(self.address)
+
+    @property
+    def pairing(self) -> Pairing | None:
+        """The pairing with a metadata store; None if there is none yet."""
+        rows = self.clickhouse.command(
+            "SELECT id, starts, metadata_store FROM pairing ORDER BY starts DESC LIMIT 1 FORMAT JSONEachRow"
+        )
+        if not rows:
+            return None
+        fields = json.loads(rows)
+        return Pairing(fields["id"], int(fields["starts"]), fields["metadata_store"])
+
+    @property
+    def store_id(self) -> str | None:
+        """The id that the store shares with its metadata store."""
+        pairing = self.pairing
+        return None if pairing is None else pairing.id
+
+    @property
+    def is_new(self) -> bool:
+        """Whether nothing was ever stored."""
+        return not int(self.clickhouse.command("SELECT count() FROM (SELECT 1 FROM batches LIMIT 1)"))
+
+    def highest(self) -> tuple[int, int]:
+        """The highest id of a run, and of a metric, that was stored."""
+        runs = self.clickhouse.command("SELECT max(run) FROM extents")
+        metrics = self.clickhouse.command("SELECT max(metric) FROM series")
+        return int(runs or 0), int(metrics or 0)
+
+    def pair(self, pairing: Pairing) -> None:
+        """Record the pairing with a metadata store."""
+        fields = dict(zip(("id", "starts", "metadata_store"), pairing, strict=True))
+        self.clickhouse.command(f"INSERT INTO pairing FORMAT JSONEachRow {json.dumps(fields)}")
+
+    # Migration from and to other stores (see `store.samples.migration`)
+
+    def runs(self) -> list[int]:
+        return import_export.runs(self.clickhouse)
+
+    def days(self, run: int) -> list[int]:
+        return import_export.days(self.clickhouse, run)
+
+    def stored_batches(self, run: int) -> dict[int, list[tuple[int, int]]]:
+        return import_export.stored_batches(self.clickhouse, run)
+
+    def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
+        import_export.put(self.clickhouse, run, series)
+
+    def put_batches(self, run: int, stored: Mapping[int, Sequence[tuple[int, int]]]) -> None:
+        import_export.put_batches(self.clickhouse, run, stored)
+
+    # Writing
+
+    def append(self, batches: Sequence[SampleBatch]) -> CommitAck:
+        return self.submit(batches).result()
+
+    def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
+        try:
+            for batch in batches:
+                batch.check()
+                batch.check_metrics()
+        except ValueError as error:
+            rejected: Future[CommitAck] = Future()
+            rejected.set_exception(error)
+            return rejected
+        return self._commits.submit(batches)
+
+    # Reading
+
+    def read(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
+    ) -> ReadResult[SeriesSamples]:
+        return self._reader.read(runs, metrics, t0_ms, t1_ms)
+
+    def read_buckets(
+        self, runs: Sequence[int], metrics: Sequence[int] | None, on: Grid
+    ) -> ReadResult[SeriesBuckets]:
+        return self._reader.read_buckets(runs, metrics, on)
+
+    def active_runs(self, since_ms: int) -> list[int]:
+        return self._reader.active_runs(since_ms)
+
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
+        return self._reader.latest(runs, metrics)
+
+    def last_times(self, runs: Sequence[int]) -> dict[int, int]:
+        return self._reader.last_times(runs)
+
+    def sizes(self, runs: Sequence[int]) -> dict[int, int]:
+        """From the number of samples and what a sample takes on average."""
+        if not runs:
+            return {}
+        stored = self._removal.size_bytes()
+        rows = int(self.clickhouse.command(f"SELECT sum(rows) {_ACTIVE} AND table = 'samples'") or 0)
+        of_runs = self.clickhouse.select(
+            f"SELECT run, count() AS n FROM samples WHERE run IN ({listed(runs)}) GROUP BY run", _SIZE
+        )
+        return {run: max(1, stored * count // max(rows, 1)) for run, count in of_runs.tolist()}
+
+    def aggregate(
+        self,
+        metric: int,
+        runs: Sequence[int],
+        t0_ms: int,
+        t1_ms: int,
+        bucket_ms: int | None = None,
+        group_by: Mapping[int, int] | None = None,
+    ) -> ReadResult[MetricAggregate]:
+        query = AggregateQuery(metric, frozenset(runs), t0_ms, t1_ms, bucket_ms, group_by)
+        return aggregate(self.clickhouse, query)
+
+    # Deleting and maintenance
+
+    def delete(self, runs: Sequence[int]) -> None:
+        if runs:
+            with self._removing:
+                self._removal.delete(runs)
+                self._insertion.forget(runs)
+
+    def drop_before(self, t_ms: int) -> None:
+        with self._removing:
+            self._removal.drop_before(t_ms)
+
+    def shrink_to(self, size_bytes: int) -> None:
+        with self._removing:
+            self._removal.shrink_to(size_bytes)
+
+    def flush(self) -> None:
+        """Store the batches that wait on the disk."""
+        self._commits.store_waiting()
+
+    def stats(self) -> StoreStats:
+        """While ClickHouse cannot be reached, counts and size are the last known."""
+        warnings = []
+        try:
+            self._last_stats = self._counts()
+        except StoreError as error:
+            warnings.append(str(error))
+        waiting, limit = self._waiting.bytes, self._waiting.limit_bytes
+        if waiting:
+            warnings.append(f"{waiting} of at most {limit} bytes wait for ClickHouse: {self._commits.away}")
+        problem = self._waiting.problem()
+        if waiting >= limit * 0.99:
+            problem = problem or f"ClickHouse has not stored anything for too long: {self._commits.away}"
+        counts = self._last_stats
+        return StoreStats(
+            counts.runs,
+            counts.samples,
+            unsealed_samples=0,
+            waiting_batches=self._commits.in_memory,
+            size_bytes=counts.size_bytes,
+            problem=problem,
+            warnings=tuple(warnings),
+            threads={
+                thread.name: thread.problem for thread in (self._commits.thread, self._commits.waiting_thread)
+            },
+        )
+
+    def _counts(self) -> StoreStats:
+        rows = int(self.clickhouse.command(f"SELECT sum(rows) {_ACTIVE} AND table = 'samples'") or 0)
+        if rows > _COUNTED_ROWS:
+            counts = self.clickhouse.select(
+                f"SELECT uniqExact(run) AS runs, toUInt64({rows}) AS samples FROM extents", _COUNT
+            )
+        else:
+            counts = self.clickhouse.select(
+                "SELECT uniqExact(run) AS runs, count() AS samples FROM samples FINAL", _COUNT
+            )
+        runs, samples = counts[0].tolist()
+        return StoreStats(runs, samples, 0, 0, self._removal.size_bytes(), None)
+
+    def close(self) -> None:
+        if not self._closed:
+            self._closed = True
+            self._commits.close()
+            self._waiting.close()
+            self.clickhouse.close()
+            self._lock.close()
+
+
+_ACTIVE = "FROM system.parts WHERE active AND database = currentDatabase()"
