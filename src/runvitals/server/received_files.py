@@ -19,6 +19,7 @@ from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.files.folder_store import CONTENTS, FolderFileStore
 from runvitals.store.files.interface import FileStore
+from runvitals.store.files.parts import FileParts
 from runvitals.store.files.uploads import Uploads, WrongOffset
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.stored_files import StoredFile
@@ -88,6 +89,7 @@ class ReceivedFiles:
 
     Attributes:
         limits: of what may be uploaded.
+        parts: of files that arrive in parts; they count as unfinished uploads.
     """
 
     def __init__(
@@ -103,6 +105,7 @@ class ReceivedFiles:
         self._files = metadata_store.stored_files
         self._clock = clock
         self._uploads = Uploads(os.path.join(folder, "uploads"))
+        self.parts = FileParts(os.path.join(folder, "uploads"))
         self._store = store or FolderFileStore(os.path.join(folder, CONTENTS))
         self.limits = limits or FileLimits()
         # Nothing is removed between a content and its row.

@@ -1,11 +1,11 @@
-"""The address of a bucket: `s3://BUCKET/PREFIX`."""
+"""The address of a bucket: `s3://BUCKET/PREFIX`, `gs://…` of Google Cloud, `az://…` of Azure."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
-_SCHEME = "s3://"
+SCHEMES = ("s3", "gs", "az")
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]")
 _PREFIX = re.compile(r"[A-Za-z0-9!_.*'()/-]{0,700}")
 
@@ -15,11 +15,12 @@ class BucketAddress(NamedTuple):
 
     Example:
         >>> BucketAddress.read("s3://training-files/runvitals")
-        BucketAddress(bucket='training-files', prefix='runvitals/')
+        BucketAddress(bucket='training-files', prefix='runvitals/', scheme='s3')
     """
 
     bucket: str
     prefix: str
+    scheme: str = "s3"
 
     @classmethod
     def read(cls, text: str) -> BucketAddress:
@@ -27,12 +28,13 @@ class BucketAddress(NamedTuple):
         Raises:
             ValueError: not an address of a bucket.
         """
-        bucket, _, prefix = text.removeprefix(_SCHEME).partition("/")
+        scheme, _, rest = text.partition("://")
+        bucket, _, prefix = rest.partition("/")
         prefix = prefix.strip("/")
-        if not (text.startswith(_SCHEME) and _BUCKET.fullmatch(bucket) and _PREFIX.fullmatch(prefix)):
+        if not (scheme in SCHEMES and _BUCKET.fullmatch(bucket) and _PREFIX.fullmatch(prefix)):
             # Without the text: some people write credentials into it.
-            raise ValueError("invalid bucket; expected s3://BUCKET or s3://BUCKET/PREFIX")
-        return cls(bucket, prefix and f"{prefix}/")
+            raise ValueError("invalid bucket; expected s3://BUCKET or s3://BUCKET/PREFIX, or gs:// or az://")
+        return cls(bucket, prefix and f"{prefix}/", scheme)
 
     def __str__(self) -> str:
-        return f"{_SCHEME}{self.bucket}/{self.prefix}".rstrip("/")
+        return f"{self.scheme}://{self.bucket}/{self.prefix}".rstrip("/")

@@ -1,0 +1,135 @@
+"""Files that arrive in parts, in any order: each part is a file of its own until all are joined.
+
+The parts of a file have a common key in their names, so an upload goes on after the server was killed. They
+are removed with unfinished uploads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Final, NamedTuple
+
+from runvitals.journal.paths import OPEN_FLAGS, make_private
+
+_BLOCK_BYTES: Final = 1024 * 1024
+_FINISHED: Final = "finished"
+
+
+class UnknownUpload(LookupError):
+    """There is no such upload: it was never begun, or is over."""
+
+
+class JoinedFile(NamedTuple):
+    """A file of all parts, on the disk."""
+
+    size: int
+    sha256: str
+
+
+class FileParts:
+    """Parts of files in a folder. Thread-safe.
+
+    Args:
+        folder: that of unfinished uploads; created if missing.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        make_private(folder)
+
+    def begin(self, key: str, run_id: int | None) -> None:
+        """Begin an upload.
+
+        Args:
+            key: of letters and digits; identifies the upload and what it is for.
+            run_id: the run whose file it is, so that it counts for that; None: it is of no run.
+        """
+        os.close(os.open(self._marker(key, run_id), os.O_WRONLY | os.O_CREAT | OPEN_FLAGS, 0o600))
+
+    def add(self, key: str, run_id: int | None, number: int, path: str, md5: str) -> None:
+        """Add a part, or replace one.
+
+        Args:
+            path: where the part is, on the disk; it is moved away.
+            md5: of the part, in hexadecimal.
+
+        Raises:
+            UnknownUpload: there is no such upload.
+        """
+        marker = self._marker(key, run_id)
+        try:
+            os.utime(marker)  # unfinished uploads are removed by age
+        except FileNotFoundError:
+            raise UnknownUpload("there is no such upload: it is over, or was never begun") from None
+        before = self._parts(key, run_id).get(number)
+        os.rename(path, f"{marker}-{number}-{md5}")
+        if before is not None and before != f"{marker}-{number}-{md5}":
+            os.unlink(before)
+
+    def sizes(self, key: str, run_id: int | None, wanted: Mapping[int, str]) -> int:
+        """The size of the parts with these MD5s together.
+
+        Raises:
+            UnknownUpload: there is no such upload.
+            ValueError: a part has not arrived, or another one.
+        """
+        if not os.path.exists(self._marker(key, run_id)):
+            raise UnknownUpload("there is no such upload: it is over, or was never begun")
+        there = self._parts(key, run_id)
+        for number, md5 in wanted.items():
+            path = there.get(number)
+            if path is None:
+                raise ValueError(f"part {number} has not arrived")
+            if path.rpartition("-")[2] != md5:
+                raise ValueError(f"part {number} has the ETag {path.rpartition('-')[2]}, not {md5[:60]}")
+        return sum(os.stat(there[number]).st_size for number in wanted)
+
+    def join(self, key: str, run_id: int | None, numbers: list[int], into: str) -> JoinedFile:
+        """Write parts one after the other into a new file. They stay until `end`.
+
+        Raises:
+            OSError: it could not be written, or a part was removed meanwhile.
+        """
+        there = self._parts(key, run_id)
+        digest, size = hashlib.sha256(), 0
+        descriptor = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
+        with open(descriptor, "wb", buffering=0) as joined:
+            for number in numbers:
+                with open(there[number], "rb", buffering=0) as part:
+                    while block := part.read(_BLOCK_BYTES):
+                        digest.update(block)
+                        rest = memoryview(block)
+                        while rest:
+                            rest = rest[joined.write(rest) :]
+                        size += len(block)
+            os.fsync(joined.fileno())
+        return JoinedFile(size, digest.hexdigest())
+
+    def end(self, key: str, run_id: int | None) -> None:
+        """Remove an upload with its parts; one that does not exist is no error."""
+        for path in (*self._parts(key, run_id).values(), self._marker(key, run_id)):
+            with suppress(FileNotFoundError):  # another request ends it, too
+                os.unlink(path)
+
+    def finish(self, key: str, run_id: int | None) -> None:
+        """As `end`, after the parts were joined: `is_finished` from now on, until it is removed by age."""
+        with suppress(FileNotFoundError):  # another request finishes it, too
+            os.rename(self._marker(key, run_id), self._marker(key, run_id) + _FINISHED)
+        self.end(key, run_id)
+
+    def is_finished(self, key: str, run_id: int | None) -> bool:
+        return os.path.exists(self._marker(key, run_id) + _FINISHED)
+
+    def _marker(self, key: str, run_id: int | None) -> str:
+        return os.path.join(self._folder, f"{run_id or 0}-parts{key}")
+
+    def _parts(self, key: str, run_id: int | None) -> dict[int, str]:
+        prefix = os.path.basename(self._marker(key, run_id)) + "-"
+        found = {}
+        for entry in os.scandir(self._folder):
+            if entry.name.startswith(prefix):
+                found[int(entry.name[len(prefix) :].partition("-")[0])] = entry.path
+        return found
