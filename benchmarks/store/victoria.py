@@ -33,7 +33,7 @@ def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
         return {}
     samples = [fleet.run(number) for number in range(min(runs, 20))]
     path = os.path.join(folder, "victoria")
-    server = _Server(path)
+    server = VictoriaServer(path)
     try:
         numbers = _ingest(server, samples[0], 10) | _fill(server, samples)
         time.sleep(10)  # until samples in memory are written to disk
@@ -45,7 +45,7 @@ def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
     points = sum(run.values.size for run in samples)
     numbers["bytes/point"] = size(path) / points
     drop_from_cache(path)
-    server = _Server(path)
+    server = VictoriaServer(path)
     try:
         numbers["chart of 8 series, cold ms"] = once_ms(lambda: server.chart(samples[0]))
     finally:
@@ -54,7 +54,7 @@ def measure(fleet: Fleet, runs: int, folder: str) -> Numbers:
     return numbers | _churn(samples[0], path)
 
 
-class _Server:
+class VictoriaServer:
     def __init__(self, path: str) -> None:
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
@@ -113,7 +113,7 @@ def _lines(run: int, t: Sequence[int], values: Floats) -> bytes:
     )
 
 
-def _ingest(server: _Server, run: RunSamples, ticks: int) -> Numbers:
+def _ingest(server: VictoriaServer, run: RunSamples, ticks: int) -> Numbers:
     """One writer that repeatedly sends a request and waits for the response."""
     bodies = [
         _lines(9999, run.t[first : first + ticks].tolist(), run.values[first : first + ticks])
@@ -132,7 +132,7 @@ def _ingest(server: _Server, run: RunSamples, ticks: int) -> Numbers:
     }
 
 
-def _fill(server: _Server, samples: list[RunSamples]) -> Numbers:
+def _fill(server: VictoriaServer, samples: list[RunSamples]) -> Numbers:
     points = sum(run.values.size for run in samples)
     cpu, wall = cpu_s(server.pid), 0.0
     for run in samples:
@@ -145,7 +145,7 @@ def _fill(server: _Server, samples: list[RunSamples]) -> Numbers:
 
 
 def _churn(source: RunSamples, path: str) -> Numbers:
-    server = _Server(path)
+    server = VictoriaServer(path)
     series = CHURN_RUNS * len(METRICS)
     try:
         cpu, wall = cpu_s(server.pid), 0.0
