@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -31,3 +32,15 @@ def test_without_a_terminal_it_says_what_prints_a_run(
 def test_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leet", "--dir", str(tmp_path)]) == 1
     assert "no runs in" in capsys.readouterr().err
+
+
+def test_inspect_prints_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    monitor = Monitor(tmp_path)
+    monitor.sample(T0, {"cpu": 1.0})
+    monitor.end(T0 + 1000)
+    assert main(["leet", "inspect", "abc", "--dir", str(tmp_path)]) == 0  # the output is no terminal
+    kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
+    assert kinds == ["start", "schema", "sample", "lifecycle"]
+    assert main(["leet", "abc", "--follow", "--dir", str(tmp_path)]) == 2
+    assert main(["leet", "inspect", "a", "b", "--dir", str(tmp_path)]) == 2
+    assert "expected one run, not 2" in capsys.readouterr().err

@@ -95,7 +95,7 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
 
 @pytest.fixture
 def terminal(tmp_path: Path) -> Iterator[Terminal]:
-    command = [sys.executable, "-m", "runvitals", "top", "--interval", "0.2"]
+    command = [sys.executable, "-m", "runvitals", "top", "--plain", "--interval", "0.2"]
     started = Terminal(command, environ(tmp_path, NO_COLOR="1"))
     yield started
     started.close()

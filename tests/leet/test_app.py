@@ -6,17 +6,24 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
+import pytest
+from textual import events
+from textual.geometry import Offset
 from textual.pilot import Pilot
+from textual.widget import Widget
 
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
+from runvitals.leet.sources.journals import JournalCatalogue
 from runvitals.leet.text_pane import TextPane
 from tests.patience import PATIENCE_S
 from tests.query.journals import MACHINE, T0, Monitor, Trainer
 
+Mouse = TypeVar("Mouse", bound=events.MouseEvent)
 EVIL = "\x1b]0;owned\x07\x1b[31m\u202e学習e\u0301"
 
 
@@ -39,6 +46,11 @@ def plant(folder: Path) -> tuple[Monitor, Trainer]:
     return monitor, trainer
 
 
+def mouse(kind: type[Mouse], widget: Widget, at: Offset, button: int = 0) -> Mouse:
+    screen = at + widget.region.offset
+    return kind(widget, at.x, at.y, 0, 0, button, False, False, False, *screen)
+
+
 async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
     give_up_s = time.monotonic() + PATIENCE_S
     while not holds():
@@ -50,9 +62,10 @@ def test_keys(tmp_path: Path) -> None:
     monitor, trainer = plant(tmp_path)
 
     async def use() -> None:
-        app = LeetApp(OpeningTarget(str(tmp_path), "live"), interval_s=0.05)
+        app = LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), "live"), interval_s=0.05)
         async with app.run_test(size=(140, 44)) as pilot:
             await run_screen(pilot)
+            await zoom_and_crosshair(pilot)
             await small_terminals(pilot)
             await runs_screen(pilot)
             await pilot.press("q")
@@ -106,13 +119,35 @@ def test_keys(tmp_path: Path) -> None:
         await pilot.pause()
         await until(pilot, lambda: screen.console.is_on_screen)
         await pilot.press("r", "1", "c", "1", "home", "n", "X")
-        await until(pilot, lambda: "page 2 of 4 · over time" in screen.metrics.text)
+        await until(pilot, lambda: "page 2 of 4 · whole run · over time" in screen.metrics.text)
         await pilot.press("tab")
         await until(pilot, lambda: screen.system.has_focus)
         await pilot.press("question_mark")
         await until(pilot, lambda: "full screen" in pilot.app.screen.query_one("#help", TextPane).text)
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
+
+    async def zoom_and_crosshair(pilot: Pilot[None]) -> None:
+        screen = pilot.app.screen
+        assert isinstance(screen, RunScreen)
+        grid = screen.system
+        await pilot.press("L", "minus")
+        place = grid.shown[0]
+        low, high = place.x_range
+        at = Offset(place.plot_left + 1, place.top + 2)
+        grid.post_message(mouse(events.MouseScrollUp, grid, at))
+        await until(pilot, lambda: grid.window.is_frozen and "frozen" in grid.text)
+        assert grid.shown[0].x_at(at.x) == pytest.approx(place.x_at(at.x), abs=(high - low) / 50)
+        await pilot.press("greater_than_sign", "less_than_sign", "L")
+        await until(pilot, lambda: not grid.window.is_frozen)
+        await pilot.press("A")
+        await until(pilot, lambda: "whole run" in grid.text)
+        grid.post_message(mouse(events.MouseMove, grid, at, button=3))
+        await until(pilot, lambda: grid.cross is not None and screen.metrics.cross == grid.cross)
+        await pilot.press("comma", "full_stop")
+        assert "│" in grid.text
+        await pilot.press("v")
+        await until(pilot, lambda: grid.cross is screen.metrics.cross is None)
 
     async def small_terminals(pilot: Pilot[None]) -> None:
         screen = pilot.app.screen
@@ -139,7 +174,7 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
         opened = pilot.app.screen
         assert isinstance(opened, RunScreen)
-        await until(pilot, lambda: opened.data.reader.run_id == "live")
+        await until(pilot, lambda: opened.data.run is not None and opened.data.run.id == "live")
 
     asyncio.run(use())
     monitor.close()

@@ -6,14 +6,17 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.leet import keys as leet_keys
 from runvitals.leet.chart_layout import ChartLayout
 from runvitals.leet.charts import Chart, SeriesName, line_names, matching, metric_charts, system_charts
 from runvitals.leet.console_lines import console_lines
-from runvitals.leet.keys import RUN, RUNS, Key
-from runvitals.leet.opening import OpeningTarget, target
+from runvitals.leet.keys import Key
+from runvitals.leet.line_filter import LineFilter
+from runvitals.leet.opening import Surroundings, parse_address, target
 from runvitals.leet.overview import overview
 from runvitals.leet.run_data import RunData
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
+from runvitals.leet.sources.journals import JournalCatalogue, JournalSource
 from runvitals.model.errors import UnknownRun
 from runvitals.query.console import ConsoleText
 from runvitals.regular_expressions import finder
@@ -77,8 +80,8 @@ def test_system_charts_have_units_and_show_rates_and_unknown_keys() -> None:
 
 
 def test_metric_charts_and_filter() -> None:
-    charts = metric_charts({"train.a": ["loss", "val/acc"], "train.b": ["loss"]})
-    assert [(chart.title, len(chart.lines)) for chart in charts] == [("loss", 2), ("val/acc", 1)]
+    charts = metric_charts(["val/acc", "loss.10", "loss.9"])
+    assert [chart.title for chart in charts] == ["loss.9", "loss.10", "val/acc"]
     assert [chart.title for chart in matching(charts, finder("^val/"))] == ["val/acc"]
     gpu = Chart("Temperature", "°C", (SeriesName("gpu.0.temp", "a", "monitor"),))
     assert matching([gpu], finder(r"^gpu\."))  # keys match too
@@ -98,7 +101,7 @@ def test_run_data(tmp_path: Path) -> None:
     monitor.info(T0, machine={**MACHINE, "cwd": EVIL}, config={"lr": 0.1, "name": EVIL})
     monitor.sample(T0 + 1000, {"cpu": 10.0, "odd": 1.0})
     trainer.log(T0 + 1000, 5, loss=0.5)
-    data = RunData("abc", str(tmp_path), clock=lambda: T0 + 2000)
+    data = RunData(JournalSource("abc", str(tmp_path), clock=lambda: T0 + 2000))
     assert data.poll()
     assert not data.poll()
     (loss,) = data.metric_charts()
@@ -106,11 +109,10 @@ def test_run_data(tmp_path: Path) -> None:
     monitor.sample(T0 + 2000, {"cpu": 20.0, "odd": 1.0})
     assert data.poll()
     ((line,),) = data.logged_lines([loss], on_time=False)
-    assert (line.name, list(line.x), list(line.y)) == ("rank 3", [5.0, 6.0], [0.5, 0.25])
-    ((cpu,), (odd,)) = data.system_lines(data.system_charts())
-    assert (list(cpu.y), list(odd.y)) == ([10.0, 20.0], [1.0, 1.0])
-    assert data.time_range(None) == (T0, T0 + 2000)
-    assert data.time_range(500) == (T0 + 1500, T0 + 2000)
+    assert (line.name, list(line.series.x), list(line.series.y)) == ("rank 3", [5.0, 6.0], [0.5, 0.25])
+    ((cpu,), (odd,)) = data.system_lines(data.system_charts(), (0, T0))
+    assert (list(cpu.series.y), list(odd.series.y)) == ([10.0, 20.0], [1.0, 1.0])
+    assert data.time_range() == (T0, T0 + 2000)
     text = "\n".join("".join(part for part, _ in row) for row in overview(data.run))
     assert "lr 0.1" in text
     assert "cpu_model AMD EPYC" in text
@@ -121,7 +123,7 @@ def test_a_process_that_started_again_has_a_line_of_its_own(tmp_path: Path) -> N
     Monitor(tmp_path)
     for pid, start_ms in ((1, T0), (2, T0 + 5000)):
         Trainer(tmp_path, pid=pid, rank=0, start_ms=start_ms).log(start_ms, 1, loss=1.0)
-    data = RunData("abc", str(tmp_path))
+    data = RunData(JournalSource("abc", str(tmp_path)))
     data.poll()
     ((first, second),) = data.logged_lines(data.metric_charts(), on_time=True)
     assert (first.name, second.name) == ("rank 0 #1", "rank 0 #2")
@@ -132,8 +134,8 @@ def runs(folder: Path, count: int) -> ListedRuns:
         monitor = Monitor(folder, f"run-{index}", start_ms=T0 + index * 1000)
         monitor.info(T0, config={"lr": index / 10}, run={"name": f"name {index}{EVIL}"})
         monitor.end(T0 + 60_000, "failed" if index % 2 else "finished", exit_code=index % 2)
-    table = ListedRuns(str(folder))
-    table.set_runs(table.read(T0 + 120_000))
+    table = ListedRuns(JournalCatalogue(str(folder)))
+    table.set_runs(*table.read(T0 + 120_000))
     return table
 
 
@@ -157,6 +159,12 @@ def test_list_of_runs(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="no system statistics"):
         table.set_filter("gpu.util<20")
     assert len(table.runs) == 4
+    table.toggle_pin()
+    pinned = table.current.id
+    table.clear_selection()
+    assert list(table.selected) == [table.pinned] == [pinned]
+    assert "".join(text for text, _ in table.rows(4)[table.cursor]).startswith("▶ ")
+    table.toggle_pin()
     table.clear_selection()
     assert not table.selected
 
@@ -173,30 +181,66 @@ def test_as_many_runs_are_selected_as_there_are_colours(tmp_path: Path) -> None:
 
 def test_what_is_opened(tmp_path: Path) -> None:
     data = tmp_path / "data"
-    for index, folder in enumerate(("/work/mine", "/elsewhere")):
+    for index, folder in enumerate(("/projects/mine", "/elsewhere")):
         monitor = Monitor(data, f"run-{index}", start_ms=T0 + index)
         monitor.info(T0, machine={"cwd": folder})
         monitor.end(T0 + 1000)
     directory = str(data)
-    assert target(None, directory, "/work/mine") == OpeningTarget(directory, "run-0")
-    assert target(None, directory, "/work/other") == OpeningTarget(directory, "run-1")
-    assert target("run-0", directory, "/") == OpeningTarget(directory, "run-0")
-    assert target(str(data / "runs" / "run-0"), "/nowhere", "/") == OpeningTarget(directory, "run-0")
-    assert target(directory, "/nowhere", "/") == OpeningTarget(directory, None)
+
+    def opened(wanted: str | None, folder: str = directory, here: str = "/") -> tuple[str, str | None]:
+        found = target(wanted, Surroundings(folder, here, None, {}))
+        return found.catalogue.title, found.run_id
+
+    assert opened(None, here="/projects/mine") == (directory, "run-0")
+    assert opened(None, here="/projects/other") == (directory, "run-1")
+    assert opened("run-0") == (directory, "run-0")
+    assert opened(str(data / "runs" / "run-0"), "/nowhere") == (directory, "run-0")
+    assert opened(directory, "/nowhere") == (directory, None)
     with pytest.raises(UnknownRun, match="did you mean run-0"):
-        target("run0", directory, "/")
+        opened("run0")
     with pytest.raises(UnknownRun, match="no runs in"):
-        target(None, str(tmp_path / "empty"), "/")
+        opened(None, str(tmp_path / "empty"), str(tmp_path))
     with pytest.raises(ValueError, match="no such folder"):
-        target("./missing", directory, "/")
-    with pytest.raises(ValueError, match="reads the runs of this machine"):
-        target("https://example.org/runs/abc", directory, "/")
-    (tmp_path / "run.wandb").write_bytes(b"")
-    with pytest.raises(ValueError, match="runvitals import"):
-        target(str(tmp_path / "run.wandb"), directory, "/")
+        opened("./missing")
+    broken = tmp_path / "run.wandb"
+    broken.write_bytes(b"")
+    with pytest.raises(ValueError, match=r"not a \.wandb file"):
+        opened(str(broken))
 
 
-@pytest.mark.parametrize("keys", [RUN, RUNS])
+@pytest.mark.parametrize(
+    ("url", "parsed"),
+    [
+        ("https://runs.example.org/", ("https://runs.example.org", None, None)),
+        ("http://localhost:8900/runs/a%20b/logs", ("http://localhost:8900", None, "a b")),
+        ("https://example.org/vitals/runs/abc", ("https://example.org/vitals", None, "abc")),
+        ("https://example.org/team/digits/runs/abc", ("https://example.org", None, "abc")),
+        ("https://example.org/projects/digits", ("https://example.org", "digits", None)),
+    ],
+)
+def test_addresses(url: str, parsed: tuple[str, str | None, str | None]) -> None:
+    assert parse_address(url) == parsed
+
+
+def test_filter_of_nodes_ranks_and_devices() -> None:
+    only = LineFilter.parse("node:^gpu rank:0-1,8 device:3")
+    assert [only.shows_process("gpu-1", rank) for rank in (0, 1, 2, 8, None)] == [
+        True,
+        True,
+        False,
+        True,
+        True,
+    ]
+    assert not only.shows_process("login", 0)
+    keys = ["gpu.3.temp", "gpu.2.temp", "cpu.2.cpu_percent", "memory"]
+    chart = Chart("", "", tuple(SeriesName(key, "gpu-1", "monitor") for key in keys))
+    assert [line.key for line in only.of_system(chart).lines] == ["gpu.3.temp", "cpu.2.cpu_percent", "memory"]
+    for text in ("rank:x", "device:", "host:a", "abc", "node:("):
+        with pytest.raises(ValueError, match=r"expected|invalid"):
+            LineFilter.parse(text)
+
+
+@pytest.mark.parametrize("keys", [leet_keys.RUN, leet_keys.RUNS, leet_keys.INSPECT, leet_keys.MACHINE])
 def test_no_key_has_two_effects(keys: tuple[Key, ...]) -> None:
     names = [name for key in keys for name in key.keys.split(",")]
     assert sorted(names) == sorted(set(names))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import shutil
 import signal
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.patience import eventually
+from tests.patience import PATIENCE_S, eventually
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -24,6 +25,7 @@ class Terminal:
     def __init__(self, folder: Path, command: str) -> None:
         self._socket = str(folder / "tmux")
         self._environ = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+        self._environ |= {"XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
         self.call("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", command)
 
     def call(self, *arguments: str) -> str:
@@ -78,11 +80,26 @@ def test_a_live_run_in_a_terminal(simulated: Path, tmp_path: Path) -> None:
         eventually(shows("with powerWatts"))
         terminal.keys("Enter")  # full screen, with the unit
         eventually(lambda: "GPU power" in terminal.text() and "Overview" not in terminal.text())
-        assert " W┤" in terminal.text()
+        eventually(shows(" W "))  # below the heatmap
+        terminal.keys("y")  # lines
+        eventually(shows(" W┤"))
         terminal.call("resize-window", "-x", "60", "-y", "20")
         eventually(lambda: re.search(r"^╭─ GPU power .{46}╮$", terminal.text(), re.MULTILINE))
         terminal.keys("q")
         eventually(lambda: "GPU power" not in terminal.text())
         assert "Traceback" not in terminal.text("-S", "-")
     finally:
+        print(terminal.text())  # shown if the test fails
         terminal.close()
+
+
+def test_it_ends_when_the_terminal_is_gone() -> None:
+    """A terminal that is not its controlling terminal sends no signal."""
+    terminal, inside = pty.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-m", "runvitals", "top"], stdin=inside, stdout=inside, stderr=inside
+    ) as program:
+        os.close(inside)
+        assert os.read(terminal, 1)
+        os.close(terminal)
+        assert program.wait(PATIENCE_S) == 129

@@ -1,43 +1,122 @@
-"""`runvitals leet`: runs of this machine in the terminal, with charts."""
+"""`runvitals leet`: runs in the terminal, with charts."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.sdk.settings import resolve
+
+if TYPE_CHECKING:
+    from runvitals.leet.opening import OpeningTarget
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "leet",
-        help="charts of the runs of this machine in the terminal, live",
+        help="charts of runs in the terminal, live",
         description="Shows metrics, system metrics, console output and facts of a run until you press q; h "
         "shows the keys. Respects NO_COLOR.",
     )
     parser.add_argument(
-        "target",
-        nargs="?",
-        metavar="PATH|RUN",
-        help="a run id, a unique prefix of it, a name, `latest`, a run's folder or a data folder; default: "
-        "the latest run that was started in the current folder, else the latest of all",
+        "words",
+        nargs="*",
+        metavar="[inspect] PATH|RUN|URL, or config",
+        help="a run id, a unique prefix of it, a name, `latest`, a run's folder, a data folder, a `.wandb` "
+        "file or a folder of them, or the address of a server, a project or a run; default: the latest run "
+        "that was started in the current folder, else the latest of all. `inspect` shows its records, "
+        "`config` changes colours, grids and so on",
+    )
+    parser.add_argument("--json", action="store_true", help="inspect: print a JSON object per record")
+    parser.add_argument(
+        "-f", "--follow", action="store_true", help="inspect: go on with what is written while the run runs"
+    )
+    parser.add_argument(
+        "--replay",
+        type=str,
+        metavar="SPEED",
+        help="show the run from its start on, this much faster than it was: 10x. Space pauses, { and } seek",
     )
     add_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    words = list(arguments.words)
+    if words == ["config"]:
+        return _configure()
+    inspects = bool(words) and words[0] == "inspect"
+    words = words[1:] if inspects else words
+    if len(words) > 1:
+        print(f"runvitals: expected one run, not {len(words)}: {' '.join(words)}", file=sys.stderr)
+        return 2
+    if not inspects and (arguments.json or arguments.follow):
+        print("runvitals: --json and --follow are of `runvitals leet inspect`", file=sys.stderr)
+        return 2
     try:
-        from runvitals.leet.app import LeetApp
-        from runvitals.leet.opening import target
+        from runvitals.leet.opening import Surroundings, target
+
+        if not inspects:
+            from runvitals.leet.app import LeetApp
+            from runvitals.leet.config import Config
+            from runvitals.leet.images.terminal_graphics import graphics
+            from runvitals.leet.replay import speed_of
     except ModuleNotFoundError as error:
         print(f"runvitals: leet needs {error.name}: pip install 'runvitals[tui]'", file=sys.stderr)
         return 1
-    wanted = target(arguments.target, directory(arguments), os.getcwd())
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    server = resolve({}, os.environ, os.getcwd())["server"]
+    around = Surroundings(directory(arguments), os.getcwd(), server, os.environ)
+    wanted = target(words[0] if words else None, around)
+    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    if inspects:
+        return _inspect(wanted, is_terminal and not arguments.json, arguments.follow)
+    if not is_terminal:
         print("runvitals: leet needs a terminal; `runvitals show` prints a run as text", file=sys.stderr)
         return 1
-    app = LeetApp(wanted)
+    config = Config.of_user(os.environ)
+    if not words and config["startup"] == "list":
+        wanted = wanted._replace(run_id=None)
+    speed = None if arguments.replay is None else speed_of(arguments.replay)
+    shown = graphics(str(config["images"]), os.environ)
+    app = LeetApp(wanted, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
+    app.run()
+    return app.return_code or 0
+
+
+def _inspect(wanted: OpeningTarget, on_screen: bool, follow: bool) -> int:
+    from runvitals.leet.inspection import print_records, source_of
+
+    source = source_of(wanted)
+    try:
+        if not on_screen:
+            print_records(source, sys.stdout, follow)
+            return 0
+        from runvitals.leet.config import Config
+        from runvitals.leet.inspect_app import InspectApp
+
+        app = InspectApp(source, follow, config=Config.of_user(os.environ))
+        app.run()
+        return app.return_code or 0
+    finally:
+        source.close()
+        wanted.catalogue.close()
+
+
+def _configure() -> int:
+    """Change the configuration on the screen, or print it as JSON."""
+    try:
+        from runvitals.leet.config import Config
+        from runvitals.leet.program import ConfigApp
+    except ModuleNotFoundError as error:
+        print(f"runvitals: leet needs {error.name}: pip install 'runvitals[tui]'", file=sys.stderr)
+        return 1
+    config = Config.of_user(os.environ)
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        print(json.dumps(config.as_dict(), indent=1))
+        return 0
+    app = ConfigApp(config)
     app.run()
     return app.return_code or 0

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import platform
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from runvitals.sdk.settings import SETTINGS, resolve
@@ -17,9 +19,12 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "top",
         help="live view of this machine in the terminal, without a run",
-        description="Shows CPU, memory, disks, network, all accelerators and the busiest processes until you "
-        "press q or Ctrl-C. If the output is not a terminal, prints one snapshot as text. Respects NO_COLOR.",
+        description="Shows CPU, memory, disks, network, all accelerators and processes until you press q or "
+        "Ctrl-C; h shows the keys. With --plain, or without the extra `tui`, a view without charts and keys. "
+        "If the output is not a terminal, prints one snapshot as text. Respects NO_COLOR.",
     )
+    parser.add_argument("--plain", action="store_true", help="a view that only needs Python itself")
+    parser.add_argument("--readonly", action="store_true", help="let no process be ended")
     parser.add_argument(
         "--interval", type=_interval, default=1.0, metavar="SECONDS", help="between updates; default: 1"
     )
@@ -37,7 +42,27 @@ def run(arguments: argparse.Namespace) -> int:
 
     values = resolve({}, os.environ, os.getcwd())
     is_screen = sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    if is_screen and not arguments.plain:
+        code = _interactive(values, arguments)
+        if code is not None:
+            return code
     if is_screen and hasattr(os, "posix_spawn"):
         return live(values, arguments.interval)
     snapshot(values, sys.stdout, shutil.get_terminal_size((_WIDTH, 0)).columns)
     return 0
+
+
+def _interactive(values: Mapping[str, Any], arguments: argparse.Namespace) -> int | None:
+    """Run leet's screen; None if the extra for it is not installed."""
+    try:
+        from runvitals.leet.config import Config
+        from runvitals.leet.machine.machine_app import MachineApp
+        from runvitals.leet.machine.machine_data import MachineData
+    except ModuleNotFoundError:
+        return None
+    from runvitals.leet.sources.run_source import now_ms
+
+    data = MachineData(values, arguments.interval, platform.node(), now_ms)
+    app = MachineApp(data, arguments.interval, arguments.readonly, Config.of_user(os.environ))
+    app.run()
+    return app.return_code or 0

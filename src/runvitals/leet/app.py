@@ -1,41 +1,86 @@
-"""The program: its screens, and what they have in common."""
+"""`runvitals leet`."""
 
 from __future__ import annotations
 
-from textual.app import App
+import os
+import platform
+import time
+from collections.abc import Mapping
+from functools import partial
 
+from runvitals.leet.config import Config, ProjectState
+from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.opening import OpeningTarget
+from runvitals.leet.program import LeetProgram
+from runvitals.leet.replay import Replay
 from runvitals.leet.run_data import RunData
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
+from runvitals.leet.sources.run_source import now_ms
 
-INTERVAL_S = 1.0
+_REPLAY_INTERVAL_S = 0.5
 
 
-class LeetApp(App[None]):
+class LeetApp(LeetProgram):
     """`runvitals leet`.
 
     Args:
         target: what to open.
-        interval_s: between two looks at a running run.
+        interval_s: between two looks at a running run; None: as configured.
+        config: the settings; None: those without a file.
+        environ: environment variables, for what is kept of projects; None: nothing is kept.
+        replay_speed: replay runs, this much faster than the clock; None: show them as they are.
+        graphics: how images are shown.
     """
 
-    TITLE = "runvitals leet"
-    ENABLE_COMMAND_PALETTE = False
-    CSS = "* { background: ansi_default; color: ansi_default; }"  # the terminal's own, light or dark
-
-    def __init__(self, target: OpeningTarget, interval_s: float = INTERVAL_S) -> None:
-        super().__init__(ansi_color=True)
+    def __init__(
+        self,
+        target: OpeningTarget,
+        interval_s: float | None = None,
+        config: Config | None = None,
+        environ: Mapping[str, str] | None = None,
+        replay_speed: float | None = None,
+        graphics: Graphics = "blocks",
+    ) -> None:
+        super().__init__(config)
+        self._graphics = graphics
+        self._replay_speed = replay_speed
         self._target = target
-        self._interval_s = interval_s
+        self._interval_s = interval_s or float(self.config["interval_seconds"])
+        self._environ = environ
 
     def on_mount(self) -> None:
-        self.push_screen(RunsScreen(self._target.directory, self._interval_s))
+        self.push_screen(RunsScreen(self._target.catalogue, self._interval_s))
         if self._target.run_id is not None:
             self._open(self._target.run_id)
+
+    def on_unmount(self) -> None:
+        self._target.catalogue.close()
 
     def on_runs_screen_opened(self, event: RunsScreen.Opened) -> None:
         self._open(event.run_id)
 
     def _open(self, run_id: str) -> None:
-        self.push_screen(RunScreen(RunData(run_id, self._target.directory), self._interval_s))
+        environ = self._environ
+        state_of = None if environ is None else partial(ProjectState.of_user, environ)
+        data = RunData(self._target.catalogue.open(run_id))
+        speed = self._replay_speed
+        replay = None if speed is None else Replay(speed, time.monotonic)
+        interval_s = self._interval_s if replay is None else min(self._interval_s, _REPLAY_INTERVAL_S)
+        self.push_screen(RunScreen(data, state_of, interval_s, replay, self._graphics))
+
+    def on_run_screen_machine_wanted(self) -> None:
+        self._show_machine()
+
+    def on_runs_screen_machine_wanted(self) -> None:
+        self._show_machine()
+
+    def _show_machine(self) -> None:
+        """Show this machine; its processes cannot be ended from here."""
+        from runvitals.leet.machine.machine_data import MachineData
+        from runvitals.leet.machine.machine_screen import MachineScreen
+        from runvitals.sdk.settings import resolve
+
+        values = resolve({}, os.environ, os.getcwd())
+        data = MachineData(values, self._interval_s, platform.node(), now_ms)
+        self.push_screen(MachineScreen(data, self._interval_s, readonly=True))

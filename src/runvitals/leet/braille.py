@@ -10,6 +10,15 @@ _BLANK = 0x2800
 # The bit of a dot by its row and column in the cell, as Unicode numbers them.
 _BITS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))
 
+# The bits of the dots from one row of a cell to another, by column.
+_RUNS = tuple(
+    tuple(
+        tuple(sum(_BITS[row][side] for row in range(first, last + 1)) for last in range(4))
+        for first in range(4)
+    )
+    for side in range(2)
+)
+
 
 class BrailleCanvas:
     """A drawing of dots. The origin is at the bottom left. Where lines of several colours share a cell, the
@@ -17,6 +26,9 @@ class BrailleCanvas:
 
     Args:
         width, height: in cells.
+
+    Attributes:
+        cross: the column of cells of a crosshair, or None.
 
     Example:
         >>> canvas = BrailleCanvas(2, 1)
@@ -29,6 +41,7 @@ class BrailleCanvas:
         self.columns, self.lines = 2 * width, 4 * height
         self._dots = [[0] * width for _ in range(height)]
         self._styles = [[""] * width for _ in range(height)]
+        self.cross: int | None = None
 
     def dot(self, x: int, y: int, style: str) -> None:
         """Set a dot; one outside the canvas is left out."""
@@ -46,6 +59,17 @@ class BrailleCanvas:
         for step in range(steps + 1 if steps else 0):
             self.dot(x0 + round((x1 - x0) * step / steps), y0 + round((y1 - y0) * step / steps), style)
 
+    def vertical(self, x: int, low: int, high: int, style: str) -> None:
+        """Draw a vertical line between two dots, both included, cell by cell."""
+        if not 0 <= x < self.columns:
+            return
+        column, side = x // 2, x % 2
+        top, bottom = self.lines - 1 - min(high, self.lines - 1), self.lines - 1 - max(low, 0)
+        for row in range(top // 4, bottom // 4 + 1):
+            first, last = max(top - 4 * row, 0), min(bottom - 4 * row, 3)
+            self._dots[row][column] |= _RUNS[side][first][last]
+            self._styles[row][column] = style
+
     def guide(self, y: int, style: str, every: int) -> None:
         """Draw dots of a horizontal guide in cells that are still empty."""
         if 0 <= y < self.lines:
@@ -55,14 +79,20 @@ class BrailleCanvas:
                     self.dot(x, y, style)
 
     def rows(self) -> list[Row]:
-        """The lines of text, top first; neighbours of one style are joined."""
-        return [_joined(dots, styles) for dots, styles in zip(self._dots, self._styles, strict=True)]
+        """The lines of text, top first; neighbours of one style are joined. A crosshair in a column of cells
+        is drawn where they are empty, and marks the others.
+        """
+        return [
+            _joined(dots, styles, self.cross) for dots, styles in zip(self._dots, self._styles, strict=True)
+        ]
 
 
-def _joined(dots: list[int], styles: list[str]) -> Row:
+def _joined(dots: list[int], styles: list[str], cross: int | None) -> Row:
     row: Row = []
-    for bits, style in zip(dots, styles, strict=True):
+    for column, (bits, style) in enumerate(zip(dots, styles, strict=True)):
         char = chr(_BLANK + bits) if bits else " "
+        if column == cross:
+            char, style = (char, style) if bits else ("│", "cross")
         if row and row[-1][1] == style:
             row[-1] = (row[-1][0] + char, style)
         else:

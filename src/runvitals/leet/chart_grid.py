@@ -2,72 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, Literal, NamedTuple
 
 from textual import events
 from textual.message import Message
 
-from runvitals.leet import reduction
+from runvitals.leet import axes
 from runvitals.leet.axes import extent
 from runvitals.leet.braille import Row
 from runvitals.leet.chart_layout import ChartLayout
 from runvitals.leet.chart_view import ChartLine, ChartStyle, Guides, draw
-from runvitals.leet.charts import Chart, matching
-from runvitals.leet.rows_widget import RowsWidget
+from runvitals.leet.charts import Chart, matching, metrics_of
+from runvitals.leet.pane import FocusablePane
+from runvitals.leet.x_window import XWindow
 from runvitals.regular_expressions import finder
 from runvitals.terminal import inert
 
+Mode = Literal["lines", "log", "heatmap"]
+_MODES: tuple[Mode, ...] = ("lines", "log", "heatmap")
 _GUIDES: tuple[Guides, ...] = ("off", "dots", "lines")
+MOST_LINES = 8
+"""A chart with more lines of each metric is a heatmap, until the user chooses otherwise."""
+_ZOOM = 0.8
 
 
 class ChartValues(NamedTuple):
-    """The values of the charts of a page, and the range of x.
+    """The values of the charts of a page.
 
     Args:
         lines: of each chart.
-        x_range: None: from the first to the last value of each chart.
+        extent: of x, of all charts; None: each has its own, from its first to its last value.
         on_time: whether x is a time rather than a step.
         x_start: what the labels of the x-axis count from.
+        grows: whether values are being added.
     """
 
     lines: list[list[ChartLine]]
-    x_range: tuple[float, float] | None
+    extent: tuple[float, float] | None
     on_time: bool
     x_start: float
+    grows: bool = False
 
 
-class ChartGrid(RowsWidget, can_focus=True):
+class ShownChart(NamedTuple):
+    """Where a chart is in the grid, and its axis. The plot begins at `plot_left`, and ends before
+    `plot_left + plot_width`.
+    """
+
+    chart: int
+    left: int
+    top: int
+    width: int
+    height: int
+    plot_left: int
+    plot_width: int
+    x_range: tuple[float, float]
+    extent: tuple[float, float]
+
+    def x_at(self, column: int) -> float:
+        """The x at a column of the grid, within the axis."""
+        low, high = self.x_range
+        share = (column - self.plot_left + 0.5) / self.plot_width
+        return low + (high - low) * min(max(share, 0.0), 1.0)
+
+
+class ChartGrid(FocusablePane):
     """A grid of charts with a filter.
 
     Args:
         title: in the first row.
         size: columns and rows.
         read: returns the values of charts.
+        window: which part of the x-axis is shown.
     """
 
-    class Zoomed(Message):
-        """The user turned the mouse wheel over a grid: by 1 out, by -1 in."""
+    class CrossMoved(Message):
+        """The user moved the crosshair, or removed it (None)."""
 
-        def __init__(self, grid: ChartGrid, by: int) -> None:
+        def __init__(self, grid: ChartGrid, x: float | None) -> None:
             super().__init__()
-            self.grid, self.by = grid, by
+            self.grid, self.x = grid, x
 
     def __init__(
-        self, title: str, size: tuple[int, int], read: Callable[[Sequence[Chart]], ChartValues], *, id: str
+        self,
+        title: str,
+        size: tuple[int, int],
+        read: Callable[[Sequence[Chart]], ChartValues],
+        window: XWindow,
+        *,
+        id: str,
     ) -> None:
-        super().__init__(id=id)
-        self.title = title
-        self.note = ""
-        self.pattern = ""
+        super().__init__(title, id=id)
+        self.window = window
+        self.cross: float | None = None
+        self.shown: list[ShownChart] = []
+        self.on_time = False
         self.is_full = False
         self.charts: list[Chart] = []
         self._all: Sequence[Chart] = ()
         self._usual_size = size
         self._layout = ChartLayout(*size)
         self._read = read
+        self._drawn: dict[tuple[str, str], list[ChartLine]] = {}
+        self.usually_on_time = False
         self._is_wanted: Callable[[str], bool] | None = None
-        self._log: set[tuple[str, str]] = set()
+        self._modes: dict[tuple[str, str], Mode] = {}
         self._guides = 0
 
     # -- what is shown
@@ -118,11 +159,48 @@ class ChartGrid(RowsWidget, can_focus=True):
         self._layout.to_end(last)
         self.redraw()
 
-    def toggle_log(self) -> None:
-        """Change between linear and logarithmic y-axis of the focused chart."""
-        if self.focused_chart is not None:
-            self._log ^= {self.focused_chart[:2]}
+    def next_mode(self) -> None:
+        """Draw the focused chart otherwise: with lines, on a logarithmic axis, as a heatmap."""
+        chart = self.focused_chart
+        if chart is not None:
+            now = self._mode(chart, self._drawn.get(chart[:2], ()))
+            self._modes[chart[:2]] = _MODES[(_MODES.index(now) + 1) % len(_MODES)]
             self.redraw()
+
+    def zoom(self, by: int) -> None:
+        """Show less (-1) or more (1) of the x-axis."""
+        if self.shown:
+            self.window.step(by, self._focused_place().extent)
+            self.redraw()
+
+    def pan(self, share: float) -> None:
+        """Move along the x-axis by a share of what is shown."""
+        if self.shown:
+            self.window.pan(share, self._focused_place().extent)
+            self.redraw()
+
+    def follow(self, everything: bool) -> None:
+        """Show the newest part of the x-axis, or everything."""
+        if everything:
+            self.window.show_all()
+        else:
+            self.window.follow()
+        self.redraw()
+
+    def move_cross(self, columns: int) -> None:
+        """Move the crosshair of the focused chart; the first time it is at the end."""
+        if self.shown:
+            place = self._focused_place()
+            low, high = place.x_range
+            if self.cross is None:
+                self.post_message(self.CrossMoved(self, high))
+                return
+            by = (high - low) / place.plot_width * columns
+            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high)))
+
+    def _focused_place(self) -> ShownChart:
+        focus = self._layout.focus
+        return next((place for place in self.shown if place.chart == focus), self.shown[0])
 
     def next_guides(self) -> None:
         """Change the guides of all charts."""
@@ -135,6 +213,33 @@ class ChartGrid(RowsWidget, can_focus=True):
         self._layout.columns, self._layout.rows = columns or usual[0], rows or usual[1]
         self.redraw()
 
+    def set_guides(self, name: str) -> None:
+        """Set the guides of all charts."""
+        self._guides = [str(guides) for guides in _GUIDES].index(name)
+
+    def set_usual_size(self, columns: int, rows: int) -> None:
+        """Set the numbers of columns and rows that a grid has without changes."""
+        if (columns, rows) != self._usual_size:
+            self._usual_size = (columns, rows)
+            self._layout.columns, self._layout.rows = columns, rows
+
+    def state(self) -> dict[str, Any]:
+        """What the user chose: filter, size, and how charts are drawn. For JSON."""
+        layout = self._layout
+        modes = [[*chart, mode] for chart, mode in self._modes.items()]
+        return {"filter": self.pattern, "columns": layout.columns, "rows": layout.rows, "modes": modes}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Choose it again. What is invalid is left out."""
+        with suppress(ValueError, TypeError):
+            self.set_filter(str(state.get("filter", "")))
+        for name in ("columns", "rows"):
+            if state.get(name) in range(1, 10):
+                setattr(self._layout, name, state[name])
+        for entry in state.get("modes") or ():
+            if isinstance(entry, list) and len(entry) == 3 and entry[2] in _MODES:
+                self._modes[str(entry[0]), str(entry[1])] = entry[2]
+
     # -- drawing
 
     def redraw(self) -> None:
@@ -144,67 +249,108 @@ class ChartGrid(RowsWidget, can_focus=True):
             return
         self._layout.fit(width, height - 1)
         if self.is_full and self.charts:
-            indexes: Iterable[int] = [self._layout.focus]
+            indexes = [self._layout.focus]
             places = [(0, 0, width, height - 1)]
         else:
-            indexes = self._layout.shown
+            indexes = list(self._layout.shown)
             places = [self._layout.place(index) for index in indexes]
-        indexes = list(indexes)
-        values = self._read([self.charts[index] for index in indexes])
+        charts = [self.charts[index] for index in indexes]
+        values = self._read(charts)
+        self.on_time = values.on_time
+        self._drawn = {chart[:2]: lines for chart, lines in zip(charts, values.lines, strict=True)}
+        self.shown = []
         rows: dict[int, Row] = {y: [] for y in range(height - 1)}
-        for index, (_, top, *size), lines in zip(indexes, places, values.lines, strict=True):
-            for y, row in enumerate(self._draw(index, lines, values, *size)):
-                rows[top + y] += row
+        for index, place, lines in zip(indexes, places, values.lines, strict=True):
+            for y, row in enumerate(self._draw(index, place, lines, values)):
+                rows[place[1] + y] += row
         if not self.charts:
             rows[1] = [("  no chart matches the filter" if self.pattern else "  no values yet", "dim")]
         self.show([self._head(), *rows.values()])
 
     def _draw(
-        self, index: int, lines: list[ChartLine], values: ChartValues, width: int, height: int
+        self, index: int, place: tuple[int, int, int, int], lines: list[ChartLine], values: ChartValues
     ) -> list[Row]:
         chart = self.charts[index]
+        mode = self._mode(chart, lines)
         style = ChartStyle(
-            chart[:2] in self._log,
+            mode == "log",
+            mode == "heatmap",
             _GUIDES[self._guides],
             self.has_focus and index == self._layout.focus,
             values.on_time,
             values.x_start,
+            self.cross,
+            self.palette.has_colours,
         )
-        known = (found for line in lines if (found := reduction.x_range(line.x)) is not None)
-        x_range = values.x_range or extent(known) or (0.0, 1.0)
+        known = (line.series.extent for line in lines if line.series.count)
+        everything = values.extent or extent(known) or (0.0, 1.0)
+        dots = 2 * (place[2] - 2)
+        grows = values.grows
+        x_range = self.window.steady(everything, dots) if grows else self.window.range(everything)
         title = inert(chart.title) + (" (log)" if style.log else "")
-        return draw(title, chart.unit, lines, x_range, width, height, style)
+        drawn = draw(title, chart.unit, lines, x_range, *place[2:], style)
+        plot_left = place[0] + drawn.plot_left
+        self.shown.append(ShownChart(index, *place, plot_left, drawn.plot_width, x_range, everything))
+        return drawn.rows
+
+    def _mode(self, chart: Chart, lines: Sequence[ChartLine]) -> Mode:
+        """How a chart is drawn: as chosen, else many devices or processes as a heatmap, others as lines."""
+        usual: Mode = "heatmap" if len(lines) > MOST_LINES * metrics_of(chart) else "lines"
+        return self._modes.get(chart[:2], usual)
 
     def _head(self) -> Row:
         layout, found, known = self._layout, len(self.charts), len(self._all)
         parts = [f"{found} of {known} with {inert(self.pattern)}" if self.pattern else f"{known}"]
         if layout.pages > 1 and not self.is_full:
             parts.append(f"page {layout.page + 1} of {layout.pages}")
-        if self.note:
-            parts.append(self.note)
+        if self.charts:
+            label = axes.elapsed if self.on_time else _steps
+            parts.append(self.window.note(label, "whole run"))
+        if self.on_time != self.usually_on_time:
+            parts.append("over time")
         return [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(parts)}", "dim")]
 
     # -- events
 
-    def on_resize(self) -> None:
-        self.redraw()
-
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
-
     def on_click(self, event: events.Click) -> None:
-        found = None if self.is_full else self._layout.at(event.x, event.y - 1)
-        if found is not None:
-            self._layout.focus = found
+        found = self._at(event)
+        if found is not None and event.button == 1:
+            self._layout.focus = found.chart
             self.redraw()
 
+    def _at(self, event: events.MouseEvent) -> ShownChart | None:
+        """The chart below the mouse."""
+        x, y = event.x, event.y - 1
+        inside = (
+            place
+            for place in self.shown
+            if place.left <= x < place.left + place.width and place.top <= y < place.top + place.height
+        )
+        return next(inside, None)
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        self.on_mouse_move(event)
+
+    def on_mouse_move(self, event: events.MouseEvent) -> None:
+        """Inspect: a drag with the right button, as in W&B's LEET, or with the middle one."""
+        found = self._at(event) if event.button in (2, 3) else None
+        if found is not None:
+            event.stop()
+            self.post_message(self.CrossMoved(self, found.x_at(event.x)))
+
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.post_message(self.Zoomed(self, 1))
+        self._zoom_at(event, 1.0 / _ZOOM)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        self._zoom_at(event, _ZOOM)
+
+    def _zoom_at(self, event: events.MouseEvent, factor: float) -> None:
         event.stop()
-        self.post_message(self.Zoomed(self, -1))
+        found = self._at(event)
+        if found is not None:
+            self.window.zoom(factor, found.x_at(event.x), found.extent)
+            self.redraw()
+
+
+def _steps(count: float) -> str:
+    return f"{axes.label(count, '')} steps"

@@ -1,19 +1,24 @@
-"""Draws one chart as lines of text: a frame with title and legend, axes with units, and the lines."""
+"""Draws a chart as lines of text: a frame with title and legend, axes with units, and lines or a heatmap."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 
 from runvitals.leet import axes
 from runvitals.leet.braille import BrailleCanvas, Row
-from runvitals.leet.reduction import Column, columns, value_range
+from runvitals.leet.fitting_text import cut, right
+from runvitals.leet.heatmap import heatmap, scale
+from runvitals.leet.reduction import Column, columns
+from runvitals.leet.series_column import SeriesColumn
 
 COLOURS = 8
 MIN_WIDTH, MIN_HEIGHT = 18, 5
+_SCALE_HEIGHT = 6
+"""A heatmap that has at least so many rows has a scale below it; the title of others has the unit."""
 Guides = Literal["off", "dots", "lines"]
 _EVERY = {"dots": 4, "lines": 1}
 
@@ -23,8 +28,7 @@ class ChartLine:
     """One line of a chart: its name, its values over time or steps, and the number of its colour."""
 
     name: str
-    x: Any
-    y: Any
+    series: SeriesColumn
     colour: int
 
 
@@ -34,17 +38,35 @@ class ChartStyle:
 
     Args:
         log: whether the y-axis is logarithmic.
+        is_heatmap: whether each line is a row, coloured by value.
         guides: what marks the heights that have labels.
         is_focused: whether its frame is marked.
         on_time: whether x is in milliseconds, rather than steps; then missing samples interrupt a line.
         x_start: what the labels of the x-axis count from.
+        cross: the x of the crosshair, or None.
+        has_colours: whether the terminal has them.
     """
 
     log: bool = False
+    is_heatmap: bool = False
     guides: Guides = "off"
     is_focused: bool = False
     on_time: bool = True
     x_start: float = 0.0
+    cross: float | None = None
+    has_colours: bool = True
+
+    def x_label(self, x: float) -> str:
+        """A time since the start, or a step."""
+        return axes.elapsed(x - self.x_start) if self.on_time else axes.label(x, "")
+
+
+class DrawnChart(NamedTuple):
+    """The rows of a chart, and where its plot begins in them, and how wide it is."""
+
+    rows: list[Row]
+    plot_left: int
+    plot_width: int
 
 
 def draw(
@@ -55,23 +77,28 @@ def draw(
     width: int,
     height: int,
     style: ChartStyle,
-) -> list[Row]:
-    """The rows of a chart, each `width` cells wide. Title and names must be safe for a terminal."""
+) -> DrawnChart:
+    """A chart of `height` rows, each `width` cells wide. Title and names must be safe for a terminal."""
     found = axes.extent(
-        range_ for line in lines if (range_ := value_range(line.x, line.y, *x_range, style.log)) is not None
+        range_ for line in lines if (range_ := line.series.value_range(*x_range, style.log)) is not None
     )
     inner_width, inner_height = width - 2, height - 2
+    margin = 0
+    if style.is_heatmap and unit and inner_height < _SCALE_HEIGHT:
+        title = f"{title}, {unit}"
     if found is None:
         body = _message("no values above 0" if style.log else "no values", inner_width, inner_height)
     else:
-        low, high = axes.y_range(*found, unit, style.log)
-        body = _plot(lines, unit, x_range, (low, high), inner_width, inner_height, style)
+        y_range = axes.y_range(*found, unit, style.log)
+        plot = _heatmap if style.is_heatmap else _plot
+        body, margin = plot(lines, unit, x_range, y_range, inner_width, inner_height, style)
     frame = "focus" if style.is_focused else "frame"
-    return [
-        _top(title, _newest(lines, unit), width, frame),
+    rows = [
+        _top(title, _value(lines, unit, style), width, frame),
         *([("│", frame), *row, ("│", frame)] for row in body),
-        _legend(lines, width, frame),
+        _legend(lines, unit, width, frame, style),
     ]
+    return DrawnChart(rows, margin + 2, max(inner_width - margin - 1, 1))
 
 
 def _plot(
@@ -82,8 +109,8 @@ def _plot(
     width: int,
     height: int,
     style: ChartStyle,
-) -> list[Row]:
-    """The lines between their axes."""
+) -> tuple[list[Row], int]:
+    """The lines between their axes, and the width of the labels of the y-axis."""
     rows = height - 1
     shares = _shares(rows)
     labels = {row: axes.label(axes.at(share, *y_range, style.log), unit) for row, share in shares.items()}
@@ -93,20 +120,64 @@ def _plot(
         for share in shares.values():
             canvas.guide(round(share * (canvas.lines - 1)), "guide", _EVERY[style.guides])
     for line in lines:
-        found = columns(line.x, line.y, *x_range, canvas.columns, style.on_time, style.log)
+        found = columns(line.series, *x_range, canvas.columns, style.on_time, style.log)
         _trace(canvas, found, y_range, style.log, _style_of(line))
+    if style.cross is not None:
+        canvas.cross = _cross_column(style.cross, x_range, canvas.columns // 2)
     drawn: list[Row] = []
     for row, content in enumerate(canvas.rows()):
         text = labels.get(row, "")
         tick = "┤" if text else "│"
-        drawn.append([(_right(text, margin), "dim"), (tick, "dim"), *content])
-    ends = [axes.elapsed(x - style.x_start) if style.on_time else axes.label(x, "") for x in x_range]
+        drawn.append([(right(text, margin), "dim"), (tick, "dim"), *content])
+    drawn.append([(" " * margin + "└", "dim"), (_x_labels(x_range, width - margin - 1, style), "dim")])
+    return drawn, margin
+
+
+def _heatmap(
+    lines: Sequence[ChartLine],
+    unit: str,
+    x_range: tuple[float, float],
+    y_range: tuple[float, float],
+    width: int,
+    height: int,
+    style: ChartStyle,
+) -> tuple[list[Row], int]:
+    """A row for each line, and the width of their names."""
+    names, series = [line.name for line in lines], [line.series for line in lines]
+    with_scale = height >= _SCALE_HEIGHT
+    rows, margin = heatmap(names, series, x_range, y_range, width, height - 1 - with_scale, style.has_colours)
     room = width - margin - 1
-    left, right = ends[0], ends[1]
-    between = room - cell_len(left) - cell_len(right)
-    x_labels = left + " " * between + right if between > 0 else _right(right, room)
-    drawn.append([(" " * margin + "└", "dim"), (x_labels, "dim")])
-    return drawn
+    rows.append([(" " * margin + "└", "dim"), (_x_labels(x_range, room, style), "dim")])
+    if with_scale:
+        rows.append([(" " * (margin + 1), ""), *scale(unit, y_range, room, style.has_colours)])
+    return rows, margin
+
+
+def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str:
+    """The labels below a plot: its ends, and the crosshair between them."""
+    first, last = (style.x_label(x) for x in x_range)
+    between = room - cell_len(first) - cell_len(last)
+    if between <= 0:
+        return right(last, room)
+    text = first + " " * between + last
+    if style.cross is None:
+        return text
+    column = _cross_column(style.cross, x_range, room)
+    label = f" {style.x_label(style.cross)} "
+    if column is None or cell_len(label) > room:
+        return text
+    start = min(max(column - cell_len(label) // 2, 0), room - cell_len(label))
+    end = start + cell_len(label)
+    before = text[:start] if start >= cell_len(first) else " " * start
+    return before + label + (text[end:] if room - end >= cell_len(last) else " " * (room - end))
+
+
+def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | None:
+    """The column of the crosshair; None if it is outside."""
+    low, high = x_range
+    if not low <= x <= high:
+        return None
+    return min(int((x - low) / max(high - low, 1e-9) * width), width - 1)
 
 
 def _shares(rows: int) -> dict[int, float]:
@@ -120,45 +191,60 @@ def _shares(rows: int) -> dict[int, float]:
 def _trace(
     canvas: BrailleCanvas, found: Sequence[Column], y_range: tuple[float, float], log: bool, style: str
 ) -> None:
-    def height(value: float) -> int:
-        share = axes.position(value, *y_range, log)
-        return round(min(max(share, 0.0), 1.0) * (canvas.lines - 1))
+    if not found:
+        return
+    top = canvas.lines - 1
+    shares = axes.positions([column[1:5] for column in found], *y_range, log)
+    heights = [[round(min(max(share, 0.0), 1.0) * top) for share in row] for row in shares]
+    previous = -1
+    for place, (column, (first, _, low, high)) in enumerate(zip(found, heights, strict=True)):
+        if place and column.joins:
+            canvas.line(found[place - 1].x, previous, column.x, first, style)
+        canvas.vertical(column.x, low, high, style)
+        previous = heights[place][1]
 
-    previous: Column | None = None
-    for column in found:
-        if previous is not None and column.joins:
-            canvas.line(previous.x, height(previous.last), column.x, height(column.first), style)
-        canvas.line(column.x, height(column.low), column.x, height(column.high), style)
-        previous = column
+
+def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:
+    """The value of a line at the crosshair, "" without one."""
+    found = None if style.cross is None else line.series.nearest(style.cross)
+    return "" if found is None else axes.label(found[1], unit)
 
 
-def _newest(lines: Sequence[ChartLine], unit: str) -> str:
-    """The newest value of a chart with one line."""
-    if len(lines) != 1 or not len(lines[0].y):
+def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:
+    """The value of a chart with one line at the crosshair, else its newest one."""
+    if len(lines) != 1:
         return ""
-    return axes.label(float(lines[0].y[-1]), unit)
+    if style.cross is not None:
+        return _at_cross(lines[0], unit, style)
+    newest = lines[0].series.newest
+    return "" if newest is None else axes.label(newest, unit)
 
 
-def _top(title: str, newest: str, width: int, frame: str) -> Row:
-    right = f" {newest} " if newest else ""
-    room = width - 4 - cell_len(right)
+def _top(title: str, value: str, width: int, frame: str) -> Row:
+    shown = f" {value} " if value else ""
+    room = width - 4 - cell_len(shown)
     if room < 8:
-        right, room = "", width - 4
-    name = f" {_cut(title, room - 2)} "
-    fill = "─" * (width - 3 - cell_len(name) - cell_len(right))
-    return [("╭─", frame), (name, "title"), (fill, frame), (right, "value"), ("╮", frame)]
+        shown, room = "", width - 4
+    name = f" {cut(title, room - 2)} "
+    fill = "─" * (width - 3 - cell_len(name) - cell_len(shown))
+    return [("╭─", frame), (name, "title"), (fill, frame), (shown, "value"), ("╮", frame)]
 
 
-def _legend(lines: Sequence[ChartLine], width: int, frame: str) -> Row:
-    """The bottom of the frame with the names of the lines, as many as fit."""
+def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style: ChartStyle) -> Row:
+    """The bottom of the frame with the names of the lines, as many as fit, and their values at the
+    crosshair.
+    """
     row: Row = [("╰─", frame)]
     room = width - 3
+    if style.is_heatmap and style.cross is None:
+        return [*row, ("─" * room, frame), ("╯", frame)]
     named = list({(line.name, line.colour): line for line in lines}.values())  # a run may have several lines
     for index, line in enumerate(named if len(lines) > 1 else ()):
         rest = len(named) - index
         more = f" +{rest}"
+        value = _at_cross(line, unit, style)
         widest = 24 if index else min(24, room - 1 - (len(more) if rest > 1 else 0))
-        text = f" {_cut(line.name, widest)}"
+        text = f" {cut(f'{line.name} {value}' if value else line.name, widest)}"
         if cell_len(text) + (len(more) if rest > 1 else 0) > room:
             if len(more) <= room:
                 row.append((more, "dim"))
@@ -179,17 +265,5 @@ def _style_of(line: ChartLine) -> str:
 def _message(text: str, width: int, height: int) -> list[Row]:
     middle = height // 2
     return [
-        [(_cut(text, width).center(width) if row == middle else " " * width, "dim")] for row in range(height)
+        [(cut(text, width).center(width) if row == middle else " " * width, "dim")] for row in range(height)
     ]
-
-
-def _right(text: str, width: int) -> str:
-    cut = _cut(text, width)
-    return " " * (width - cell_len(cut)) + cut
-
-
-def _cut(text: str, width: int) -> str:
-    """The text, cut at a width in cells with an ellipsis."""
-    if cell_len(text) <= width:
-        return text
-    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…" if width > 0 else ""

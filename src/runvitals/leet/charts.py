@@ -12,9 +12,7 @@ from runvitals.terminal import inert
 
 
 class SeriesName(NamedTuple):
-    """A series of a run: its key, and where it is from. Logged values have the name of their writer as the
-    `origin`, system metrics the name of their host.
-    """
+    """A series of system metrics: its key, its host, and the role of its writer."""
 
     key: str
     origin: str
@@ -61,26 +59,15 @@ def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
             places.setdefault(place, []).append(((order, key), SeriesName(key, host, role)))
     charts = []
     for (_, title, unit), found in places.items():
-        found.sort(key=lambda entry: (entry[0][0], natural(entry[0][1]), entry[1].origin))
+        found.sort(key=lambda entry: (entry[0][0], entry[1].origin, natural(entry[0][1])))
         charts.append((found[0][0], Chart(title, unit, tuple(line for _, line in found))))
     charts.sort(key=lambda entry: (entry[0][0], natural(entry[0][1])))
     return [chart for _, chart in charts]
 
 
-def metric_charts(keys: Mapping[str, Sequence[str]]) -> list[Chart]:
-    """The charts of logged values, ordered by name.
-
-    Args:
-        keys: the logged names of each writer.
-    """
-    writers: dict[str, list[str]] = {}
-    for writer, names in keys.items():
-        for name in names:
-            writers.setdefault(name, []).append(writer)
-    return [
-        Chart(name, "", tuple(SeriesName(name, writer, "train") for writer in sorted(found)))
-        for name, found in sorted(writers.items(), key=lambda entry: natural(entry[0]))
-    ]
+def metric_charts(names: Iterable[str]) -> list[Chart]:
+    """The charts of logged values, ordered by name. Their lines are known once they are read."""
+    return [Chart(name, "", ()) for name in sorted(names, key=natural)]
 
 
 def natural(key: str) -> tuple[tuple[int, int, str], ...]:
@@ -109,6 +96,18 @@ def line_names(chart: Chart) -> list[str]:
         name = labels or ("" if len(templates) == 1 and len(hosts) > 1 else line.key)
         names.append(inert(f"{line.origin} {name}".strip() if len(hosts) > 1 else name))
     return names
+
+
+def metrics_of(chart: Chart) -> int:
+    """How many metrics a chart has, each for several devices, hosts or processes.
+
+    Example:
+        >>> keys = ("gpu.0.temp", "gpu.1.temp", "gpu.0.memoryTemp")
+        >>> metrics_of(Chart("GPU temperature", "°C", tuple(SeriesName(key, "node1", "") for key in keys)))
+        2
+    """
+    matches = ((line.key, DEFINITIONS.find(line.key)) for line in chart.lines)
+    return max(len({key if match is None else match.metric.key for key, match in matches}), 1)
 
 
 def matching(charts: Sequence[Chart], is_wanted: Callable[[str], bool]) -> list[Chart]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from runvitals.leet.chart_view import ChartLine
-from runvitals.leet.charts import Chart
+from runvitals.leet.charts import Chart, natural
 from runvitals.leet.run_data import RunData
+from runvitals.leet.sources.run_source import RunSource
 from runvitals.terminal import inert
 
 
@@ -14,16 +15,19 @@ class RunOverlay:
     """The selected runs, of which each has one colour in all charts.
 
     Args:
-        directory: the data folder.
+        open_run: opens a run.
     """
 
-    def __init__(self, directory: str) -> None:
-        self._directory = directory
+    def __init__(self, open_run: Callable[[str], RunSource]) -> None:
+        self._open = open_run
         self._runs: dict[str, tuple[RunData, int]] = {}
 
     def select(self, selected: Mapping[str, int]) -> None:
         """Set the runs and their colours. Those that stay are not read again."""
+        before = self._runs
         self._runs = {run_id: (self._known(run_id), colour) for run_id, colour in selected.items()}
+        for run_id in before.keys() - selected.keys():
+            before[run_id][0].source.close()
 
     def poll(self) -> bool:
         """Read what was appended to their journals. Returns whether there is anything new.
@@ -37,7 +41,7 @@ class RunOverlay:
         return is_new
 
     def _known(self, run_id: str) -> RunData:
-        return self._runs[run_id][0] if run_id in self._runs else RunData(run_id, self._directory)
+        return self._runs[run_id][0] if run_id in self._runs else RunData(self._open(run_id))
 
     def charts(self) -> list[Chart]:
         """A chart for each name that any of the runs logged."""
@@ -45,7 +49,7 @@ class RunOverlay:
         for data, _ in self._runs.values():
             for chart in data.metric_charts():
                 found.setdefault(chart.title, chart)
-        return sorted(found.values(), key=lambda chart: chart.title)
+        return sorted(found.values(), key=lambda chart: natural(chart.title))
 
     def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[ChartLine]]:
         """The lines of all runs over steps, or over the time since each run's start."""
@@ -59,8 +63,5 @@ class RunOverlay:
             start_ms = data.run.started_ms if on_time else 0
             name = inert(data.run.name)
             for place, lines in zip(places, found, strict=True):
-                drawn[place] += [
-                    ChartLine(name, [x - start_ms for x in line.x] if on_time else line.x, line.y, colour)
-                    for line in lines
-                ]
+                drawn[place] += [ChartLine(name, line.series.moved(-start_ms), colour) for line in lines]
         return drawn

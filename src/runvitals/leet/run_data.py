@@ -1,73 +1,47 @@
-"""A run as the screens show it: read once, then followed."""
+"""A run as the screens show it: charts and their lines, from any source."""
 
 from __future__ import annotations
 
-import threading
-import time
-from array import array
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 
 from runvitals.leet.chart_view import ChartLine
-from runvitals.leet.charts import Chart, SeriesName, line_names, metric_charts, system_charts
+from runvitals.leet.charts import Chart, line_names, metric_charts, system_charts
+from runvitals.leet.line_filter import LineFilter
+from runvitals.leet.series_column import SeriesColumn
+from runvitals.leet.sources.run_source import LoggedLine, RunSource
 from runvitals.model.run import Run
 from runvitals.query.console import ConsoleText
-from runvitals.query.reader import RunReader
 from runvitals.terminal import inert
 
 
-def now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-class ProcessHistory:
-    """The logged values of one process as columns; grows by the rows that were added."""
-
-    def __init__(self) -> None:
-        self._seq = -1
-        self.columns: dict[str, tuple[array[float], array[int], array[float]]] = {}
-
-    def update(self, reader: RunReader, writer: str) -> None:
-        """Add the rows that were logged since the last call."""
-        history = reader.histories[writer]
-        for step, time_ms, values in history.after(self._seq):
-            for key, value in values.items():
-                steps, times, column = self.columns.setdefault(key, (array("d"), array("q"), array("d")))
-                steps.append(step)
-                times.append(time_ms)
-                column.append(value)
-        if history.seqs:
-            self._seq = history.seqs[-1]
-
-
 class RunData:
-    """What a run recorded. `poll` reads what was appended, and may run in a thread; everything else reads
-    memory.
+    """What a run recorded. `poll` reads what is new, and may run in a thread; everything else reads memory.
 
     Args:
-        run_id: the run.
-        directory: the data folder.
-        clock: ms UTC.
+        source: the run.
+
+    Attributes:
+        only: the nodes, ranks and devices that are shown.
+        until_ms: nothing after this time is shown, as a replay needs it; None: everything.
     """
 
-    def __init__(self, run_id: str, directory: str, clock: Callable[[], int] = now_ms) -> None:
-        self.reader = RunReader(run_id, directory)
-        self.run: Run | None = None
-        self._clock = clock
-        self._logged: dict[str, ProcessHistory] = {}
-        self._lock = threading.Lock()  # columns that are being copied cannot grow
+    def __init__(self, source: RunSource) -> None:
+        self.source = source
+        self.only = LineFilter()
+        self.until_ms: float | None = None
 
     def poll(self) -> bool:
-        """Read what was appended. Returns whether there is anything new to show.
+        """Read what is new. Returns whether there is anything new to show.
 
         Raises:
-            OSError: the journal cannot be read.
+            OSError: the run cannot be read.
         """
-        with self._lock:
-            count = self.reader.poll()
-            for writer in self.reader.histories:
-                self._logged.setdefault(writer, ProcessHistory()).update(self.reader, writer)
-            before, self.run = self.run, self.reader.run(self._clock())
-        return bool(count) or before is None or before.state != self.run.state
+        return self.source.poll()
+
+    @property
+    def run(self) -> Run | None:
+        """The facts, None before the first poll."""
+        return self.source.run
 
     @property
     def is_running(self) -> bool:
@@ -75,32 +49,20 @@ class RunData:
 
     def system_charts(self) -> list[Chart]:
         """The charts of system metrics."""
-        writers = self.reader.samples.writers
-        with self._lock:
-            keys = {
-                group: {key for name in names if name in writers for key in writers[name].keys}
-                for group, names in self.reader.groups().items()
-            }
-        return system_charts(keys)
+        charts = system_charts(self.source.system_keys())
+        return [kept for chart in charts if (kept := self.only.of_system(chart)).lines]
 
     def metric_charts(self) -> list[Chart]:
         """The charts of logged values."""
-        with self._lock:
-            keys = {writer: list(logged.columns) for writer, logged in self._logged.items()}
-        return metric_charts(keys)
+        return metric_charts(self.source.logged_names())
 
-    def system_lines(self, charts: Iterable[Chart]) -> list[list[ChartLine]]:
-        """The lines of charts of system metrics over time, read together."""
+    def system_lines(self, charts: Iterable[Chart], x_range: tuple[float, float]) -> list[list[ChartLine]]:
+        """The lines of charts of system metrics over time."""
         charts = list(charts)
-        wanted = {line.key for chart in charts for line in chart.lines}
-        with self._lock:
-            found = {
-                SeriesName(series.key, series.host, series.role): series
-                for series in self.reader.samples.each(self.reader.groups(), wanted.__contains__)
-            }
+        found = self.source.system([line for chart in charts for line in chart.lines], x_range)
         return [
             [
-                ChartLine(name, found[line].t, found[line].values, colour)
+                ChartLine(name, self._until(found[line], found[line]), colour)
                 for colour, (line, name) in enumerate(zip(chart.lines, line_names(chart), strict=True))
                 if line in found
             ]
@@ -109,36 +71,45 @@ class RunData:
 
     def logged_lines(self, charts: Iterable[Chart], on_time: bool) -> list[list[ChartLine]]:
         """The lines of charts of logged values, over steps or time."""
-        with self._lock:
-            return [
-                [self._logged_line(line, on_time, colour) for colour, line in enumerate(chart.lines)]
-                for chart in charts
-            ]
+        return [self._logged(chart.title, on_time) for chart in charts]
 
-    def time_range(self, window_ms: int | None) -> tuple[float, float]:
-        """The times to show: all of the run, or its last `window_ms`."""
-        assert self.run is not None
-        start = self.run.started_ms
-        writers = self.reader.facts.writers.values()
-        end = max([start, *(writer.last_ms for writer in writers)])
-        return (float(start if window_ms is None else max(start, end - window_ms)), float(end))
+    def _logged(self, name: str, on_time: bool) -> list[ChartLine]:
+        lines = self.source.logged(name)
+        names = process_names(lines)
+        return [
+            ChartLine(shown, self._until(line.times if on_time else line.steps, line.times), colour)
+            for colour, (line, shown) in enumerate(zip(lines, names, strict=True))
+            if self.only.shows_process(line.host, line.rank)
+        ]
+
+    def time_range(self) -> tuple[float, float]:
+        """From the start of the run to its newest record."""
+        start = float(self.run.started_ms) if self.run is not None else 0.0
+        return start, max(start, self.end_ms())
+
+    def end_ms(self) -> float:
+        """The time of the newest record, or of the replay."""
+        end = self.source.end_ms()
+        return end if self.until_ms is None else min(end, self.until_ms)
 
     def console(self) -> list[ConsoleText]:
         """The end of the output."""
-        with self._lock:
-            return self.reader.console.pieces()
+        pieces = self.source.console()
+        if self.until_ms is None:
+            return pieces
+        return [piece for piece in pieces if piece.time_ms <= self.until_ms]
 
-    def _logged_line(self, line: SeriesName, on_time: bool, colour: int) -> ChartLine:
-        steps, times, values = self._logged[line.origin].columns[line.key]
-        return ChartLine(self._process(line.origin), times[:] if on_time else steps[:], values[:], colour)
+    def _until(self, series: SeriesColumn, times: SeriesColumn) -> SeriesColumn:
+        """The values of a series up to the time of the replay."""
+        if self.until_ms is None:
+            return series
+        return series.first(times.count_until(self.until_ms))
 
-    def _process(self, writer: str) -> str:
-        """The name of a process that logs: its rank, else its host; with a number if it was started again."""
-        names = [(self._rank_or_host(name), name) for name in sorted(self._logged)]
-        name = self._rank_or_host(writer)
-        same = [other for shown, other in names if shown == name]
-        return name if len(same) < 2 else f"{name} #{same.index(writer) + 1}"
 
-    def _rank_or_host(self, writer: str) -> str:
-        facts = self.reader.facts.writer(writer)
-        return inert(facts.host if facts.rank is None else f"rank {facts.rank}")
+def process_names(lines: Sequence[LoggedLine]) -> list[str]:
+    """The names of processes that log: rank or host; with a number if one was started again."""
+    plain = [inert(line.host if line.rank is None else f"rank {line.rank}") for line in lines]
+    return [
+        name if plain.count(name) < 2 else f"{name} #{plain[: place + 1].count(name)}"
+        for place, name in enumerate(plain)
+    ]

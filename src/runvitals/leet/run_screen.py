@@ -3,34 +3,67 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal
+from textual.message import Message
 
 from runvitals.leet import axes
 from runvitals.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.charts import Chart
+from runvitals.leet.config import Config, ProjectState
 from runvitals.leet.console_lines import console_lines
-from runvitals.leet.help_screen import HelpScreen
+from runvitals.leet.filtered_screen import READ_ERRORS, reason
+from runvitals.leet.images.media_pane import MediaPane
+from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.keys import RUN
+from runvitals.leet.line_filter import GRAMMAR, LineFilter
 from runvitals.leet.overview import ending, overview
+from runvitals.leet.replay import Replay
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.run_data import RunData
 from runvitals.leet.text_pane import TextPane
+from runvitals.leet.x_window import XWindow
 from runvitals.query.console import ConsoleText
 from runvitals.terminal import inert
 
 NARROW = 90
 """Below this width the overview is hidden, and the system metrics are below the others."""
 _WINDOWS_MS = tuple(minutes * 60_000 for minutes in (1, 2, 5, 10, 30, 60, 180, 720))
-_USUAL_WINDOW = 3
-_WHOLE_RUN = len(_WINDOWS_MS)
+_USUAL_WINDOW_MS = 600_000
 # A run that has ended may be resumed.
 _ENDED_INTERVAL_S = 5.0
+
+
+class LinesPane:
+    """The filter of nodes, ranks and devices, as if it were a pane.
+
+    Args:
+        screen: whose lines it filters.
+    """
+
+    title = "Lines"
+
+    def __init__(self, screen: RunScreen) -> None:
+        self._screen = screen
+
+    @property
+    def pattern(self) -> str:
+        return self._screen.data.only.text
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only some nodes, ranks and devices.
+
+        Raises:
+            ValueError: not a filter.
+        """
+        self._screen.data.only = LineFilter.parse(pattern)
+        self._screen.redraw_charts()
 
 
 class RunScreen(ChartScreen):
@@ -38,7 +71,10 @@ class RunScreen(ChartScreen):
 
     Args:
         data: the run.
-        interval_s: between two looks at its journal.
+        state_of: returns what is kept of a project; None: nothing is kept.
+        interval_s: between two looks at it.
+        replay: shows the run as it was, from its start on.
+        graphics: how images are shown.
     """
 
     DEFAULT_CSS = """
@@ -46,40 +82,114 @@ class RunScreen(ChartScreen):
     RunScreen #metrics { width: 3fr; }
     RunScreen #system { width: 2fr; }
     RunScreen #console { height: 20%; min-height: 4; }
+    RunScreen #media { height: 40%; min-height: 6; }
+    RunScreen.media-full #body, RunScreen.media-full #console { display: none; }
+    RunScreen.media-full #media { height: 1fr; }
     RunScreen.narrow #charts { layout: vertical; }
     RunScreen.narrow #metrics, RunScreen.narrow #system { width: 1fr; height: 1fr; }
     RunScreen.narrow #overview { width: 24; }
-    RunScreen.full #body > *, RunScreen.full #charts > *, RunScreen.full #console { display: none; }
+    RunScreen.full #body > *, RunScreen.full #charts > *, RunScreen.full #console, RunScreen.full #media {
+        display: none;
+    }
     RunScreen.full #charts, RunScreen.full #charts > .full { display: block; width: 1fr; height: 1fr; }
     """
-    HINT = " h help · / filter · \\ system filter · enter full screen · esc runs · q quit"
+
+    class MachineWanted(Message):
+        """The user wants to see this machine."""
+
+    HINT = " h help · : commands · / filter · \\ system filter · enter full screen · esc runs · q quit"
+    KEYS = RUN
+    HELP = "Keys"
     BINDINGS = [Binding(key.keys, key.action, key.text, show=False) for key in RUN]
 
-    def __init__(self, data: RunData, interval_s: float = 1.0) -> None:
+    def __init__(
+        self,
+        data: RunData,
+        state_of: Callable[[str], ProjectState] | None = None,
+        interval_s: float = 1.0,
+        replay: Replay | None = None,
+        graphics: Graphics = "blocks",
+    ) -> None:
         super().__init__()
+        self._graphics = graphics
         self.data = data
+        self.replay = replay
+        self._state_of = state_of
+        self._lines_filter = LinesPane(self)
         self._interval_s = interval_s
-        self._window = _USUAL_WINDOW
         self._pieces: list[ConsoleText] = []
+        self._wake = asyncio.Event()
 
     def compose(self) -> ComposeResult:
         self.overview = TextPane("Overview", id="overview")
-        self.metrics = ChartGrid("Metrics", (4, 3), self._read_metrics, id="metrics")
-        self.system = ChartGrid("System", (2, 6), self._read_system, id="system")
+        self.metrics = ChartGrid("Metrics", (4, 3), self._read_metrics, XWindow(), id="metrics")
+        tail = XWindow(_USUAL_WINDOW_MS, _WINDOWS_MS)
+        self.system = ChartGrid("System", (2, 6), self._read_system, tail, id="system")
+        self.system.usually_on_time = True
         self.console = TextPane("Console", follows=True, id="console")
+        self.media = MediaPane(self.data.source, self._graphics, id="media")
+        self.media.add_class("hidden")
         yield self.header
         with Horizontal(id="body"):
             yield self.overview
             with Horizontal(id="charts"):
                 yield self.metrics
                 yield self.system
+        yield self.media
         yield self.console
         yield self.footer
         yield self.filter
 
     def on_mount(self) -> None:
+        self.apply_config(self.config)
+        self.on_time = self.config["x_axis"] == "time"
         self.metrics.focus()
         self.run_worker(self._follow(), exclusive=True)
+
+    def on_unmount(self) -> None:
+        self._keep()
+        self.data.source.close()
+
+    def apply_config(self, config: Config) -> None:
+        """Use changed settings."""
+        for grid, name in ((self.metrics, "metrics"), (self.system, "system")):
+            grid.set_usual_size(config[f"{name}_columns"], config[f"{name}_rows"])
+            grid.set_guides(config["guides"])
+        if not self.system.window.is_frozen and self.system.window.span is not None:
+            self.system.window.span = config["tail_minutes"] * 60_000.0
+
+    def _panes(self) -> dict[str, RowsWidget]:
+        names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
+        return {**names, "console": self.console, "media": self.media}
+
+    def _keep(self) -> None:
+        """Keep what the user chose, for the next run of the project."""
+        if self._state_of is None or self.data.run is None:
+            return
+        self._state_of(self.data.run.project).write(
+            {
+                "metrics": self.metrics.state(),
+                "system": self.system.state(),
+                "on_time": self.on_time,
+                "lines": self.data.only.text,
+                "hidden": [name for name, pane in self._panes().items() if pane.has_class("hidden")],
+            }
+        )
+
+    def _restore(self) -> None:
+        """Choose what was kept again."""
+        if self._state_of is None or self.data.run is None:
+            return
+        state = self._state_of(self.data.run.project).read()
+        for name, grid in (("metrics", self.metrics), ("system", self.system)):
+            if isinstance(state.get(name), dict):
+                grid.restore(state[name])
+        self.on_time = bool(state.get("on_time", self.on_time))
+        with suppress(ValueError):
+            self.data.only = LineFilter.parse(str(state.get("lines", "")))
+        for name, pane in self._panes().items() if "hidden" in state else ():
+            if not (name == "overview" and self.has_class("narrow")):
+                pane.set_class(name in state["hidden"], "hidden")
 
     def on_resize(self, event: events.Resize) -> None:
         is_narrow = event.size.width < NARROW
@@ -92,44 +202,76 @@ class RunScreen(ChartScreen):
     # -- reading
 
     async def _follow(self) -> None:
-        """Read what is appended to the journal, and draw it."""
+        """Read what is new, and draw it."""
         is_first = True
         while True:
             try:
                 is_new = await asyncio.to_thread(self.data.poll)
-            except OSError as error:
-                self.message = f"the journal cannot be read: {error.strerror or error}"
+            except READ_ERRORS as error:
+                self.message = f"the run cannot be read: {reason(error)}"
                 self.show_footer()
             else:
-                if is_first and not self.data.is_running:
-                    self._window = _WHOLE_RUN
-                if is_new:
+                if is_first and not self.data.is_running and self.replay is None:
+                    self.system.window.show_all()
+                if is_first:
+                    self._restore()
+                    if self.replay is not None:
+                        self.replay.begin(*self.data.time_range())
+                if self._has_moved() or is_new:
                     self._update()
                 is_first = False
                 self._show_header()
-            await asyncio.sleep(self._interval_s if self.data.is_running else _ENDED_INTERVAL_S)
+            self._wake.clear()
+            if not self.data.source.wants_more():
+                is_moving = self.data.is_running or self.replay is not None
+                interval_s = self._interval_s if is_moving else _ENDED_INTERVAL_S
+                with suppress(asyncio.TimeoutError):
+                    await asyncio.wait_for(self._wake.wait(), interval_s)
+
+    def _has_moved(self) -> bool:
+        """Whether the replay is at another time than at the last call."""
+        if self.replay is None:
+            return False
+        self.replay.set_end(self.data.source.end_ms())
+        before, self.data.until_ms = self.data.until_ms, self.replay.position()
+        return before != self.data.until_ms
 
     def _update(self) -> None:
         """Draw what was read."""
         assert self.data.run is not None
-        self._show_window()
-        self.metrics.set_charts(self.data.metric_charts())
-        self.system.set_charts(self.data.system_charts())
+        self.redraw_charts()
         self.overview.set_rows(overview(self.data.run))
+        self.media.update()
         pieces = self.data.console()
         if pieces != self._pieces:
             self._pieces = pieces
             self.console.set_rows([[(line, "")] for line in console_lines(pieces)])
 
+    def redraw_charts(self) -> None:
+        """Show which charts and lines there are now."""
+        self.metrics.set_charts(self.data.metric_charts())
+        self.system.set_charts(self.data.system_charts())
+        self._show_header()
+
     def _read_metrics(self, charts: Sequence[Chart]) -> ChartValues:
         lines = self.data.logged_lines(charts, self.on_time)
-        return ChartValues(lines, None, self.on_time, self._start if self.on_time else 0.0)
+        self._read_wanted()
+        return ChartValues(
+            lines, None, self.on_time, self._start if self.on_time else 0.0, self.data.is_running
+        )
 
     def _read_system(self, charts: Sequence[Chart]) -> ChartValues:
         if not charts:
             return ChartValues([], None, True, 0.0)
-        window = None if self._window == _WHOLE_RUN else _WINDOWS_MS[self._window]
-        return ChartValues(self.data.system_lines(charts), self.data.time_range(window), True, self._start)
+        extent = self.data.time_range()
+        lines = self.data.system_lines(charts, self.system.window.range(extent))
+        self._read_wanted()
+        return ChartValues(lines, extent, True, self._start, self.data.is_running)
+
+    def _read_wanted(self) -> None:
+        """Read at once what a remote source does not have yet."""
+        if self.data.source.wants_more():
+            self._wake.set()
 
     @property
     def _start(self) -> float:
@@ -140,15 +282,15 @@ class RunScreen(ChartScreen):
     def _show_header(self) -> None:
         run = self.data.run
         if run is None:
-            self.header.show([[("reading the journal …", "dim")]])
+            self.header.show([[("reading the run …", "dim")]])
             return
         style = "good" if run.state == "running" else "dim" if run.state == "finished" else "bad"
         where, took = f"{inert(run.project)} · {inert(run.name)}", axes.elapsed(run.duration_ms)
-        self.header.show([[(f" {where} ", "title"), (f" {ending(run)} ", style), (f" {took}", "dim")]])
-
-    def _show_window(self) -> None:
-        whole = self._window == _WHOLE_RUN
-        self.system.note = "whole run" if whole else f"last {axes.elapsed(_WINDOWS_MS[self._window])}"
+        if self.replay is not None:
+            self.header.show([[(f" {where} ", "title"), *self.replay.row(), (f"  {ending(run)}", "dim")]])
+            return
+        only = f" · {inert(self.data.only.text)}" if self.data.only.text else ""
+        self.header.show([[(f" {where} ", "title"), (f" {ending(run)} ", style), (f" {took}{only}", "dim")]])
 
     # -- keys
 
@@ -157,25 +299,19 @@ class RunScreen(ChartScreen):
         """The grid that keys about charts apply to."""
         return self.system if self.system.has_focus else self.metrics
 
-    def action_zoom(self, by: int) -> None:
-        self._window = min(max(self._window + by, 0), _WHOLE_RUN)
-        self._show_window()
-        self.system.redraw()
-
-    def on_chart_grid_zoomed(self, event: ChartGrid.Zoomed) -> None:
-        if event.grid is self.system:
-            self.action_zoom(event.by)
-
     def press_digit(self, digit: int) -> None:
         """Show or hide a pane; 0 shows all of them."""
         if digit == 0:
             for pane in (self.metrics, self.system, self.console, self.overview):
                 pane.remove_class("hidden")
             self.metrics.set_size()
+            self.metrics.cross = self.system.cross = None
             self.system.set_size()
-        panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 4: self.console}
+        panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 3: self.media, 4: self.console}
         if digit in panes:
             self._toggle(panes[digit])
+            if digit == 3 and not self.media.has_class("hidden"):
+                self.media.focus()
 
     def action_overview(self) -> None:
         self._toggle(self.overview)
@@ -189,7 +325,9 @@ class RunScreen(ChartScreen):
                 self.metrics.focus()
 
     def action_full(self) -> None:
-        if isinstance(self.pane, ChartGrid) and self.pane.focused_chart is not None:
+        if self.media.has_focus:
+            self.toggle_class("media-full")
+        elif isinstance(self.pane, ChartGrid) and self.pane.focused_chart is not None:
             self._set_full(self.pane, not self.pane.is_full)
 
     def _set_full(self, grid: ChartGrid, is_full: bool) -> None:
@@ -201,14 +339,24 @@ class RunScreen(ChartScreen):
 
     def leave(self) -> None:
         """Leave the full-screen chart, or the run."""
+        self.remove_class("media-full")
         full = [grid for grid in (self.metrics, self.system) if grid.is_full]
         if full:
             self._set_full(full[0], False)
         else:
             self.dismiss()
 
-    def action_help(self) -> None:
-        self.app.push_screen(HelpScreen("Keys", RUN))
+    def action_inspect(self) -> None:
+        reader = self.data.source.records()
+        if reader is None:
+            self.message = "a server keeps no records of the journal; inspect the run where it was recorded"
+            self.show_footer()
+            return
+        from runvitals.leet.inspect_screen import InspectScreen
+        from runvitals.leet.record_log import RecordLog
+
+        title = "" if self.data.run is None else self.data.run.name
+        self.app.push_screen(InspectScreen(title, RecordLog(reader), self.data.is_running, self._interval_s))
 
     # -- filters
 
@@ -220,6 +368,35 @@ class RunScreen(ChartScreen):
 
     def action_clear(self) -> None:
         (self.console if self.console.has_focus else self.metrics).set_filter("")
+
+    def action_filter_overview(self) -> None:
+        self.edit_filter(self.overview)
+
+    def action_filter_lines(self) -> None:
+        self.edit_filter(self._lines_filter, GRAMMAR)
+
+    def _move_replay(self, move: Callable[[Replay], None]) -> None:
+        """Change the replay, and show where it is then."""
+        if self.replay is None:
+            self.message = "this is no replay: start it with runvitals leet RUN --replay 10x"
+            self.show_footer()
+            return
+        move(self.replay)
+        if self._has_moved():
+            self._update()
+        self._show_header()
+
+    def action_pause(self) -> None:
+        self._move_replay(Replay.toggle_pause)
+
+    def action_seek(self, share: float) -> None:
+        self._move_replay(lambda replay: replay.seek(share))
+
+    def action_speed(self, by: int) -> None:
+        self._move_replay(lambda replay: replay.change_speed(by))
+
+    def action_machine(self) -> None:
+        self.post_message(self.MachineWanted())
 
     def action_clear_system(self) -> None:
         self.system.set_filter("")

@@ -5,12 +5,12 @@ from __future__ import annotations
 from runvitals.leet import axes
 from runvitals.leet.braille import Row
 from runvitals.leet.overview import moment
+from runvitals.leet.sources.run_source import RunCatalogue
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
 from runvitals.model.run import Run
 from runvitals.model.system_statistics import is_statistic
 from runvitals.query.run_filter import matching
-from runvitals.query.runs import RunList
 from runvitals.terminal import inert
 
 MOST_SELECTED = 8
@@ -19,39 +19,43 @@ _STATE_STYLES = {"running": "good", "failed": "bad", "crashed": "bad", "lost": "
 
 
 class ListedRuns:
-    """The runs of a data folder, newest first.
+    """The runs of a catalogue, newest first.
 
     Attributes:
         runs: those that match the filter.
+        count: how many there are, without the filter if it is applied here.
+        pinned: the id of the pinned run, or None.
         selected: ids of the selected runs, by the number of their colour.
 
     Example:
-        >>> table = ListedRuns("/data")
-        >>> table.set_runs(table.read(now_ms()))
+        >>> table = ListedRuns(JournalCatalogue("/data"))
+        >>> table.set_runs(*table.read(now_ms()))
         >>> table.set_filter("state:failed")
         >>> table.toggle()
     """
 
-    def __init__(self, directory: str) -> None:
-        self._list = RunList(directory)
+    def __init__(self, catalogue: RunCatalogue) -> None:
+        self._catalogue = catalogue
         self._all: list[Run] = []
         self._wanted = Filter()
         self.runs: list[Run] = []
+        self.count = 0
         self.text = ""
         self.cursor = 0
         self.selected: dict[str, int] = {}
+        self.pinned: str | None = None
 
-    def read(self, now_ms: int) -> list[Run]:
-        """Read what changed, and return all runs. It may run in a thread.
+    def read(self, now_ms: int) -> tuple[list[Run], int]:
+        """Read what changed, and return the runs and their number. It may run in a thread.
 
         Raises:
-            OSError: the data folder cannot be read.
+            OSError: the runs cannot be read.
         """
-        return self._list.runs(now_ms)
+        return self._catalogue.runs(now_ms, self.text)
 
-    def set_runs(self, runs: list[Run]) -> None:
+    def set_runs(self, runs: list[Run], count: int) -> None:
         """Show these runs."""
-        self._all = runs
+        self._all, self.count = runs, count
         self._match()
 
     def set_filter(self, text: str) -> None:
@@ -61,15 +65,10 @@ class ListedRuns:
             ValueError: not a filter.
         """
         wanted = Filter(terms=parse(text))
-        if any(map(is_statistic, wanted.fields)):
+        if not self._catalogue.filters_itself and any(map(is_statistic, wanted.fields)):
             raise ValueError("this list knows no system statistics; `runvitals runs` filters by them")
         self._wanted, self.text = wanted, text
         self._match()
-
-    @property
-    def count(self) -> int:
-        """The number of runs without the filter."""
-        return len(self._all)
 
     @property
     def current(self) -> Run | None:
@@ -86,6 +85,16 @@ class ListedRuns:
             run_id = self.current.id
             if self.selected.pop(run_id, None) is None:
                 self._select(run_id)
+            elif run_id == self.pinned:
+                self.pinned = None
+
+    def toggle_pin(self) -> None:
+        """Pin the run at the cursor, or no longer. It is selected too."""
+        if self.current is not None:
+            run_id = self.current.id
+            self.pinned = None if run_id == self.pinned else run_id
+            if self.pinned is not None and run_id not in self.selected:
+                self._select(run_id)
 
     def select_all(self) -> None:
         """Select the runs that match, as many as there are colours."""
@@ -94,8 +103,8 @@ class ListedRuns:
                 self._select(run.id)
 
     def clear_selection(self) -> None:
-        """Select none."""
-        self.selected.clear()
+        """Select none, except the pinned run."""
+        self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id == self.pinned}
 
     def rows(self, height: int) -> list[Row]:
         """The rows of the list around the cursor."""
@@ -107,9 +116,10 @@ class ListedRuns:
 
     def _match(self) -> None:
         current = self.current
-        self.runs = matching(self._all, self._wanted)
+        self.runs = self._all if self._catalogue.filters_itself else matching(self._all, self._wanted)
         known = {run.id for run in self._all}
-        self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in known}
+        if not self._catalogue.filters_itself:  # of a server, other runs may only be on another page
+            self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in known}
         places = [place for place, run in enumerate(self.runs) if current and run.id == current.id]
         self.cursor = places[0] if places else 0
 
@@ -120,7 +130,7 @@ class ListedRuns:
 
     def _row(self, run: Run, is_current: bool) -> Row:
         colour = self.selected.get(run.id)
-        mark = ("○ ", "dim") if colour is None else ("● ", f"line{colour}")
+        mark = ("○ ", "dim") if colour is None else ("▶ " if run.id == self.pinned else "● ", f"line{colour}")
         rest = f"  {moment(run.started_ms)}  {axes.elapsed(run.duration_ms)}"
         name = (inert(run.name), "cursor" if is_current else "")
         return [mark, (f"{run.state:<9}", _STATE_STYLES.get(run.state, "dim")), name, (rest, "dim")]

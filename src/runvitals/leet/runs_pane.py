@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from textual import events
-
 from runvitals.leet.braille import Row
-from runvitals.leet.rows_widget import RowsWidget
+from runvitals.leet.pane import ListPane
 from runvitals.leet.run_table import ListedRuns
 from runvitals.terminal import inert
 
 
-class RunsPane(RowsWidget, can_focus=True):
+class RunsPane(ListPane):
     """The list of runs.
 
     Args:
@@ -18,10 +16,12 @@ class RunsPane(RowsWidget, can_focus=True):
     """
 
     def __init__(self, table: ListedRuns, *, id: str) -> None:
-        super().__init__(id=id)
-        self.title = "Runs"
+        super().__init__("Runs", id=id)
         self.table = table
-        self.pattern = ""
+
+    @property
+    def count(self) -> int:
+        return len(self.table.runs)
 
     def set_filter(self, pattern: str) -> None:
         """Show only runs that match a filter text.
@@ -38,14 +38,6 @@ class RunsPane(RowsWidget, can_focus=True):
         self.table.move(down)
         self.redraw()
 
-    def turn(self, pages: int) -> None:
-        """Move the cursor by pages."""
-        self.move(0, pages * max(self.size.height - 1, 1))
-
-    def to_end(self, last: bool) -> None:
-        """Move the cursor to the first or the last run."""
-        self.move(0, len(self.table.runs) if last else -len(self.table.runs))
-
     def redraw(self) -> None:
         """Show the runs around the cursor."""
         table = self.table
@@ -55,20 +47,3 @@ class RunsPane(RowsWidget, can_focus=True):
         if self.pattern:
             head.append((f" · {inert(self.pattern)}", "dim"))
         self.show([head, *table.rows(max(self.size.height - 1, 1))])
-
-    def on_resize(self) -> None:
-        self.redraw()
-
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.move(0, 3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.move(0, -3)

@@ -13,12 +13,13 @@ from textual.message import Message
 from runvitals.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.charts import Chart
-from runvitals.leet.help_screen import HelpScreen
+from runvitals.leet.filtered_screen import READ_ERRORS, reason
 from runvitals.leet.keys import RUNS
 from runvitals.leet.overlay import RunOverlay
-from runvitals.leet.run_data import now_ms
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.leet.runs_pane import RunsPane
+from runvitals.leet.sources.run_source import RunCatalogue, now_ms
+from runvitals.leet.x_window import XWindow
 from runvitals.terminal import inert
 
 
@@ -26,7 +27,7 @@ class RunsScreen(ChartScreen):
     """The screen of the runs.
 
     Args:
-        directory: the data folder.
+        catalogue: where the runs are.
         interval_s: between two looks at it.
     """
 
@@ -35,6 +36,8 @@ class RunsScreen(ChartScreen):
     RunsScreen #metrics { width: 3fr; }
     """
     HINT = " h help · enter open · space select · f filter runs · / filter metrics · q quit"
+    KEYS = RUNS
+    HELP = "Keys of the list of runs"
     BINDINGS = [Binding(key.keys, key.action, key.text, show=False) for key in RUNS]
 
     class Opened(Message):
@@ -44,14 +47,17 @@ class RunsScreen(ChartScreen):
             super().__init__()
             self.run_id = run_id
 
-    def __init__(self, directory: str, interval_s: float) -> None:
+    class MachineWanted(Message):
+        """The user wants to see this machine."""
+
+    def __init__(self, catalogue: RunCatalogue, interval_s: float) -> None:
         super().__init__()
-        self._directory = directory
+        self._title = inert(catalogue.title)
         self._interval_s = interval_s
-        self._overlay = RunOverlay(directory)
-        self.table = ListedRuns(directory)
+        self._overlay = RunOverlay(catalogue.open)
+        self.table = ListedRuns(catalogue)
         self.runs = RunsPane(self.table, id="runs")
-        self.metrics = ChartGrid("Metrics of the selected runs", (3, 3), self._read, id="metrics")
+        self.metrics = ChartGrid("Metrics of the selected runs", (3, 3), self._read, XWindow(), id="metrics")
 
     def compose(self) -> ComposeResult:
         yield self.header
@@ -65,18 +71,21 @@ class RunsScreen(ChartScreen):
         self.runs.focus()
         self.run_worker(self._follow(), exclusive=True, group="follow")
 
+    def on_unmount(self) -> None:
+        self._overlay.select({})
+
     def on_resize(self) -> None:
-        self.call_after_refresh(self.header.show, [[(f" {inert(self._directory)}", "title")]])
+        self.call_after_refresh(self.header.show, [[(f" {self._title}", "title")]])
         self.call_after_refresh(self.show_footer)
 
     async def _follow(self) -> None:
         while True:
             if self.is_current:
                 try:
-                    self.table.set_runs(await asyncio.to_thread(self.table.read, now_ms()))
+                    self.table.set_runs(*await asyncio.to_thread(self.table.read, now_ms()))
                     is_new = await asyncio.to_thread(self._overlay.poll)
-                except OSError as error:
-                    self.message = f"the runs cannot be read: {error.strerror or error}"
+                except READ_ERRORS as error:
+                    self.message = f"the runs cannot be read: {reason(error)}"
                     self.show_footer()
                 else:
                     self.runs.redraw()
@@ -89,25 +98,48 @@ class RunsScreen(ChartScreen):
 
     def _draw_selection(self) -> None:
         self.runs.redraw()
-        self._overlay.select(self.table.selected)
+        pinned = self.table.pinned  # drawn last, over the others
+        order = sorted(self.table.selected.items(), key=lambda entry: entry[0] == pinned)
+        self._overlay.select(dict(order))
         self.run_worker(self._read_selection(), exclusive=True, group="selection")
 
     async def _read_selection(self) -> None:
         try:
             await asyncio.to_thread(self._overlay.poll)
-        except OSError as error:
-            self.message = f"a run cannot be read: {error.strerror or error}"
+        except READ_ERRORS as error:
+            self.message = f"a run cannot be read: {reason(error)}"
             self.show_footer()
         self.metrics.set_charts(self._overlay.charts())
 
     # -- keys
 
     def action_open(self) -> None:
-        if self.table.current is not None:
+        if self.metrics.has_focus or self.metrics.is_full:
+            self._set_full(not self.metrics.is_full)
+        elif self.table.current is not None:
             self.post_message(self.Opened(self.table.current.id))
+
+    def _set_full(self, is_full: bool) -> None:
+        if self.metrics.focused_chart is not None:
+            self.metrics.is_full = is_full
+            self.runs.set_class(is_full, "hidden")
+            self.metrics.focus()
+            self.call_after_refresh(self.metrics.redraw)
+
+    def leave(self) -> None:
+        """Leave the full-screen chart."""
+        if self.metrics.is_full:
+            self._set_full(False)
+
+    def action_machine(self) -> None:
+        self.post_message(self.MachineWanted())
 
     def action_select_run(self) -> None:
         self.table.toggle()
+        self._draw_selection()
+
+    def action_pin(self) -> None:
+        self.table.toggle_pin()
         self._draw_selection()
 
     def action_select_all(self) -> None:
@@ -129,6 +161,3 @@ class RunsScreen(ChartScreen):
 
     def action_clear(self) -> None:
         (self.runs if self.runs.has_focus else self.metrics).set_filter("")
-
-    def action_help(self) -> None:
-        self.app.push_screen(HelpScreen("Keys of the list of runs", RUNS))

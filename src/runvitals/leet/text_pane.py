@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from textual import events
-
 from runvitals.leet.braille import Row
-from runvitals.leet.rows_widget import RowsWidget
+from runvitals.leet.pane import ScrolledPane
 from runvitals.regular_expressions import finder
 from runvitals.terminal import inert
 
 
-class TextPane(RowsWidget, can_focus=True):
+class TextPane(ScrolledPane):
     """Rows that scroll.
 
     Args:
@@ -21,9 +19,7 @@ class TextPane(RowsWidget, can_focus=True):
     """
 
     def __init__(self, title: str, *, follows: bool = False, id: str | None = None) -> None:
-        super().__init__(id=id)
-        self.title = title
-        self.pattern = ""
+        super().__init__(title, id=id)
         self._is_wanted: Callable[[str], bool] | None = None
         self._follows = self._is_at_end = follows
         self._all: Sequence[Row] = ()
@@ -82,20 +78,3 @@ class TextPane(RowsWidget, can_focus=True):
         hint = f"  {len(rows)} of {len(self._all)} with {inert(self.pattern)}" if self.pattern else ""
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
         self.show([head, *rows[self._top : self._top + self._height]])
-
-    def on_resize(self) -> None:
-        self.redraw()
-
-    def on_focus(self) -> None:
-        self.redraw()
-
-    def on_blur(self) -> None:
-        self.redraw()
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self.scroll_rows(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self.scroll_rows(-3)

@@ -36,6 +36,7 @@ class MachineSampler:
 
     def __init__(self, values: Mapping[str, Any], interval_s: float) -> None:
         found, _ = probe(values, interval_s)
+        self.sample_values: dict[str, float] = {}
         self.vitals = Vitals()
         self.processes: list[ProcessLine] = []
         self._collectors = found.collectors
@@ -44,11 +45,20 @@ class MachineSampler:
 
     def sample(self) -> None:
         """Take a sample and update `vitals` and `processes`."""
-        now_s = time.monotonic()
-        sample = self._sampler.sample(now_s)
-        self.vitals.machine.update(self._sampler.news().get("machine", {}))
-        self.vitals.add(now_s, sample)
+        now_s = self._sample()
         self.processes = self._processes.heaviest(_MOST_PROCESSES, now_s)
+
+    def sample_everything(self) -> None:
+        """The same, with all processes, unordered."""
+        now_s = self._sample()
+        self.processes = self._processes.everything(now_s)
+
+    def _sample(self) -> float:
+        now_s = time.monotonic()
+        self.sample_values = self._sampler.sample(now_s)
+        self.vitals.machine.update(self._sampler.news().get("machine", {}))
+        self.vitals.add(now_s, self.sample_values)
+        return now_s
 
     @property
     def pending(self) -> bool:

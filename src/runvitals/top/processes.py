@@ -13,13 +13,24 @@ _MIB = 2.0**20
 
 @dataclass(frozen=True, slots=True)
 class ProcessLine:
-    """One process: CPU in percent of one core, resident memory, and its command with secrets redacted."""
+    """One process: CPU in percent of one core, resident memory, and its command with secrets redacted.
+
+    Args:
+        parent: the PID of the process that started it.
+        state: `R` running, `S` sleeping, `D` waiting for a device …
+        cpu_s: CPU time so far.
+        started: when it started, in ticks since the boot: with the PID it names a process for ever.
+    """
 
     pid: int
     user: str
     cpu_percent: float
     rss_mib: float
     command: str
+    parent: int = 0
+    state: str = ""
+    cpu_s: float = 0.0
+    started: int = 0
 
 
 class ProcessList:
@@ -39,11 +50,32 @@ class ProcessList:
         self._ticks: dict[int, int] = {}
         self._mono_s = 0.0
         self._users: dict[int, str] = {}
+        self._known: dict[tuple[int, int], tuple[str, str]] = {}
+
+    def everything(self, mono_s: float) -> list[ProcessLine]:
+        """All processes, unordered, with the CPU that they used since the last call."""
+        found, known = [], self._known
+        self._known = {}
+        for pid, fields, share in self._read(mono_s):
+            key = (pid, int(fields[19]))
+            words = known[key] if key in known else (self._user(pid), self._command(pid))
+            self._known[key] = words
+            found.append(self._line(pid, fields, share, *words))
+        return found
 
     def heaviest(self, count: int, mono_s: float) -> list[ProcessLine]:
         """The `count` processes that used the most CPU since the last call, then the most memory."""
+        found = self._read(mono_s)
+        found.sort(key=lambda one: (one[2], int(one[1][21]), one[0]), reverse=True)
+        return [
+            self._line(pid, fields, share, self._user(pid), self._command(pid))
+            for pid, fields, share in found[:count]
+        ]
+
+    def _read(self, mono_s: float) -> list[tuple[int, list[str], float]]:
+        """PID, fields of its `stat` from the state on, and CPU since the last call, of each process."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
-        found: list[tuple[float, int, int]] = []
+        found: list[tuple[int, list[str], float]] = []
         ticks: dict[int, int] = {}
         for pid in self._pids():
             text = read_text(f"{self._proc}/{pid}/stat") or ""
@@ -53,10 +85,9 @@ class ProcessList:
             ticks[pid] = int(fields[11]) + int(fields[12])
             spent = ticks[pid] - self._ticks.get(pid, ticks[pid])
             share = spent / TICKS_PER_SECOND / seconds * 100.0 if seconds > 0.0 else 0.0
-            found.append((share, int(fields[21]), pid))
+            found.append((pid, fields, share))
         self._ticks, self._mono_s = ticks, mono_s
-        found.sort(reverse=True)
-        return [self._process(pid, share, pages) for share, pages, pid in found[:count]]
+        return found
 
     def _pids(self) -> list[int]:
         try:
@@ -64,11 +95,23 @@ class ProcessList:
         except OSError:  # macOS, Windows
             return []
 
-    def _process(self, pid: int, share: float, pages: int) -> ProcessLine:
+    def _line(self, pid: int, fields: list[str], share: float, user: str, command: str) -> ProcessLine:
+        return ProcessLine(
+            pid,
+            user,
+            share,
+            int(fields[21]) * PAGE / _MIB,
+            command,
+            parent=int(fields[1]),
+            state=fields[0],
+            cpu_s=(int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND,
+            started=int(fields[19]),
+        )
+
+    def _command(self, pid: int) -> str:
         words = (read_text(f"{self._proc}/{pid}/cmdline") or "").rstrip("\0")
         command = " ".join(redaction.command(words.split("\0"))) if words else ""
-        name = command or f"[{read_text(f'{self._proc}/{pid}/comm') or '?'}]"
-        return ProcessLine(pid, self._user(pid), share, pages * PAGE / _MIB, name)
+        return command or f"[{(read_text(f'{self._proc}/{pid}/comm') or '?').rstrip()}]"
 
     def _user(self, pid: int) -> str:
         try:

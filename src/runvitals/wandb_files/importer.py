@@ -37,7 +37,7 @@ _PID = 1  # W&B does not record it
 _DEFAULT_INTERVAL_S = 15.0
 _INTERVALS_READ = 20
 # W&B shows a run as crashed if it has not ended and its file has not been written to for this long.
-_CRASHED_AFTER_S = 600.0
+CRASHED_AFTER_S = 600.0
 _LABEL = "/l:"
 _LEVELS = {"WARN": "warning", "ERROR": "error"}
 
@@ -78,21 +78,21 @@ def import_file(
         FileExistsError: the run already exists.
         OSError: the file cannot be read, or the journal cannot be written.
     """
-    run, interval_s = _first_pass(path)
+    run, interval_s = first_pass(path)
     result = ImportResult(run_id or run.run, project or run.project or "default")
     folder = paths.run_dir(result.run, directory)
     if os.path.exists(folder):
         raise FileExistsError(f"run {result.run} already exists ({folder}); use --run to choose another id")
     draft = os.path.join(paths.runs_dir(directory), f".import-{result.run}-{os.getpid()}")
     try:
-        _Importer(draft, run, interval_s, result, team).write(path)
+        RunImporter(draft, run, interval_s, result, team).write(path)
         os.rename(draft, folder)
     finally:
         shutil.rmtree(draft, ignore_errors=True)
     return result
 
 
-def _first_pass(path: str) -> tuple[RunStart, float]:
+def first_pass(path: str) -> tuple[RunStart, float]:
     """The run in a file, and the median interval between its samples in seconds."""
     run: RunStart | None = None
     times: list[int] = []
@@ -124,7 +124,7 @@ def _read(path: str, result: ImportResult) -> Iterator[Record]:
         result.cut = log.cut
 
 
-class _Importer:
+class RunImporter:
     """Writes the journal files of an import: one for each machine's monitor, one for the training process."""
 
     def __init__(
@@ -147,14 +147,15 @@ class _Importer:
             if isinstance(record, RunExit):
                 ended = record
             else:
-                self._keep(record)
-        self._end(ended, os.stat(path).st_mtime)
+                self.keep(record)
+        self.end(ended, os.stat(path).st_mtime)
         for journal in (self._training, *self._monitors.values()):
             journal.close()
             if journal.error is not None:
                 raise journal.error
 
-    def _keep(self, record: Record) -> None:
+    def keep(self, record: Record) -> None:
+        """Write what a record says."""
         if isinstance(record, StatsSample):
             self._sample(record)
         elif isinstance(record, HistoryRow):
@@ -219,8 +220,11 @@ class _Importer:
             clean["git"] = {key: redaction.url(value) for key, value in clean["git"].items()}
         self._note(frames.INFO, self._last_ms, machine=clean)
 
-    def _end(self, ended: RunExit | None, written_s: float) -> None:
-        if ended is None and time.time() - written_s < _CRASHED_AFTER_S:
+    def end(self, ended: RunExit | None, written_s: float) -> None:
+        """Write how the run ended, unless it may still be running: it has no end, and the file was written to
+        a short time ago.
+        """
+        if ended is None and time.time() - written_s < CRASHED_AFTER_S:
             return  # the run may still be running
         process_exit = ProcessExit(ended.exit_code if ended else None, None)
         process_exit.unannounced = ended is None

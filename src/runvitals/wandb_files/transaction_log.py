@@ -47,42 +47,55 @@ class TransactionLog:
             what = "unsupported format version" if head[:4] == HEAD[:4] else "not a .wandb file"
             raise ValueError(f"{name}: {what}: expected the header {HEAD!r}, not {head!r}")
         self._file = file
+        self._next = len(HEAD)  # where the record after the last one that was yielded begins
         self.damaged = 0
         self.cut = False
 
     def records(self) -> Iterator[bytes]:
-        """The payload of each record, in order. Damage loses the rest of its block."""
+        """The payload of each record, in order. Damage loses the rest of its block. Called again, those that
+        were written since.
+        """
         pieces: list[bytes] = []
-        for kind, payload in self._chunks():
+        self.cut = False
+        for kind, payload, end in self._chunks(self._next):
             if kind == _DAMAGED:
                 self.damaged += 1
                 pieces = []
+                self._next = end
                 continue
             if kind in (_WHOLE, _FIRST):
                 self.damaged += bool(pieces)
                 pieces = []
             elif not pieces:  # the first chunk of this record was damaged
                 self.damaged += kind == _LAST
+                self._next = end
                 continue
             pieces.append(payload)
             if sum(map(len, pieces)) > _LARGEST_RECORD_BYTES:
                 self.damaged += 1
                 pieces = []
             elif kind in (_WHOLE, _LAST):
+                self._next = end
                 yield b"".join(pieces)
                 pieces = []
         self.cut = self.cut or bool(pieces)
 
-    def _chunks(self) -> Iterator[tuple[int, bytes]]:
-        at = len(HEAD)  # within the block
+    def skip_to_block(self, offset: int) -> None:
+        """Continue with the first record that begins in the block of an offset, or after it."""
+        self._next = max(offset - offset % BLOCK_BYTES, len(HEAD))
+
+    def _chunks(self, start: int) -> Iterator[tuple[int, bytes, int]]:
+        """The chunks from an offset on: type, payload, and the offset of their end."""
+        self._file.seek(start)
         while True:
-            block = self._file.read(BLOCK_BYTES - at)
+            wanted = BLOCK_BYTES - start % BLOCK_BYTES
+            block = self._file.read(wanted)
             if not block:
                 return
-            yield from self._chunks_of_block(block, len(block) < BLOCK_BYTES - at)
-            at = 0
+            yield from self._chunks_of_block(block, start, len(block) < wanted)
+            start += len(block)
 
-    def _chunks_of_block(self, block: bytes, last: bool) -> Iterator[tuple[int, bytes]]:
+    def _chunks_of_block(self, block: bytes, start: int, last: bool) -> Iterator[tuple[int, bytes, int]]:
         at = 0
         while at + _CHUNK.size <= len(block):
             crc, length, kind = _CHUNK.unpack_from(block, at)
@@ -92,11 +105,11 @@ class TransactionLog:
             if end > len(block):
                 self.cut = self.cut or last
                 if not last:
-                    yield _DAMAGED, b""
+                    yield _DAMAGED, b"", start + len(block)
                 return
             if not _WHOLE <= kind <= _LAST or zlib.crc32(block[at + 6 : end]) != crc:
-                yield _DAMAGED, b""
+                yield _DAMAGED, b"", start + len(block)
                 return
-            yield kind, block[at + _CHUNK.size : end]
+            yield kind, block[at + _CHUNK.size : end], start + end
             at = end
         self.cut = self.cut or (last and at < len(block))

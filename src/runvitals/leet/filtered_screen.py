@@ -1,0 +1,171 @@
+"""What all screens have in common: a line above and below, and a filter of the pane in focus."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar, Protocol, cast
+
+from textual.screen import Screen
+from textual.widgets import Input
+
+from runvitals.leet.command_screen import CommandScreen
+from runvitals.leet.config import Config
+from runvitals.leet.config_screen import ConfigScreen
+from runvitals.leet.help_screen import HelpScreen
+from runvitals.leet.keys import Key
+from runvitals.leet.pane import FocusablePane
+from runvitals.leet.rows_widget import RowsWidget
+from runvitals.model.errors import UnknownRun
+from runvitals.terminal import inert
+
+READ_ERRORS = (OSError, UnknownRun, ValueError)
+"""What reading a run or a list of runs may raise."""
+
+
+def reason(error: Exception) -> str:
+    """Why something could not be read, safe for a terminal."""
+    return inert(error.strerror if isinstance(error, OSError) and error.strerror else error)
+
+
+class Filterable(Protocol):
+    """What has a filter."""
+
+    title: str
+
+    @property
+    def pattern(self) -> str: ...
+    def set_filter(self, pattern: str) -> None: ...
+
+
+class Pane(Filterable, Protocol):
+    """What keys apply to while it has the focus."""
+
+    def move(self, right: int, down: int) -> None: ...
+    def turn(self, pages: int) -> None: ...
+    def to_end(self, last: bool) -> None: ...
+
+
+class Configured(Protocol):
+    """A program with a configuration."""
+
+    config: Config
+
+
+class FilteredScreen(Screen[None]):
+    """A screen with panes that have filters."""
+
+    DEFAULT_CSS = """
+    FilteredScreen #header, FilteredScreen #footer { height: 1; }
+    FilteredScreen Input, FilteredScreen Input:focus { height: 1; border: none; padding: 0; display: none; }
+    FilteredScreen .hidden { display: none; }
+    """
+    HINT: ClassVar[str] = ""
+    KEYS: ClassVar[tuple[Key, ...]] = ()
+    HELP: ClassVar[str] = "Keys"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.header = RowsWidget(id="header")
+        self.footer = RowsWidget(id="footer")
+        self.filter = Input(id="filter")
+        self.message = ""
+        self._edited: Filterable | None = None
+        self._pattern_before = ""
+
+    @property
+    @abstractmethod
+    def default_pane(self) -> Pane:
+        """The pane that keys apply to if none has the focus."""
+
+    @property
+    def pane(self) -> Pane:
+        """The pane in focus."""
+        return cast(Pane, self.focused) if isinstance(self.focused, RowsWidget) else self.default_pane
+
+    def show_footer(self) -> None:
+        """Show a message, or which keys there are."""
+        self.footer.show([[(f" {self.message}", "bad")] if self.message else [(self.HINT, "dim")]])
+
+    # -- keys
+
+    def action_move(self, right: int, down: int) -> None:
+        self.pane.move(right, down)
+
+    def action_turn(self, pages: int) -> None:
+        self.pane.turn(pages)
+
+    def action_to_end(self, last: bool) -> None:
+        self.pane.to_end(last)
+
+    def action_back(self) -> None:
+        if self._edited is not None:
+            self._apply(self._pattern_before)
+            self._close_filter()
+        elif self.message:
+            self.message = ""
+            self.show_footer()
+        else:
+            self.leave()
+
+    def action_help(self) -> None:
+        self.app.push_screen(HelpScreen(self.HELP, self.KEYS))
+
+    def action_palette(self) -> None:
+        async def run(action: str | None) -> None:
+            if action is not None:
+                await self.run_action(action)
+
+        self.app.push_screen(CommandScreen(self.KEYS), run)
+
+    def action_config(self) -> None:
+        def changed(_: None) -> None:
+            self.apply_config(self.config)
+            for pane in self.query(RowsWidget):
+                if isinstance(pane, FocusablePane):
+                    pane.redraw()
+
+        self.app.push_screen(ConfigScreen(self.config), changed)
+
+    @property
+    def config(self) -> Config:
+        """The configuration of the program."""
+        return cast(Configured, self.app).config
+
+    def apply_config(self, config: Config) -> None:
+        """Use changed settings."""
+
+    def leave(self) -> None:
+        """What esc does if nothing is open."""
+
+    # -- filters
+
+    def edit_filter(self, pane: Filterable, hint: str = "regular expression") -> None:
+        """Let the user edit the filter of a pane, which applies at once."""
+        self._edited, self._pattern_before = pane, pane.pattern
+        self.filter.value = pane.pattern
+        self.filter.placeholder = f"{pane.title}: {hint}; enter keeps it, esc does not"
+        self.filter.styles.display = "block"
+        self.filter.focus()
+
+    def _apply(self, pattern: str) -> None:
+        assert self._edited is not None
+        try:
+            self._edited.set_filter(pattern)
+            self.message = ""
+        except ValueError as error:
+            self.message = inert(error)
+        self.show_footer()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        if self._edited is not None:
+            self._apply(event.value)
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        if self._edited is not None and not self.message:
+            self._close_filter()
+
+    def _close_filter(self) -> None:
+        pane, self._edited = self._edited, None
+        self.filter.styles.display = "none"
+        focused = pane if isinstance(pane, RowsWidget) else self.default_pane
+        cast(RowsWidget, focused).focus()

@@ -1,0 +1,23 @@
+"""Text in a given number of cells of the terminal."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len, set_cell_size
+
+
+def right(text: str, width: int) -> str:
+    """The text at the right of a width."""
+    shown = cut(text, width)
+    return " " * (width - cell_len(shown)) + shown
+
+
+def cut(text: str, width: int) -> str:
+    """The text, cut at a width with an ellipsis.
+
+    Example:
+        >>> cut("学習 run", 6)
+        '学習…'
+    """
+    if cell_len(text) <= width:
+        return text
+    return set_cell_size(text, max(width - 1, 0)).rstrip() + "…" if width > 0 else ""

@@ -1,0 +1,40 @@
+"""`runvitals leet inspect` on the screen."""
+
+from __future__ import annotations
+
+from runvitals.leet.config import Config
+from runvitals.leet.inspect_screen import InspectScreen
+from runvitals.leet.program import LeetProgram
+from runvitals.leet.record_log import RecordLog
+from runvitals.leet.sources.run_source import RunSource
+
+_INTERVAL_S = 1.0
+
+
+class InspectApp(LeetProgram):
+    """`runvitals leet inspect`.
+
+    Args:
+        source: the run; it has records.
+        follows: whether the newest record is shown as records are written.
+        interval_s: between two looks.
+    """
+
+    def __init__(
+        self,
+        source: RunSource,
+        follows: bool,
+        interval_s: float = _INTERVAL_S,
+        config: Config | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._source, self._follows, self._interval_s = source, follows, interval_s
+
+    def on_mount(self) -> None:
+        reader = self._source.records()
+        if reader is None:
+            self.exit(return_code=1, message="a server keeps no records of the journal")
+            return
+        self._source.poll()
+        title = "" if self._source.run is None else self._source.run.name
+        self.push_screen(InspectScreen(title, RecordLog(reader), self._follows, self._interval_s))

@@ -1,0 +1,48 @@
+"""The pane that lists processes."""
+
+from __future__ import annotations
+
+from runvitals.leet.braille import Row
+from runvitals.leet.machine.process_table import ProcessTable
+from runvitals.leet.pane import ListPane
+from runvitals.terminal import inert
+
+
+class ProcessesPane(ListPane):
+    """The list of processes.
+
+    Args:
+        table: what it shows.
+    """
+
+    def __init__(self, table: ProcessTable, *, id: str) -> None:
+        super().__init__("Processes", id=id)
+        self.table = table
+
+    @property
+    def count(self) -> int:
+        return self.table.count
+
+    @property
+    def page(self) -> int:
+        return max(self.size.height - 2, 1)  # below two rows of headings
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only processes that match a regular expression."""
+        self.table.set_filter(pattern)
+        self.pattern = pattern
+        self.redraw()
+
+    def move(self, right: int, down: int) -> None:
+        """Move the cursor down."""
+        self.table.move(down)
+        self.redraw()
+
+    def redraw(self) -> None:
+        """Show the processes around the cursor."""
+        table = self.table
+        notes = [f"by {table.order}", *(["tree"] if table.is_tree else [])]
+        counts = f"{len(table.shown)} of {table.count} with {inert(table.pattern)}"
+        notes.insert(0, counts if table.pattern else f"{table.count}")
+        head: Row = [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(notes)}", "dim")]
+        self.show([head, *table.rows(max(self.size.height - 1, 2))])

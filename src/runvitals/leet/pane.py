@@ -1,0 +1,79 @@
+"""What panes have in common: they are drawn again when their focus changes, and lists move a cursor."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from textual import events
+
+from runvitals.leet.rows_widget import RowsWidget
+
+_WHEEL_ROWS = 3
+
+
+class FocusablePane(RowsWidget, can_focus=True):
+    """Rows that can have the focus.
+
+    Args:
+        title: in the first row.
+    """
+
+    def __init__(self, title: str, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.title = title
+        self.pattern = ""
+
+    @abstractmethod
+    def redraw(self) -> None:
+        """Show what there is, in the present size."""
+
+    def resized(self) -> None:
+        """What a new size changes."""
+        self.redraw()
+
+    def on_resize(self) -> None:
+        self.resized()
+
+    def on_focus(self) -> None:
+        self.redraw()
+
+    def on_blur(self) -> None:
+        self.redraw()
+
+
+class ScrolledPane(FocusablePane):
+    """A pane that the mouse wheel moves."""
+
+    @abstractmethod
+    def move(self, right: int, down: int) -> None:
+        """Move down by rows, or up by negative ones."""
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.move(0, _WHEEL_ROWS)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.move(0, -_WHEEL_ROWS)
+
+
+class ListPane(ScrolledPane):
+    """A list with a cursor, below a row with its title."""
+
+    @property
+    @abstractmethod
+    def count(self) -> int:
+        """How many items the cursor can be at, at least."""
+
+    @property
+    def page(self) -> int:
+        """How many items are in view."""
+        return max(self.size.height - 1, 1)
+
+    def turn(self, pages: int) -> None:
+        """Move the cursor by pages."""
+        self.move(0, pages * self.page)
+
+    def to_end(self, last: bool) -> None:
+        """Move the cursor to the first or the last item."""
+        self.move(0, self.count if last else -self.count)

@@ -1,0 +1,110 @@
+"""Follows a `.wandb` file: writes a journal with what it has, and with what a running program adds to it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from runvitals.journal import paths
+from runvitals.protobuf import Malformed
+from runvitals.wandb_files.importer import CRASHED_AFTER_S, ImportResult, RunImporter, first_pass
+from runvitals.wandb_files.records import Record, RunExit, RunStart, decode
+from runvitals.wandb_files.transaction_log import BLOCK_BYTES, TransactionLog
+
+_END_BYTES = 2 * BLOCK_BYTES
+
+
+class WandbFollower:
+    """A `.wandb` file as a journal that grows with it.
+
+    Args:
+        path: the file. It is not changed.
+        directory: the data folder in which the journal is written.
+
+    Raises:
+        ValueError: not a `.wandb` file, or it contains no run.
+        OSError: the file cannot be read, or the journal cannot be written.
+    """
+
+    def __init__(self, path: str, directory: str) -> None:
+        run, interval_s = first_pass(path)
+        self.path = path
+        self.run_id = paths.safe_name(run.run)
+        self._has_ended = False
+        result = ImportResult(self.run_id, run.project or "default")
+        self._writer = RunImporter(paths.run_dir(self.run_id, directory), run, interval_s, result, "")
+        self._file = open(path, "rb")  # noqa: SIM115 - until `close`
+        self._log = TransactionLog(self._file, path)
+
+    def poll(self) -> None:
+        """Write what was added to the file.
+
+        Raises:
+            OSError: the file cannot be read, or the journal cannot be written.
+        """
+        if self._has_ended:
+            return
+        ended: RunExit | None = None
+        for payload in self._log.records():
+            try:
+                record = decode(payload)
+            except Malformed:
+                continue
+            if isinstance(record, RunExit):
+                ended = record
+            elif record is not None:
+                self._writer.keep(record)
+        written_s = os.fstat(self._file.fileno()).st_mtime
+        self._has_ended = ended is not None or time.time() - written_s >= CRASHED_AFTER_S
+        self._writer.end(ended, written_s)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class WandbFile:
+    """What a list shows of a `.wandb` file. `exit_code` is None without a recorded end."""
+
+    path: str
+    run: RunStart
+    exit_code: int | None
+    ended_ms: int | None
+    written_ms: int
+
+    def is_running(self, now_ms: int) -> bool:
+        """Whether the run may be running: it has no end, and its file was written to a short time ago."""
+        return self.ended_ms is None and now_ms - self.written_ms < 1000 * CRASHED_AFTER_S
+
+
+def summary(path: str) -> WandbFile:
+    """What the start and the end of a file say about its run.
+
+    Raises:
+        ValueError: not a `.wandb` file, or it contains no run.
+        OSError: the file cannot be read.
+    """
+    run, _ = first_pass(path)
+    with open(path, "rb") as file:
+        log = TransactionLog(file, path)
+        status = os.fstat(file.fileno())
+        log.skip_to_block(max(status.st_size - _END_BYTES, 0))
+        ended = [record for record in _decoded(log) if isinstance(record, RunExit)]
+    written_ms = round(status.st_mtime * 1000)
+    if not ended:
+        return WandbFile(path, run, None, None, written_ms)
+    ended_ms = run.started_ms + 1000 * ended[-1].runtime_s
+    return WandbFile(path, run, ended[-1].exit_code, ended_ms, written_ms)
+
+
+def _decoded(log: TransactionLog) -> Iterator[Record]:
+    for payload in log.records():
+        try:
+            record = decode(payload)
+        except Malformed:
+            continue
+        if record is not None:
+            yield record

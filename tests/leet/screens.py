@@ -1,0 +1,54 @@
+"""Draws the screens of the documentation: `scripts/leet-screens`. `runvitals simulate` records the run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from textual.app import App
+
+from runvitals.leet.app import LeetApp
+from runvitals.leet.opening import OpeningTarget
+from runvitals.leet.run_screen import RunScreen
+from runvitals.leet.sources.journals import JournalCatalogue
+from runvitals.query.run_handle import find_run
+from tests.leet.test_app import until
+
+OUTPUT = Path(__file__).parents[2] / "docs" / "leet"
+_SIZE = (140, 42)
+_SIMULATED = ("--profile", "h100x8", "--nodes", "4", "--speed", "max", "--hours", "1")
+
+
+async def draw(folder: Path, name: str, keys: Sequence[str]) -> None:
+    """Press keys on the screen of the run, and write what it shows."""
+    run_id = find_run("latest", str(folder))
+    app: App[None] = LeetApp(OpeningTarget(JournalCatalogue(str(folder)), run_id), 0.2)
+    async with app.run_test(size=_SIZE) as pilot:
+        screen = app.screen
+        assert isinstance(screen, RunScreen)
+        await until(pilot, lambda: screen.system.charts and screen.metrics.charts)
+        await pilot.press(*keys)
+        await pilot.pause(1.0)
+        svg = app.export_screenshot(title="runvitals leet")
+    OUTPUT.mkdir(exist_ok=True)
+    (OUTPUT / f"{name}.svg").write_text(svg, encoding="utf-8")
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        command = [sys.executable, "-m", "runvitals", "simulate", *_SIMULATED]
+        environ = {**os.environ, "RUNVITALS_SAMPLING_INTERVAL": "5"}
+        subprocess.run([*command, "--dir", name], check=True, timeout=600, env=environ)
+        asyncio.run(draw(folder, "run", ()))
+        temperature = ("backslash", *"gpu.*gpu$", "enter", "enter")
+        asyncio.run(draw(folder, "heatmap", temperature))
+
+
+if __name__ == "__main__":
+    main()
