@@ -81,6 +81,34 @@ def test_files_folders_references_and_media(run: Run, folder: Path) -> None:
     assert (artifact.metadata, artifact.description) == ({"rows": 2}, "what it is")
 
 
+def test_a_download_stays_in_its_folder(run: Run, folder: Path) -> None:
+    artifact = logged(run, "deep", **{"out/x": "x", "sub/a": "a"})
+    target, outside = folder / "target", folder / "outside"
+    target.mkdir()
+    outside.mkdir()
+    (target / "out").symlink_to(outside)
+    with pytest.raises(ValueError, match=r"is a link to .*outside"):
+        artifact.download(str(target))
+    assert list(outside.iterdir()) == []
+    (target / "out").unlink()
+    (target / "out").mkdir()
+    (outside / "kept.txt").write_text("kept")
+    (target / "out" / "x.txt").symlink_to(outside / "kept.txt")
+    artifact.download(str(target))
+    assert ((outside / "kept.txt").read_text(), (target / "out" / "x.txt").read_text()) == ("kept", "x")
+    artifact.download(str(target))  # again, over the files that are there
+
+
+def test_two_files_that_would_be_one_are_an_error(run: Run, folder: Path) -> None:
+    """As `d` and `D` are on disks that do not distinguish them; here by a link."""
+    artifact = logged(run, "cases", **{"D/x": "large", "d/x": "small"})
+    target = folder / "target"
+    (target / "d").mkdir(parents=True)
+    (target / "D").symlink_to("d")
+    with pytest.raises(ValueError, match=r"'D/x.txt' and 'd/x.txt' are the same file"):
+        artifact.download(str(target))
+
+
 def test_which_runs_made_and_used_it(run: Run, folder: Path) -> None:
     artifact = logged(run, "model", a="x")
     run.finish()

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from runvitals.environment import redaction
 from runvitals.journal import frames, paths
 from runvitals.journal.clock import RunClock, boot_id
 from runvitals.journal.records import Record
@@ -119,8 +120,6 @@ def _source_options(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _description(values: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
     """The run's names, tags, notes and identity, with secrets redacted; empty ones are omitted."""
-    from runvitals.environment import redaction  # 1 ms that scripts which only import us need not pay
-
     about: dict[str, Any] = redaction.entries({name: values[name] for name in _DESCRIBING_SETTINGS})
     about.update(identity)
     if any(destination.partition(":")[0] == "wandb" for destination in destinations(values)):

@@ -19,6 +19,8 @@ from runvitals.sdk.run import Run
 from runvitals.sdk.settings import MODES, RESUMES, SettingError, Settings, trace
 
 _MOST_TAGS = 1000
+_IN_SWEEP = "RUNVITALS_SWEEP_PARAMETERS"
+"""Set in the environment of a run that the agent of a sweep has started."""
 
 _active: Run | None = None
 _hooked = False
@@ -91,16 +93,30 @@ def init(
         "run_id": id, "resume": _spelling(resume), "dir": dir, "mode": _spelling(mode), "entity": entity,
     }  # fmt: skip
     given.update(Settings(**arguments).given)
-    values = resolved(given)
+    values = resolved(_placed(given) if _IN_SWEEP in os.environ else given)
     run = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
     _active = run
-    if config is not None:
-        run.config.update(config)
+    _configure(run, config)
     if sync_tensorboard:
         from runvitals.sdk import tensorboard_writer
 
         tensorboard_writer.follow(opened)
     return run
+
+
+def _placed(given: dict[str, Any]) -> dict[str, Any]:
+    from runvitals.sdk import sweep_parameters  # few runs are started by the agent of a sweep
+
+    return sweep_parameters.placed(given)
+
+
+def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
+    if config is not None:
+        run.config.update(config)
+    if _IN_SWEEP in os.environ:
+        from runvitals.sdk import sweep_parameters
+
+        sweep_parameters.apply(run)
 
 
 def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> bool:

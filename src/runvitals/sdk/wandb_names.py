@@ -9,14 +9,13 @@ if TYPE_CHECKING:
 
 _LINKS = "an alias; W&B's own client links artifacts on a server of runvitals, too"
 _CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
-_SWEEPS = "start the trainings with a tool for searches, such as Optuna, one init() each"
+_SWEEPS = "the page of the project on the server; the id is run.sweep_id"
+_CONTROLLER = "runvitals.sweep() and runvitals.agent(); the server chooses the parameters"
 _AUTOMATIC = "use a callback of runvitals.callbacks, or log() in the training loop"
 _FRAMEWORK = "callbacks of frameworks are in runvitals.callbacks"
 ABSENT: dict[str, dict[str, str]] = {
     "module": {
-        "agent": _SWEEPS,
-        "sweep": _SWEEPS,
-        "controller": _SWEEPS,
+        "controller": _CONTROLLER,
         "plot": _CHARTS,
         "plot_table": _CHARTS,
         "visualize": _CHARTS,
@@ -87,8 +86,8 @@ def absent(owner: str, name: str) -> AttributeError:
         name: the name that was asked for.
 
     Example:
-        >>> absent("module", "sweep").args[0][:46]
-        'runvitals does not have wandb.sweep; instead: '
+        >>> absent("module", "visualize").args[0][:50]
+        'runvitals does not have wandb.visualize; instead: '
     """
     instead = ABSENT[owner].get(name)
     if instead is not None:
@@ -111,7 +110,9 @@ def of_run(run: Run, name: str) -> Any:
     if name == "project_name":
         return lambda: run.project
     if name == "sweep_id":
-        return None
+        from runvitals.sdk import sweep_parameters
+
+        return sweep_parameters.sweep_of(run.id)
     raise absent("run", name)
 
 

@@ -20,6 +20,7 @@ from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import finding
 from runvitals.sdk.artifacts.draft import ArtifactDraft
 from runvitals.sdk.artifacts.finding import ArtifactScope
+from runvitals.sdk.artifacts.local_paths import WrittenFiles, local_path
 from runvitals.sdk.artifacts.source import ArtifactSource
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import recognised
@@ -86,13 +87,12 @@ class ArtifactFile:
             root: default: `artifacts/NAME:vN` in the working directory.
 
         Raises:
-            ValueError: it is a reference, whose content is kept elsewhere.
+            ValueError: it is a reference, whose content is kept elsewhere; or a link leads out of the folder.
         """
         if self.entry.reference is not None:
             raise ValueError(f"{self.path!r} is a reference: its content is at {self.entry.reference}")
         name = checked_path(self.path)  # it comes from a server, and must not lead out of the folder
-        path = os.path.join(root or _default_root(self.source), *name.split("/"))
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+        path = local_path(root or _default_root(self.source), name)
         self.source.copy(self.entry, path)
         return path
 
@@ -331,13 +331,17 @@ class Artifact:
 
         Raises:
             ArtifactNotLogged: it was not logged.
+            ValueError: a link in the folder leads out of it, or two files would be one, as `a` and `A` are on
+                disks that do not distinguish them.
         """
         source = self._logged()
         folder = os.fspath(root) if root is not None else _default_root(source)
         os.makedirs(folder, exist_ok=True)
+        written = WrittenFiles()
         for file in self.files():
             if file.ref is None and file.path.startswith(path_prefix or ""):
-                file.download(folder)
+                written.check(local_path(folder, checked_path(file.path)), file.path)
+                written.add(file.download(folder), file.path)
         return folder
 
     def file(self, root: str | None = None) -> str:

@@ -14,7 +14,7 @@ from runvitals.server.run_library import RunView, TooMuch
 from runvitals.server.series import LoggedSelection
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.sweeps.outcomes import note_ended, trials
-from runvitals.server.sweeps.sources import stored_configuration
+from runvitals.server.sweeps.stored_configurations import stored_configuration
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.sweeps.rows import Sweep, SweepAgent, SweepRun
 from runvitals.sweeps.configuration import Objective, SweepConfiguration
@@ -57,6 +57,11 @@ class AgentCommands:
         if running:
             return await self._stops(sweep, list(running)[:MAX_REPORTED])
         return await run_in_threadpool(self._next, agent, sweep, now_ms)
+
+    def leave(self, sweep: Sweep, now_ms: int) -> list[Command]:
+        """The commands for an agent that wants no more runs. What its last one achieved is noted."""
+        note_ended(self._store, sweep, stored_configuration(sweep.configuration), now_ms)
+        return [_EXIT]
 
     def _next(self, agent: SweepAgent, sweep: Sweep, now_ms: int) -> list[Command]:
         """The next run for an agent that has none."""
@@ -121,12 +126,20 @@ class AgentCommands:
         hyperband, metric = configuration.early_termination, configuration.metric
         if hyperband is None or metric is None:
             return []
-        runs = await run_in_threadpool(self._store.sweeps.runs.named, sweep.id, running)
+        runs = await run_in_threadpool(self._begun, sweep, running)
         return [
             {"type": "stop", "run_id": run.run_name}
             for run in runs
             if run.state == "stopping" or await self._is_worse(run, hyperband, metric)
         ]
+
+    def _begun(self, sweep: Sweep, names: list[str]) -> list[SweepRun]:
+        """The runs with these names, with what has arrived of them."""
+        runs = self._store.sweeps.runs.named(sweep.id, names)
+        if all(run.state != "assigned" for run in runs):
+            return runs
+        self._store.sweeps.runs.adopt(sweep.id)
+        return self._store.sweeps.runs.named(sweep.id, names)
 
     async def _is_worse(self, run: SweepRun, hyperband: Hyperband, metric: Objective) -> bool:
         if run.run_id is None or run.state != "begun" or len(run.marks) == len(hyperband.brackets):

@@ -49,6 +49,14 @@ def require(access: AccessControl, requester: Requester, action: Action, row: Sw
         access.require(requester, action, sweep_resource(access, row), f"sweep {row.name!r}")
 
 
+def may(access: AccessControl, requester: Requester, row: Sweep) -> list[str]:
+    """What a requester may do with a sweep."""
+    actions = (Action.SWEEP_CONTROL, Action.SWEEP_DELETE)
+    if isinstance(requester.principal, Operator):
+        return [action.value for action in actions]
+    return access.may_list(requester, sweep_resource(access, row), frozenset(actions))
+
+
 def record(
     access: AccessControl, requester: Requester, row: Sweep, action: str, after: Mapping[str, Any] | None
 ) -> None:

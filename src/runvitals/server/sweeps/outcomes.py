@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from runvitals.model.state import RUNNING
+from runvitals.server.sweeps.stored_configurations import stored_configuration
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.search_columns import LOGGED
@@ -27,6 +28,9 @@ def note_ended(
     If one has reached the target of the metric, the sweep has finished.
     """
     runs = store.sweeps.runs.unended(sweep.id)
+    if any(run.state == "assigned" for run in runs):
+        store.sweeps.runs.adopt(sweep.id)
+        runs = store.sweeps.runs.unended(sweep.id)
     numbers = [run.run_id for run in runs if run.run_id is not None]
     rows = store.runs.get(numbers, now_ms)
     ended = []
@@ -43,6 +47,19 @@ def note_ended(
     if metric is not None and any(map(metric.reaches_target, values)):
         store.sweeps.sweeps.finish(sweep.id, now_ms)
     return [run for run in runs if run.id not in outcomes]
+
+
+def note_all_ended(store: MetadataStore, now_ms: int) -> None:
+    """Note it of all sweeps: their agents may not ask any more."""
+    for sweep in store.sweeps.sweeps.with_unended_runs():
+        note_ended(store, sweep, stored_configuration(sweep.configuration), now_ms)
+
+
+def values_so_far(
+    store: MetadataStore, configuration: SweepConfiguration, runs: Sequence[SweepRun]
+) -> dict[int, RunOutcome]:
+    """What runs that have not ended have achieved, by the ids of their rows."""
+    return _outcomes(store, configuration, [run for run in runs if run.run_id is not None])
 
 
 def _outcomes(

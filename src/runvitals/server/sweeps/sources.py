@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 import yaml
@@ -76,12 +75,6 @@ def _is_deeper(value: Any, levels: int) -> bool:
             for one in (outer.values() if isinstance(outer, dict) else outer)
         ]
     return any(isinstance(one, (dict, list)) for one in inside)
-
-
-@lru_cache(maxsize=256)
-def stored_configuration(encoded: str) -> SweepConfiguration:
-    """A configuration from the JSON that is stored: agents ask for it every five seconds."""
-    return parse_configuration(json.loads(encoded))
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc] # PyYAML has no types

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 
 from runvitals.model.artifact_names import MAX_PATH
@@ -17,6 +17,7 @@ from runvitals.server.api.content_response import content_response
 from runvitals.server.api.listing import ThePage
 from runvitals.server.api.parameters import ProjectNumber
 from runvitals.server.api.uploads import server_files
+from runvitals.server.router import Router
 from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion, Entry
 
 _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
@@ -25,7 +26,7 @@ _MAX_USERS: Final = 1000
 READS: Final = [needs("artifact:read")]
 DOWNLOADS: Final = [needs("artifact:download")]
 
-router = APIRouter()
+router = Router()
 
 
 def the_project_number(

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
-
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.entity_defaults import entity_defaults
 from runvitals.server.access.permission import needs
 from runvitals.server.api.entities.parameters import EntityName
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/entities/{entity}/defaults", dependencies=[needs("team:read")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -14,6 +14,7 @@ from runvitals.server.api.entities.parameters import PATH, TheProject
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.parameters import RunNumber
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.guest_links import GuestLinkRow
 
 RUN_PATH = "/runs/{run}"
@@ -26,7 +27,7 @@ class NewLink(BaseModel):
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: until it is revoked.")
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get(f"{PATH}/links", dependencies=[needs("project:share")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -17,6 +17,7 @@ from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.entities.parameters import PATH, TheProject
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.owned_projects import ProjectDetail, ProjectMember
 
@@ -40,7 +41,7 @@ class MemberChange(BaseModel):
     role: Role | None = Field(description="null: the role in the team.")
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get(f"{PATH}/members", dependencies=[needs("project:read")])

@@ -9,7 +9,7 @@ from fastapi import Depends, Path, Request
 
 from runvitals.accounts.actions import PROJECT_ACTIONS, Action
 from runvitals.accounts.organisation_settings import with_defaults
-from runvitals.accounts.resources import Project, Visibility
+from runvitals.accounts.resources import Entity, Project, Visibility
 from runvitals.accounts.visibility import visibility_problem
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -22,6 +22,21 @@ from runvitals.user_content.markdown import MAX_CHARACTERS, html_of
 PATH = "/entities/{entity}/projects/{project}"
 EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
 ProjectName = Annotated[str, Path(description="The project's name.", max_length=256)]
+
+
+def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -> Entity:
+    """The team or user of the path; `needs` has checked what the requester may do with it.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    found = access.directory.entity_named(entity)
+    if found is None:
+        access.hide(requester, f"team or user {entity!r}")
+    return found
+
+
+TheEntity = Annotated[Entity, Depends(the_entity)]
 
 
 def the_project(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi import HTTPException, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -31,6 +31,7 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.owned_projects import ProjectDetail, checked_text
 
@@ -69,7 +70,7 @@ class Transfer(BaseModel):
     entity: Annotated[str, Field(max_length=64, description="A team or user.")]
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/entities/{entity}/projects", dependencies=[needs("filtered project:read")])

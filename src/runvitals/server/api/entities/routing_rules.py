@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends
+from fastapi import Depends
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.errors import UnknownProject
@@ -15,10 +15,11 @@ from runvitals.server.api.entities.parameters import PATH, ProjectName
 from runvitals.server.api.parameters import ProjectNumber
 from runvitals.server.doors.routing import DEFAULT_RULES, FIELDS, InvalidRules, checked_rules
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 
 _PATHS: Final = ("/projects/{project:path}/routing-rules", f"{PATH}/routing-rules")
 
-router = APIRouter()
+router = Router()
 
 
 class RulesChange(BaseModel):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -14,6 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.entities.parameters import refresh_runs
 from runvitals.server.api.parameters import RunNumber
+from runvitals.server.router import Router
 
 
 class ProjectOfRun(BaseModel):
@@ -23,7 +24,7 @@ class ProjectOfRun(BaseModel):
     project: str = Field(max_length=256, description="One of its projects.")
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/runs/{run}/move", dependencies=[needs("run:move")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, HTTPException
+from fastapi import Header, HTTPException
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import GuestLink
@@ -14,9 +14,10 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.credentials import LINK_HEADER
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/shared", dependencies=[needs(PUBLIC)])

@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import json
 import secrets
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Path
+from fastapi import Depends, HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import ServiceAccount, User
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.entities.artifacts import TheProjectNumber
 from runvitals.server.api.listing import ThePage
+from runvitals.server.api.parameters import ProjectNumber
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.server.sweeps import control
-from runvitals.server.sweeps.sources import from_json, stored_configuration
+from runvitals.server.sweeps.commands import LOST_MS
+from runvitals.server.sweeps.sources import from_json
+from runvitals.server.sweeps.stored_configurations import stored_configuration
 from runvitals.store.errors import LimitReached
+from runvitals.store.metadata.projects import NOBODY
 from runvitals.store.metadata.sweeps.rows import NewSweep, State, Sweep, SweepConflict
 from runvitals.sweeps.configuration import InvalidConfiguration
 
-_PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project:path}/sweeps")
-_READS: Final = [needs("sweep:read")]
+PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project:path}/sweeps")
+READS: Final = [needs("sweep:read")]
 
-router = APIRouter()
+router = Router()
 
 
 class SweepConfigurationSent(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    configuration: dict[str, Any] = Field(description="As for `wandb.sweep`: method, metric, parameters.")
+    configuration: dict[str, Any] = Field(
+        description="As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters."
+    )
     name: str | None = Field(None, max_length=256, description="What to call it.")
 
 
@@ -42,12 +49,16 @@ class SweepSchema(BaseModel):
     state: State
     method: str
     metric: str | None
+    goal: Literal["minimize", "maximize"] | None = Field(description="What is better of the metric.")
     configuration: dict[str, Any]
-    best: float | None = Field(description="The best value of the metric.")
+    best: float | None = Field(description="The best value of the metric, of the runs that have ended.")
+    best_run: str | None = Field(description="The run that has it.")
+    agents: int = Field(description="Agents that were heard from within five minutes.")
     runs: int
     expected_runs: int | None = Field(description="None: it goes on until somebody stops it.")
     created_ms: int
     changed_ms: int
+    may: list[str] = Field(description="What the user may do with it: `sweep:control`, `sweep:delete`.")
 
 
 class SweepsPage(BaseModel):
@@ -73,17 +84,38 @@ def the_sweep(
 TheSweep = Annotated[Sweep, Depends(the_sweep)]
 
 
-def read_sweeps(project: TheProjectNumber, page: ThePage, access: TheAccess) -> Any:
+def read_sweeps(project: TheProjectNumber, page: ThePage, access: TheAccess, requester: TheRequester) -> Any:
     """The sweeps of a project, the newest first."""
     skip = page.after_id
     rows, total = access.metadata_store.sweeps.sweeps.of_project(project, skip, page.limit)
     end = skip + len(rows)
     following = str(end) if rows and end < total else None
-    return {"sweeps": [_shown(access, row) for row in rows], "total": total, "next": following}
+    shown = [_shown(access, requester, row) for row in rows]
+    return {"sweeps": shown, "total": total, "next": following}
+
+
+def _project_of_new(
+    project: Annotated[str, Path(max_length=256)], number: ProjectNumber, access: TheAccess
+) -> int:
+    """The number of the project of the path. On a server without accounts a new one begins with a sweep as
+    with a run.
+
+    Raises:
+        HTTPException: 422 for an invalid name.
+    """
+    if number is not None:
+        return number
+    try:
+        return access.metadata_store.projects.ensure(project, NOBODY, access.clock())
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
 
 
 def create_sweep(
-    project: TheProjectNumber, sent: SweepConfigurationSent, access: TheAccess, requester: TheRequester
+    project: Annotated[int, Depends(_project_of_new)],
+    sent: SweepConfigurationSent,
+    access: TheAccess,
+    requester: TheRequester,
 ) -> Any:
     """Make a sweep. Agents then start its runs."""
     try:
@@ -103,14 +135,15 @@ def create_sweep(
         service_account_id=principal.id if isinstance(principal, ServiceAccount) else None,
     )
     try:
-        return _shown(access, access.metadata_store.sweeps.sweeps.create(new, access.clock()))
+        row = access.metadata_store.sweeps.sweeps.create(new, access.clock())
     except LimitReached as error:
         raise HTTPException(409, str(error)) from None
+    return _shown(access, requester, row)
 
 
-def read_sweep(sweep: TheSweep, access: TheAccess) -> Any:
+def read_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> Any:
     """A sweep."""
-    return _shown(access, sweep)
+    return _shown(access, requester, sweep)
 
 
 def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, requester: TheRequester) -> Any:
@@ -122,7 +155,7 @@ def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, reques
     except SweepConflict as error:
         raise HTTPException(409, str(error)) from None
     control.record(access, requester, row, "sweep.control", {"state": row.state})
-    return _shown(access, row)
+    return _shown(access, requester, row)
 
 
 def delete_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> None:
@@ -132,26 +165,33 @@ def delete_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) ->
     control.record(access, requester, sweep, "sweep.delete", None)
 
 
-def _shown(access: AccessControl, row: Sweep) -> dict[str, Any]:
-    configuration, runs = stored_configuration(row.configuration), access.metadata_store.sweeps.runs
-    metric = configuration.metric
+def _shown(access: AccessControl, requester: Requester, row: Sweep) -> dict[str, Any]:
+    configuration, store = stored_configuration(row.configuration), access.metadata_store
+    metric, runs = configuration.metric, store.sweeps.runs
+    best = None if metric is None else runs.best(row.id, metric.minimizes)
+    place = None if best is None or best.run_id is None else store.runs.place(best.run_id)
+    goal = None if metric is None else "minimize" if metric.minimizes else "maximize"
     return {
         "id": row.name,
         "name": row.display_name or configuration.name or row.name,
         "state": row.state,
         "method": configuration.method,
         "metric": None if metric is None else metric.name,
+        "goal": goal,
         "configuration": json.loads(row.configuration),
-        "best": None if metric is None else runs.best_value(row.id, metric.minimizes),
+        "best": None if best is None else best.value,
+        "best_run": None if place is None else place.uid,
+        "agents": store.sweeps.agents.count_since(row.id, access.clock() - LOST_MS),
         "runs": runs.count(row.id),
         "expected_runs": configuration.expected_runs,
         "created_ms": row.created_ms,
         "changed_ms": row.changed_ms,
+        "may": control.may(access, requester, row),
     }
 
 
-for _path in _PATHS:
-    router.add_api_route(_path, read_sweeps, response_model=SweepsPage, dependencies=_READS)
+for _path in PATHS:
+    router.add_api_route(_path, read_sweeps, response_model=SweepsPage, dependencies=READS)
     router.add_api_route(
         _path,
         create_sweep,
@@ -160,15 +200,15 @@ for _path in _PATHS:
         response_model=SweepSchema,
         dependencies=[needs("sweep:create")],
     )
-    router.add_api_route(_path + "/{sweep}", read_sweep, response_model=SweepSchema, dependencies=_READS)
+    router.add_api_route(_path + "/{sweep}", read_sweep, response_model=SweepSchema, dependencies=READS)
     # Whose sweep it is decides: the routes check that themselves.
     router.add_api_route(
-        _path + "/{sweep}", delete_sweep, methods=["DELETE"], status_code=204, dependencies=_READS
+        _path + "/{sweep}", delete_sweep, methods=["DELETE"], status_code=204, dependencies=READS
     )
     router.add_api_route(
         _path + "/{sweep}/{order}",
         order_sweep,
         methods=["POST"],
         response_model=SweepSchema,
-        dependencies=_READS,
+        dependencies=READS,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path, Query
+from fastapi import HTTPException, Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -15,6 +15,7 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import AUTHENTICATED, needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.errors import DetailedError, InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.saved_views import (
     MAX_NAME,
@@ -27,7 +28,7 @@ Kind = Literal["runs", "workspace"]
 ViewName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 ViewData = dict[str, Any]
 
-router = APIRouter()
+router = Router()
 ViewId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 

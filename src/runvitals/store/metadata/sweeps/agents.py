@@ -56,6 +56,12 @@ class AgentTable:
         with self._database.read() as connection:
             return [(_agent(row), int(row.runs)) for row in connection.execute(statement)]
 
+    def count_since(self, sweep_id: int, heard_ms: int) -> int:
+        """How many agents of a sweep were heard from since a time."""
+        wanted = (sweep_agent.c.sweep_id == sweep_id, sweep_agent.c.heard_ms >= heard_ms)
+        with self._database.read() as connection:
+            return int(connection.execute(select(func.count()).where(*wanted)).scalar_one())
+
     def heard(self, agent_id: int, now_ms: int) -> None:
         """Note that an agent lives."""
         statement = update(sweep_agent).where(sweep_agent.c.id == agent_id).values(heard_ms=now_ms)

@@ -9,6 +9,8 @@ from typing import Any, Final, Literal
 State = Literal["pending", "running", "paused", "finished", "canceled"]
 OVER: Final = ("finished", "canceled")
 """The states of a sweep that gets no more runs."""
+UNENDED: Final = ("assigned", "begun", "stopping")
+"""The states of a run that has not ended."""
 
 
 class UnknownSweep(LookupError):

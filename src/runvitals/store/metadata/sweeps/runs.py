@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.run_locks import lock_known_runs
-from runvitals.store.metadata.sweeps.rows import SweepRun
+from runvitals.store.metadata.sweeps.rows import UNENDED, SweepRun
 from runvitals.store.metadata.sweeps.sweeps import random_name
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_agent, sweep_run
-
-UNENDED: Final = ("assigned", "begun", "stopping")
+from runvitals.store.metadata.tables import run
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +89,23 @@ class SweepRunTable:
                 select(chosen).where(sweep_run.c.sweep_id == sweep_id)
             ).scalar()
         return found
+
+    def best(self, sweep_id: int, minimizes: bool) -> SweepRun | None:
+        """The run with the best value of the metric; None: no run has one."""
+        mine = (sweep_run.c.sweep_id == sweep_id, sweep_run.c.value.is_not(None))
+        order = sweep_run.c.value if minimizes else sweep_run.c.value.desc()
+        with self._database.read() as connection:
+            row = connection.execute(
+                select(sweep_run).where(*mine).order_by(order, sweep_run.c.id).limit(1)
+            ).first()
+        return None if row is None else _run(row)
+
+    def page(self, sweep_id: int, skip: int, limit: int) -> list[SweepRun]:
+        """A page of the runs of a sweep, the newest first."""
+        mine = select(sweep_run).where(sweep_run.c.sweep_id == sweep_id)
+        with self._database.read() as connection:
+            rows = connection.execute(mine.order_by(sweep_run.c.id.desc()).offset(skip).limit(limit))
+            return [_run(row) for row in rows]
 
     def sweeps_of(self, run_ids: Collection[int]) -> dict[int, str]:
         """The names of the sweeps that runs belong to, by the ids of the runs."""
@@ -177,6 +193,19 @@ class SweepRunTable:
             connection.execute(update(sweep).where(*started).values(state="running"))
 
         self._database.write(work)
+
+    def adopt(self, sweep_id: int) -> None:
+        """Note which of the runs that were to begin have arrived: those of the project with their names."""
+        arrived = (
+            select(run.c.id)
+            .join(sweep, sweep.c.project_id == run.c.project_id)
+            .where(sweep.c.id == sweep_run.c.sweep_id, run.c.uid == sweep_run.c.run_name)
+            .correlate(sweep_run)
+            .scalar_subquery()
+        )
+        waiting = (sweep_run.c.sweep_id == sweep_id, sweep_run.c.state == "assigned")
+        found = update(sweep_run).where(*waiting, arrived.is_not(None)).values(run_id=arrived, state="begun")
+        self._database.write(lambda connection: connection.execute(found))
 
     def mark(self, run_id: int, marks: Sequence[float]) -> None:
         """Keep the marks of a run, by the id of its row."""

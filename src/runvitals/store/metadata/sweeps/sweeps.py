@@ -11,8 +11,16 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 from runvitals.model.names import plain_text
 from runvitals.store.errors import LimitReached
 from runvitals.store.metadata.database import Database
-from runvitals.store.metadata.sweeps.rows import OVER, NewSweep, State, Sweep, SweepConflict, UnknownSweep
-from runvitals.store.metadata.sweeps.tables import sweep
+from runvitals.store.metadata.sweeps.rows import (
+    OVER,
+    UNENDED,
+    NewSweep,
+    State,
+    Sweep,
+    SweepConflict,
+    UnknownSweep,
+)
+from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.text import check_integers
 
 MAX_SWEEPS: Final = 10_000
@@ -57,6 +65,13 @@ class SweepTable:
         with self._database.read() as connection:
             rows = [_sweep(row) for row in connection.execute(page)]
             return rows, int(connection.execute(count).scalar_one())
+
+    def with_unended_runs(self) -> list[Sweep]:
+        """The sweeps of all projects with runs that have not ended, the first one first."""
+        unended = select(sweep_run.c.sweep_id).where(sweep_run.c.state.in_(UNENDED))
+        statement = select(sweep).where(sweep.c.id.in_(unended)).order_by(sweep.c.id)
+        with self._database.read() as connection:
+            return [_sweep(row) for row in connection.execute(statement)]
 
     def create(self, new: NewSweep, now_ms: int) -> Sweep:
         """
