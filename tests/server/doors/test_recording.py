@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
@@ -20,12 +20,13 @@ from runvitals.server.doors.recording import (
     samples,
 )
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.router import Router
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
 
 NOW_MS = 1_760_000_000_000
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/door", dependencies=[needs("authenticated")])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, HTTPException, Query, Request
+from fastapi import HTTPException, Query, Request
 from pydantic import BaseModel, Field
 
 from runvitals.accounts.actions import Action
@@ -18,8 +18,9 @@ from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.run_numbers import find_run as find_mlflow_run
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
+from runvitals.server.router import Router
 
-router: Final = APIRouter(prefix="/api/v1/client-links")
+router: Final = Router(prefix="/api/v1/client-links")
 _MAX_NAME: Final = 512
 
 

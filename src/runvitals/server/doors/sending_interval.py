@@ -33,6 +33,11 @@ class SendingInterval:
         self._newest_ms: int | None = None
         self._gaps_ms: deque[int] = deque(maxlen=_GAPS)
 
+    @property
+    def is_known(self) -> bool:
+        """Whether samples of several times have been seen."""
+        return bool(self._gaps_ms)
+
     def add(self, time_ms: int) -> None:
         """Add the time of samples. Times before the newest one say nothing: a sender may repeat requests."""
         newest, self._newest_ms = self._newest_ms, max(time_ms, self._newest_ms or time_ms)

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -110,10 +111,70 @@ def test_a_folder_that_is_deleted_as_a_whole(call: Call, http: httpx.Client) -> 
     assert http.get(files).json()["files"] == []
 
 
-def test_multipart_is_refused_as_clients_expect(root: str, http: httpx.Client) -> None:
-    answer = http.post(f"{ARTIFACTS}/mpu/create/{root}/a.txt", json={"path": "a.txt", "num_parts": 2})
-    assert answer.status_code == 501
-    assert answer.json()["message"].startswith("Multipart upload is not supported for the current artifact")
+def test_the_client_sends_a_file_in_parts(
+    root: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, http: httpx.Client
+) -> None:
+    monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "true")
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "1000")
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE", "1000")
+    content = bytes(range(256)) * 10
+    (tmp_path / "large.bin").write_bytes(content)
+    repository = get_artifact_repository(f"mlflow-artifacts:/{root}")
+    repository.log_artifact(str(tmp_path / "large.bin"), "in parts")
+    assert http.get(f"{ARTIFACTS}/artifacts/{root}/in%20parts/large.bin").content == content
+
+
+class Multipart:
+    """An upload in parts."""
+
+    def __init__(self, http: httpx.Client, root: str, parts: int = 2) -> None:
+        self.http, self.root = http, root
+        self.made = self.call("create", num_parts=parts).json()
+
+    def call(self, step: str, root: str = "", **sent: Any) -> httpx.Response:
+        body = {"path": "/home/me/model.bin", **sent}
+        return self.http.post(f"{ARTIFACTS}/mpu/{step}/{root or self.root}", json=body)
+
+    def put(self, number: int, content: bytes) -> dict[str, Any]:
+        answer = self.http.put(self.made["credentials"][number - 1]["url"], content=content)
+        return {"part_number": number, "etag": answer.headers.get("etag"), "url": "x"}
+
+    def complete(self, parts: Any, root: str = "") -> httpx.Response:
+        return self.call("complete", root, upload_id=self.made["upload_id"], parts=parts)
+
+
+def test_parts_in_any_order_and_again(root: str, http: httpx.Client) -> None:
+    upload = Multipart(http, root)
+    last, _ = upload.put(2, b"second"), upload.put(1, b"wrong")
+    first = upload.put(1, b"first ")
+    for parts, problem in (
+        ([{"part_number": 1, "etag": "x"}], "has the ETag"),
+        ([first, {"part_number": 3, "etag": "x"}], "part 3 has not arrived"),
+        ([last, first], "ascending order"),
+        ([first, first], "ascending order"),
+        ([], "expected 1 to 10,000 parts"),
+        ("x", "parts"),
+    ):
+        answer = upload.complete(parts)
+        assert (answer.status_code, problem in answer.json()["message"]) == (400, True), answer.text
+    assert upload.complete([first, last], f"{root}/elsewhere").status_code == 404
+    assert upload.complete([first, last]).json() == {}
+    assert http.get(f"{ARTIFACTS}/artifacts/{root}/model.bin").content == b"first second"
+    assert upload.complete([first, last]).json() == {}
+    assert http.put(upload.made["credentials"][0]["url"], content=b"late").status_code == 404
+
+
+def test_uploads_that_are_refused_or_given_up(root: str, http: httpx.Client) -> None:
+    upload = Multipart(http, root)
+    address = upload.made["credentials"][0]["url"]
+    assert http.put(address[:-3] + "abc", content=b"x").status_code == 403
+    upload.put(1, b"first")
+    assert upload.call("abort", upload_id=upload.made["upload_id"]).json() == {}
+    assert upload.call("abort", upload_id="none").json() == {}
+    assert upload.complete([{"part_number": 1, "etag": "x"}]).status_code == 404
+    for sent in ({"num_parts": 10_001}, {"num_parts": -1}, {"path": ".."}, {"path": ""}, {"num_parts": "x"}):
+        assert upload.call("create", **sent).status_code == 400, sent
+    assert upload.call("create", "999/none/artifacts").status_code == 404
 
 
 def test_inputs_and_outputs(root: str, call: Call) -> None:

@@ -6,8 +6,10 @@ import json
 import math
 from typing import Any
 
+import httpx
 import pytest
 
+from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.mlflow.conftest import Call
 from tests.server.serving import Served
 
@@ -110,6 +112,21 @@ def test_numbers_that_json_lacks_and_times_that_the_store_refuses(call: Call, ex
     assert [value for value, _, _ in found] == ["-Infinity", "NaN", "Infinity"]
     latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
     assert [one["value"] for one in latest] == ["-Infinity"]
+
+
+def test_system_metrics_say_how_often_a_client_sends(call: Call, experiment: str, served: Served) -> None:
+    """A run without them may be silent for minutes, and is lost later."""
+    run = created(call, experiment)
+
+    def intervals() -> set[float]:
+        hosts = httpx.get(f"{served.url}/api/v1/runs/{run}", timeout=PATIENCE_S).json()["hosts"]
+        return {host["interval_s"] for host in hosts}
+
+    assert intervals() == {600.0}
+    for step in range(3):
+        sent = metric("system/cpu_utilization_percentage", 5.0, T0 + step * 10_000, step)
+        call("POST", "runs/log-batch", run_id=run, metrics=[sent])
+    eventually(lambda: intervals() == {30.0})
 
 
 def test_system_metrics_have_our_keys_too(call: Call, experiment: str, served: Served) -> None:

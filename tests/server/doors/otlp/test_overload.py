@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 import re
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from runvitals.server.doors.otlp.grpc_server import OtlpGrpcServer
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.routing import DEFAULT_RULES, routed
 from runvitals.server.ingest.limits import Limits
+from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S
 from tests.server.doors.otlp.messages import DELTA, gauge, request, total
 from tests.server.serving import Served, serving
@@ -73,21 +72,9 @@ def test_differences_that_were_not_stored_count_when_they_are_sent_again() -> No
 
 
 def test_the_command_receives_grpc(tmp_path: Path) -> None:
-    command = [
-        sys.executable,
-        "-m",
-        "runvitals",
-        "server",
-        "--listen",
-        "127.0.0.1:0",
-        "--store",
-        str(tmp_path),
-    ]
-    environ = {**os.environ, "GRPC_VERBOSITY": "NONE"}
-    with subprocess.Popen(
-        [*command, "--otlp-grpc", "127.0.0.1:0"], stdout=subprocess.PIPE, text=True, env=environ
-    ) as process:
-        assert process.stdout is not None
+    command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path), "--otlp-grpc", "127.0.0.1:0"]
+    process = ForkedCommand(*command, env={**os.environ, "GRPC_VERBOSITY": "NONE"})
+    try:
         lines = iter(process.stdout.readline, "")
         found = next(match for line in lines if (match := re.search(r"OTLP over gRPC on (\S+)", line)))
         point = {"time_unix_nano": FAR_MS * 10**6, "as_double": 3.0}
@@ -96,4 +83,7 @@ def test_the_command_receives_grpc(tmp_path: Path) -> None:
             answer = channel.unary_unary(EXPORT)(body, timeout=PATIENCE_S, wait_for_ready=True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
+    finally:
+        process.kill()
+        process.communicate()
     assert b"a day ahead" in answer

@@ -53,6 +53,8 @@ QUERIES = [
     "m / ignoring(shard) group_left m{shard='0'} @ end()",
     "m and topk(2, sum_over_time(m[2m] @ end()))", "timestamp(m @ {middle})", "timestamp(m offset 2m)",
     "deriv(m[2m] @ end())", "predict_linear(m[2m] offset 1m, 60)",
+    "holt_winters(m[2m], 0.3, 0.7)", "holt_winters(counter[5m], 0.99, 0.01)",
+    "holt_winters(m[20s], 0.5, 0.5)",
     "deriv(m[2m] offset 1m)", "rate(counter[59s] offset -1m)", "rate(counter[59s] offset 90s)",
     # Subqueries. Their ranges are not multiples of their steps, and nested ones do not reach back to
     # the beginning of the samples, where `rate` depends on the version.
@@ -240,7 +242,8 @@ def test_series_and_labels(both: Both) -> None:
         "sum(m) @ 5", "m @ x", "m @ 1 @ 2", "m offset 1m offset 2m", "m[1m] offset", "m offset 1m [5m]",
         "count_values(1, m)", "count_values('a b', m)", "count_values('a')", "hour(1)", "hour(m, m)", "pi(1)",
         "topk('a', m)", "sum(m, m)", "absent_over_time(m)", "timestamp(1)", "topk(NaN, m)",
-        "bottomk(1e19, m)",
+        "bottomk(1e19, m)", "holt_winters(m[2m], 0, 0.5)", "holt_winters(m[2m], 0.5, 1)",
+        "holt_winters(m[2m])",
         "label_replace(m, 'job', '', 'job', '.*')", "label_join(m, 'a b', '')",
     ],
 )  # fmt: skip
@@ -250,6 +253,24 @@ def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, qu
     assert [answer.json()["status"] for answer in answers] == ["error", "error"]
     ours, theirs = answers
     assert (ours.status_code, ours.json()["errorType"]) == (theirs.status_code, theirs.json()["errorType"])
+
+
+@pytest.mark.parametrize(
+    ("query", "of_2"),
+    [
+        ("count(limitk(2, m))", "count(topk(2, m))"),
+        ("count by (job) (limitk by (job) (1, m))", "count by (job) (topk by (job) (1, m))"),
+        ("limitk(100, m)", "m"),
+        ("double_exponential_smoothing(m[2m], 0.3, 0.7)", "holt_winters(m[2m], 0.3, 0.7)"),
+    ],
+)
+def test_what_only_prometheus_3_has(both: Both, query: str, of_2: str) -> None:
+    """Compared with what gives the same in version 2, which is the one that is installed."""
+    over = {"start": FIRST_S, "end": LAST_S, "step": "25s"}
+    pairs = ((both.ours, query), (both.theirs, of_2))
+    ours, theirs = (comparable(asked(url, "query_range", {"query": text, **over})) for url, text in pairs)
+    assert ours
+    assert same(ours, theirs), difference(ours, theirs)
 
 
 def test_what_grafana_asks_for_besides_queries(both: Both) -> None:

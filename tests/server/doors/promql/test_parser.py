@@ -78,7 +78,7 @@ def test_matching() -> None:
         ("sum(up) offset 5m", "offset must be preceded by a selector or subquery"),
         ("up @ 5 @ 6", "@ may not be set multiple times"),
         ("up @ now()", "expected a time in seconds, start() or end()"),
-        ("limitk(1, up)", "'limitk' is not supported"),
+        ("limit_ratio(1, up)", "'limit_ratio' is not supported"),
         ("topk(up)", "expected 2, got 1"),
         ("1 + bool 2", "bool modifier"),
         ("(" * 100 + "1", "nested more than"),

@@ -77,7 +77,24 @@ def use_versions(folder: str) -> dict[str, Any]:
         seen["outside"] = files_of(outside_folder)
         # A single entry, by the address that redirects.
         seen["single"] = Path(used.get_entry("a.txt").download(f"{folder}/single")).read_text()
+        seen["registry"] = link_to_registry(run, f"{folder}/registry")
     return seen
+
+
+def link_to_registry(run: wandb.Run, folder: str) -> list[Any]:
+    """Link a new version to a collection of a registry, and read it from there."""
+    new = wandb.Artifact("weights", type="model")
+    with new.new_file("model.txt", mode="w") as file:
+        file.write("weights")
+    target = "wandb-registry-model/digits"
+    linked = run.link_artifact(new, target, aliases=["production"])
+    used = run.use_artifact(f"{target}:production")
+    read = wandb.Api().artifact(f"{target}:v0")
+    return [
+        [linked.qualified_name, linked.is_link, used.qualified_name],
+        [read.version, sorted(read.aliases), read.source_qualified_name],
+        files_of(read.download(folder)),
+    ]
 
 
 def change_and_read() -> dict[str, Any]:

@@ -131,6 +131,18 @@ def seen(owners: Owners, tmp_path_factory: pytest.TempPathFactory) -> Any:
     return json.loads(line.removeprefix("RESULT ")) | {"folder": str(folder)}
 
 
+def test_the_client_links_to_a_registry_and_reads_from_it(owners: Owners, seen: Any) -> None:
+    path = "ada/wandb-registry-model/digits"
+    assert seen["use"]["registry"] == [
+        [f"{path}:v0", True, f"{path}:production"],
+        ["v0", ["latest", "production"], "ada/digits/weights:v0"],
+        {"model.txt": "weights"},
+    ]
+    organization = 'query O { organization(name: "ada") { name orgEntity { name } } }'
+    assert owners.graphql(organization)["data"]["organization"]["orgEntity"] == {"name": "ada"}
+    assert owners.graphql(organization, "stranger")["data"]["organization"] is None
+
+
 def test_the_client_logs_versions(seen: Any) -> None:
     assert seen["log"] == {
         "first": ["v0", "COMMITTED", ["best", "latest"], 6, 2],
@@ -155,7 +167,7 @@ def test_the_client_uses_and_downloads_versions(seen: Any) -> None:
 def test_the_client_reads_and_changes_versions(seen: Any) -> None:
     read = seen["read"]
     assert read["changed"] == ["v0", ["kept"], {"rows": 2, "acc": 0.5}, "changed", ["tag one"]]
-    assert (read["types"], read["collections"]) == (["dataset"], ["mnist", "outside"])
+    assert (read["types"], read["collections"]) == (["dataset", "model"], ["mnist", "outside"])
     assert (read["versions"], read["exists"]) == (["v3", "v2", "v1", "v0"], [True, False])
     assert read["files"] == [["a.txt", 3], ["d/b.txt", 3]]
     assert read["linked"] == ["best datasets:v0", ["gold", "latest"], "mnist:v0", True]
@@ -166,7 +178,7 @@ def test_the_client_sees_the_lineage(seen: Any) -> None:
     read = seen["read"]
     assert (read["made_by"], read["used_by"]) == ("maker", ["user"])
     assert read["logged"] == ["mnist:v0", "mnist:v1", "mnist:v2", "mnist:v3", "outside:v0"]
-    assert read["used"] == ["mnist:v0", "mnist:v3", "outside:v0"]
+    assert read["used"] == ["mnist:v0", "mnist:v3", "outside:v0", "weights:v0"]
 
 
 def test_the_client_deletes_versions_and_collections(owners: Owners, seen: Any) -> None:

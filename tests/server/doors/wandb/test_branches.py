@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from sqlalchemy import delete
 
+from runvitals.store.metadata.media import StoredMedia
+from runvitals.store.metadata.stored_files import StoredFile
 from runvitals.store.metadata.tables import wandb_client
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.wandb.conftest import Door
@@ -72,6 +74,26 @@ def test_a_fork_that_is_begun_twice_has_its_rows_once(door: Door) -> None:
     send(fork, {HISTORY: {"offset": 0, "content": [json.dumps({"_step": 3, "loss": 9.0})]}})
     assert losses(fork) == {0: 0.0, 1: 0.5, 2: 1.0, 3: 9.0}
     assert fork.shown()["summary"]["loss"] == 9.0
+
+
+def test_a_fork_has_the_media_up_to_the_step(door: Door) -> None:
+    door.begin()
+    send(door, rows(0, 5))
+    store = door.served.metadata_store
+    parent = store.runs.places(door.run)[0].run_id
+    writer = store.writers.of_runs([parent])[parent][0].id
+    files = [StoredFile(f"{number:064x}", 3, "image/png") for number in range(3)]
+    for step, file in enumerate(files):
+        store.stored_files.add(parent, file, 1)
+        items = [{"sha256": file.sha256, "bytes": 3, "type": "image/png"}]
+        store.media.add([StoredMedia(parent, writer, 1000 + step, 1, float(step), "scan", "image", items)])
+    fork = Door(door.served, f"{door.run}-fork")
+    begin_fork(fork, door.run, 1)
+    child = store.runs.places(fork.run)[0].run_id
+    assert store.media.steps(child, "scan") == [0.0, 1.0]
+    assert [store.stored_files.of_run(child, file.sha256) == file for file in files] == [True, True, False]
+    store.media.copy_until(parent, child, store.writers.of_runs([child])[child][0].id, 1.0)
+    assert store.media.steps(parent, "scan") == [0.0, 1.0, 2.0]
 
 
 def test_the_summary_is_that_of_the_rows_that_are_left(door: Door) -> None:

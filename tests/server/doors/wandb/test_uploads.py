@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from runvitals.accounts.identity import CredentialOwner
-from runvitals.server.doors.wandb.signed_paths import SignedPaths
+from runvitals.server.doors.signed_paths import SignedPaths
 from runvitals.server.doors.wandb.uploads import FileOfRun
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.received_files import FileLimits

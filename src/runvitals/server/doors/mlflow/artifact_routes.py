@@ -22,7 +22,6 @@ from runvitals.server.api.content_response import content_response
 from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.mlflow.errors import (
-    NOT_IMPLEMENTED,
     RESOURCE_DOES_NOT_EXIST,
     MlflowError,
     invalid,
@@ -40,7 +39,6 @@ MAX_PATH: Final = 1000
 _MODELS: Final = "models"
 _ARTIFACTS: Final = "artifacts"
 _UNSAFE: Final = re.compile(r"[\x00-\x1f\x7f\\]")
-_NO_MULTIPART: Final = "Multipart upload is not supported for the current artifact repository"
 # The path names the run or model; `_place` decides.
 READS: Final = [needs("filtered run:read")]
 WRITES: Final = [needs("filtered run:create")]
@@ -97,6 +95,19 @@ def _place(request: Request, path: str, of_run: Action, of_model: Action) -> Art
     return ArtifactPlace(run.project_id, "/".join(parts[1:]), run.run_id, "/".join(parts[3:]))
 
 
+def place_for_writing(request: Request, path: str) -> ArtifactPlace:
+    """The place of a path at which the requester may write a file. Reads the database.
+
+    Raises:
+        MlflowError: there is no such run or model, or the name of the file is missing.
+        HTTPException: 401 or 403.
+    """
+    place = _place(request, path, Action.RUN_CREATE, Action.ARTIFACT_CREATE)
+    if not place.name:
+        raise invalid(f"Invalid path: {path[:200]!r}. The name of the file is missing")
+    return place
+
+
 def _missing(path: str) -> MlflowError:
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No such artifact: '{path[:200]}'")
 
@@ -104,9 +115,7 @@ def _missing(path: str) -> MlflowError:
 @router.put("/artifacts/{path:path}", dependencies=WRITES)
 async def put(request: Request, path: str) -> Response:
     """Take a file. It is on the disk when this is answered."""
-    place = await run_in_threadpool(_place, request, path, Action.RUN_CREATE, Action.ARTIFACT_CREATE)
-    if not place.name:
-        raise invalid(f"Invalid path: {path[:200]!r}. The name of the file is missing")
+    place = await run_in_threadpool(place_for_writing, request, path)
     files = server_files(request).files
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
         async with receive_file(request, files) as incoming:
@@ -116,14 +125,15 @@ async def put(request: Request, path: str) -> Response:
                     incoming.path,
                     incoming.sha256,
                     incoming.size,
-                    lambda file: _note(request, place, file),
+                    lambda file: note_file(request, place, file),
                 )
 
             await run_in_threadpool(keep, incoming)
     return answer({})
 
 
-def _note(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
+def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
+    """Note a file whose content is kept under its path."""
     access = access_of(request)
     store, now_ms = access.metadata_store, access.clock()
     store.mlflow_files.put(place.project_id, place.path, file, place.run_id, now_ms)
@@ -172,12 +182,6 @@ def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
     if entry.bytes is not None:
         shown["file_size"] = entry.bytes
     return shown
-
-
-@router.post("/mpu/{step}/{path:path}", dependencies=WRITES)
-def multipart(step: str, path: str) -> Response:
-    """Clients that get this error send the file in one request."""
-    raise MlflowError(NOT_IMPLEMENTED, _NO_MULTIPART)
 
 
 @router.api_route("/{rest:path}", methods=["GET", "POST"], dependencies=READS)

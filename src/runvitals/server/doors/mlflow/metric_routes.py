@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.server.doors.mlflow.errors import invalid
@@ -19,8 +19,6 @@ from runvitals.server.doors.mlflow.metric_columns import MetricColumns, SentBatc
 from runvitals.server.doors.mlflow.metric_history import points
 from runvitals.server.doors.mlflow.pages import offset, token
 from runvitals.server.doors.mlflow.requests import (
-    PREFIX,
-    MlflowRoute,
     SentMessage,
     TheMessage,
     answer,
@@ -41,6 +39,9 @@ MAX_INTERVALS: Final = 2500
 MAX_BODY: Final = 1 << 20
 
 router: Final = mlflow_router()
+first: Final = mlflow_router()
+"""The route of batches, which comes before the others: finding the last of them takes longer than storing 100
+metrics."""
 
 
 @router.post("/runs/log-metric", dependencies=SENDS)
@@ -63,6 +64,7 @@ async def log_parameter(sent: TheMessage, request: Request) -> Response:
     return answer({})
 
 
+@first.post("/runs/log-batch", dependencies=SENDS)
 async def log_batch(request: Request) -> Response:
     with door_recorder(request).in_flight(MAX_BODY):
         body = await request.body()
@@ -166,17 +168,3 @@ def _check_runs(ids: list[str]) -> None:
             f"GetMetricHistoryBulk request cannot specify more than {MAX_RUNS} run_ids. "
             f"Received {len(ids)} run_ids."
         )
-
-
-def add_first(app: FastAPI) -> None:
-    """Add the route of batches before all others: finding the last of them takes longer than storing 100
-    metrics."""
-    app.router.add_api_route(
-        f"{PREFIX}/runs/log-batch",
-        log_batch,
-        methods=["POST"],
-        dependencies=SENDS,
-        include_in_schema=False,
-        route_class_override=MlflowRoute,
-    )
-    app.router.routes.insert(0, app.router.routes.pop())

@@ -8,13 +8,14 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Annotated, Any, Final
 
 import msgspec
-from fastapi import APIRouter, Depends, Request
+from fastapi import Depends, Request
 from fastapi.routing import APIRoute
 from starlette.datastructures import QueryParams
 from starlette.responses import Response
 from starlette.types import Scope
 
 from runvitals.server.doors.mlflow.errors import ANSWERED, MlflowError, error_response, invalid
+from runvitals.server.router import Router
 
 PREFIX: Final = "/api/2.0/mlflow"
 _OTHER_PREFIXES: Final[Mapping[str, str]] = {
@@ -57,9 +58,9 @@ class MlflowRoute(APIRoute):
         return answer
 
 
-def mlflow_router(prefix: str = PREFIX) -> APIRouter:
+def mlflow_router(prefix: str = PREFIX) -> Router:
     """A router for routes of MLflow's API. Their paths are those of version 2.0."""
-    return APIRouter(prefix=prefix, route_class=MlflowRoute, include_in_schema=False)
+    return Router(prefix=prefix, route_class=MlflowRoute, include_in_schema=False)
 
 
 class SentMessage:

@@ -16,17 +16,20 @@ from runvitals.server.doors import recording
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint, newer
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
+from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 INTERVAL_S: Final = 600.0
-"""MLflow's clients send nothing while a training logs nothing. After five times this, a run is lost."""
+"""Of runs without system metrics: MLflow's clients send nothing while a training logs nothing. After five
+times this, a run is lost."""
 SECTION: Final = "mlflow"
 """The section of what MLflow knows of a run: its status, user and times as the client sent them."""
 TAGS: Final = "mlflow_tags"
 HEARTBEAT_MS: Final = 5000
 _MAX_SESSIONS: Final = 2000
+_MAX_HOSTS: Final = 10_000
 _MAX_LATEST: Final = 1_000_000
 MONITOR, TRAIN = "monitor", "train"
 _NO_ROWS: Final = StoredRows(np.empty(0, np.int64), np.empty(0), np.empty(0))
@@ -42,6 +45,7 @@ class RunSession:
         times: of its rows.
         latest: the latest value of each metric; None: not read yet.
         heard_ms: when the last heartbeat was recorded.
+        system: how often system metrics arrive, by host.
         notes: how often values were noted, by which a reader sees that its result is out of date.
     """
 
@@ -56,6 +60,7 @@ class RunSession:
     latest: dict[str, HistoryPoint] | None = None
     notes: int = 0
     heard_ms: int = 0
+    system: dict[str, SendingInterval] = field(default_factory=dict)
 
     def is_silent(self, now_ms: int) -> bool:
         """Whether a heartbeat is due."""
@@ -74,7 +79,19 @@ class RunSession:
 
     def about(self, role: str, host: str = HOST) -> WriterDescription:
         started_ms = self.created_ms if role == TRAIN else self.started_ms
-        return WriterDescription(role=role, host=host, interval_s=INTERVAL_S, started_ms=started_ms)
+        interval_s = self.interval_s(host)
+        return WriterDescription(role=role, host=host, interval_s=interval_s, started_ms=started_ms)
+
+    def interval_s(self, host: str) -> float:
+        """How long a host is normally silent at most. All requests count for `HOST`."""
+        of_host = self.system.values() if host == HOST else [self.system[host]] if host in self.system else []
+        known = [interval.seconds for interval in of_host if interval.is_known]
+        return max(known, default=INTERVAL_S)
+
+    def note_system(self, host: str, time_ms: int) -> None:
+        """Note that system metrics of a host have arrived. `time_ms`: the newest one."""
+        if host in self.system or len(self.system) < _MAX_HOSTS:
+            self.system.setdefault(host, SendingInterval()).add(time_ms)
 
     def samples(
         self,

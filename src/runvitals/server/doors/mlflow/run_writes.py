@@ -364,5 +364,6 @@ def _system_envelopes(session: RunSession, metrics: MetricColumns) -> list[Envel
             groups.setdefault(tuple(values), []).append(t)
         for keys, times in groups.items():
             columns = np.array([list(rows[t].values()) for t in times], np.float64)
+            session.note_system(host, max(times))
             envelopes.append(session.samples(MONITOR, keys, times, columns, host=host))
     return envelopes

@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from runvitals.buckets import Floats
+from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.promql.functions import LABEL_NAME
 from runvitals.server.doors.promql.range_functions import quantile
 from runvitals.server.doors.promql.responses import number
@@ -56,13 +56,16 @@ _REDUCE: Final[dict[str, Reduce]] = {
 
 
 def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
-    """The result of an aggregation; `parameters`: of topk, bottomk and quantile, at each step."""
+    """The result of an aggregation; `parameters`: of topk, bottomk, limitk and quantile, at each step."""
     found: Vector = []
     for labels, lines in _grouped(node, vector).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
-        if node.operator in ("topk", "bottomk"):
-            chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
+        if node.operator in ("topk", "bottomk", "limitk"):
+            if node.operator == "limitk":
+                chosen = _first(lines, present, parameters)
+            else:
+                chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
             found += [
                 VectorSeries(line.labels, line.values, keep)
                 for line, keep in zip(lines, chosen, strict=True)
@@ -129,9 +132,25 @@ def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> 
     order = np.argsort(np.where(present, ranked, np.nan), axis=0, kind="stable")  # NaN is sorted last
     rank = np.empty_like(order)
     np.put_along_axis(rank, order, np.arange(len(values))[:, None], axis=0)
+    chosen: Flags = present & (rank < _limits(counts, len(values)))
+    return chosen
+
+
+def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
+    """Which series are among the first ones at each step, in the order of their labels.
+
+    Raises:
+        QueryError: a count that is no integer of 64 bits.
+    """
+    order = sorted(range(len(lines)), key=lambda place: lines[place].labels)
+    before = np.empty_like(present, dtype=np.int64)
+    before[order] = np.cumsum(present[order], axis=0) - present[order]
+    chosen: Flags = present & (before < _limits(counts, len(lines)))
+    return chosen
+
+
+def _limits(counts: Floats, most: int) -> Integers:
     wrong = counts[~(np.abs(counts) < _MAX_COUNT)]
     if len(wrong):
         raise QueryError(f"Scalar value {number(float(wrong[0]))} overflows int64", "execution")
-    limits = np.clip(counts, 0, len(values)).astype(int)
-    chosen: Flags = present & (rank < limits)
-    return chosen
+    return np.clip(counts, 0, most).astype(np.int64)

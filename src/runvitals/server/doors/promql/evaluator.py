@@ -51,8 +51,11 @@ _WINDOWS: Final = {
     "delta": (False, False),
 }
 """(is it a counter's, is it per second)"""
+_SMOOTHING: Final = ("double_exponential_smoothing", "holt_winters")
+"""The names of one function, in Prometheus 3 and before."""
+_ARGUMENTS: Final = {"quantile_over_time": 2, "predict_linear": 2, **dict.fromkeys(_SMOOTHING, 3)}
 RANGE_FUNCTIONS: Final = frozenset((*_WINDOWS, *OVER_TIME, "irate", "idelta", "deriv", "predict_linear",
-                                    "absent_over_time"))  # fmt: skip
+                                    "absent_over_time", *_SMOOTHING))  # fmt: skip
 
 
 class _Query:
@@ -225,10 +228,10 @@ class Evaluator:
         return handler(self, node)
 
     def _over_range(self, name: str, arguments: Sequence[Expression]) -> Vector:
-        expected = 2 if name in ("quantile_over_time", "predict_linear") else 1
+        expected = _ARGUMENTS.get(name, 1)
         if len(arguments) != expected:
             raise QueryError(f"parse error: expected {expected} argument(s) in call to {name!r}")
-        selector = arguments[0] if name == "predict_linear" else arguments[-1]
+        selector = arguments[-1] if name == "quantile_over_time" else arguments[0]
         found, windows = self._windows(selector, name)
         if name in _WINDOWS:
             kind = _WINDOWS[name]
@@ -240,6 +243,9 @@ class Evaluator:
         if name == "predict_linear":
             # What is ahead counts from the time of the query, also with an offset.
             return _predicted(found, windows, self._steps, self._scalar(name, arguments[1]))
+        if name in _SMOOTHING:
+            factors = self._scalar(name, arguments[1]), self._scalar(name, arguments[2])
+            return [range_functions.smoothed(samples, windows, *factors) for samples in found]
         if name == "absent_over_time":
             counted = [self._over_time("count_over_time", samples, windows) for samples in found]
             return functions.absent(counted, _equal_labels(selector), len(self._steps))

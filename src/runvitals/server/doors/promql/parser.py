@@ -35,11 +35,11 @@ from runvitals.server.doors.promql.syntax import (
 AGGREGATIONS: Final = frozenset(
     (
         *("sum", "avg", "min", "max", "count", "group", "stddev", "stdvar"),
-        *("topk", "bottomk", "quantile", "count_values"),
+        *("topk", "bottomk", "limitk", "quantile", "count_values"),
     )
 )
-WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "quantile", "count_values"))
-_NOT_SUPPORTED: Final = frozenset(("limitk", "limit_ratio"))
+WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "limitk", "quantile", "count_values"))
+_NOT_SUPPORTED: Final = frozenset(("limit_ratio",))
 COMPARISONS: Final = frozenset(("==", "!=", "<", ">", "<=", ">="))
 SETS: Final = frozenset(("and", "or", "unless"))
 _PRECEDENCE: Final = {

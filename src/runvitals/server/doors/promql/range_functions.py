@@ -10,6 +10,7 @@ import numpy as np
 
 from runvitals import deadline
 from runvitals.buckets import Floats, Integers
+from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import NAME, Range, VectorSeries, without
 
 
@@ -33,6 +34,8 @@ class Windows:
 
 _CHECKED: Final = 1000
 """Windows between two checks of the deadline."""
+_SMOOTHED: Final = 100_000
+"""Samples between two checks, where each is looked at alone."""
 Window = Callable[[Integers, Floats, float], float]
 """(times, values, parameter) → value of one window that is not empty."""
 
@@ -119,6 +122,39 @@ def deriv(samples: Range, windows: Windows) -> VectorSeries:
     line = over_windows(samples, windows, compute, np.zeros(len(windows.ends)))
     first, after = windows.bounds(samples)
     return VectorSeries(without(samples.labels, (NAME,)), line.values, after - first >= 2)
+
+
+def smoothed(samples: Range, windows: Windows, smoothing: Floats, trend: Floats) -> VectorSeries:
+    """`double_exponential_smoothing`: the smoothed value at the end of each window with two samples or more.
+
+    Raises:
+        QueryError: a factor is not between 0 and 1.
+    """
+    for name, factors in (("smoothing", smoothing), ("trend", trend)):
+        wrong = factors[~((factors > 0) & (factors < 1))]
+        if len(wrong):
+            text = f"invalid {name} factor: expected 0 < factor < 1, got {wrong[0]:g}"
+            raise QueryError(text, "execution")
+    first, after = windows.bounds(samples)
+    values = np.full(len(windows.ends), np.nan)
+    looked_at = 0
+    for step in np.flatnonzero(after - first >= 2).tolist():
+        window = samples.values[first[step] : after[step]].tolist()
+        looked_at += len(window)
+        if looked_at > _SMOOTHED:
+            deadline.check()
+            looked_at = 0
+        values[step] = _smoothed_end(window, float(smoothing[step]), float(trend[step]))
+    return VectorSeries(without(samples.labels, (NAME,)), values, after - first >= 2)
+
+
+def _smoothed_end(values: list[float], smoothing: float, trend: float) -> float:
+    before, level, growth = 0.0, values[0], values[1] - values[0]
+    for place, value in enumerate(values[1:]):
+        if place:
+            growth = trend * (level - before) + (1 - trend) * growth
+        before, level = level, smoothing * value + (1 - smoothing) * (level + growth)
+    return level
 
 
 def quantile(fraction: float, values: Floats) -> float:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs
 
 import msgspec
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.responses import Response
 
 import runvitals
@@ -20,11 +20,12 @@ from runvitals.server.doors.promql import queries
 from runvitals.server.doors.promql.lexer import duration_ms
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.router import Router
 from runvitals.server.workers import Busy, Workers
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
-router: Final = APIRouter(prefix="/prometheus/api/v1")
+router: Final = Router(prefix="/prometheus/api/v1")
 _THREADS: Final = 2
 _STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503}
 _DAY_MS: Final = 86_400_000

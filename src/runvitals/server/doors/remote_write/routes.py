@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from fastapi import FastAPI, Request
+from fastapi import Request
 from starlette.responses import PlainTextResponse, Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.remote_write.receiver import RemoteWrite, WriteStatistics
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.ingest.request_body import ClientDisconnected
+from runvitals.server.router import Router
 
 PATHS: Final = ("/api/v1/write", "/prometheus/api/v1/write")
 _WRITTEN: Final = "X-Prometheus-Remote-Write-{}-Written"
@@ -18,6 +19,13 @@ _PERMANENT: Final = frozenset((413, 422))
 """Statuses that VictoriaMetrics' agent would retry for ever."""
 
 
+router: Final = Router(include_in_schema=False)
+"""Comes before all others: finding the last of them takes longer than storing 500 samples."""
+
+
+# The message names the runs: what the key may send is checked when they are stored.
+@router.post(PATHS[0], dependencies=[needs("authenticated")])
+@router.post(PATHS[1], dependencies=[needs("authenticated")])
 async def write(request: Request) -> Response:
     """Store samples. What it rejects for good is 400, which senders do not repeat."""
     receiver: RemoteWrite = request.app.state.remote_write
@@ -42,13 +50,3 @@ def _answer(found: WriteStatistics) -> Response:
     if found.problems:
         return PlainTextResponse(f"the others were stored, but {found.problems}\n", 400, headers)
     return Response(status_code=204, headers=headers)
-
-
-def add_first(app: FastAPI) -> None:
-    """Add the routes before all others: finding the last of them takes longer than storing 500 samples."""
-    for path in PATHS:
-        # The message names the runs: what the key may send is checked when they are stored.
-        app.add_api_route(
-            path, write, methods=["POST"], include_in_schema=False, dependencies=[needs("authenticated")]
-        )
-        app.router.routes.insert(0, app.router.routes.pop())

@@ -31,6 +31,7 @@ from runvitals.server.doors.wandb.artifact_requests import (
 )
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.registries import project_for_link
 from runvitals.server.doors.wandb.resolvers import Resolvers
 
 if TYPE_CHECKING:
@@ -121,7 +122,7 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
         name, project = target.name, project_of(context, target)
     else:
         name = input.get("artifact_portfolio_name") or ""
-        project = project_named(context, input.get("project_name") or "", input.get("entity_name"))
+        project = project_for_link(context, input.get("project_name") or "", input.get("entity_name"))
         require(context, Action.ARTIFACT_CREATE, project)
     aliases = [one["alias"] for one in input.get("aliases") or ()]
     now_ms = context.now_ms()

@@ -10,17 +10,18 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import HTTPException, Path, Request
 from fastapi.responses import RedirectResponse, Response, StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.accounts.actions import Action
-from runvitals.server.access.authentication import SIGNED_PATHS
+from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.api.content_response import content_response
 from runvitals.server.api.uploads import server_files
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
     ManifestOfVersion,
@@ -35,9 +36,9 @@ from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToS
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
-from runvitals.server.doors.wandb.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.ingest.errors import HttpRejection
 from runvitals.server.received_files import ReceivedFiles
+from runvitals.server.router import Router
 from runvitals.server.run_library import OpenedContent
 from runvitals.store.metadata.artifacts.artifact_store import ArtifactStore
 from runvitals.store.metadata.artifacts.rows import Entry, UnknownArtifact
@@ -51,7 +52,7 @@ _HEAD: Final = (
 )
 _ENTRIES: Final = 500
 
-router: Final = APIRouter()
+router: Final = Router()
 _decoding: Final = threading.Lock()
 
 
@@ -74,7 +75,7 @@ _decoder: Final = msgspec.json.Decoder(_SentManifest)
 # Sending
 
 
-@router.put(SIGNED_PATHS + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
+@router.put(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 async def put_file(request: Request, name: str) -> Response:
     """Take the content of a file. It is on the disk when this is answered."""
     allowed = await run_in_threadpool(_file_to_send, request)
@@ -98,7 +99,7 @@ async def put_file(request: Request, name: str) -> Response:
 
 
 @router.put(
-    SIGNED_PATHS + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
+    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
 )
 async def put_manifest(request: Request, name: str) -> Response:
     """Take the manifest of a draft."""
@@ -181,7 +182,7 @@ def _birth(id: str | None) -> int | None:
 # Reading
 
 
-@router.get(SIGNED_PATHS + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
+@router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 def get_file(request: Request, name: str) -> Response:
     """A file of a version, or the range of it that is requested."""
     allowed, who = _opened(request, FileOfVersion)
@@ -222,7 +223,7 @@ def _open(request: Request, entry: Entry) -> OpenedContent | None:
 
 
 @router.get(
-    SIGNED_PATHS + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
+    WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
 )
 def get_manifest(request: Request, name: str) -> Response:
     """The manifest of a version, written in parts."""

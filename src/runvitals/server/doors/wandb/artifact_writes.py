@@ -14,6 +14,7 @@ from runvitals.model.artifact_names import (
     checked_metadata,
     checked_path,
 )
+from runvitals.server.doors.signed_paths import UPLOAD_MS, signed_address
 from runvitals.server.doors.wandb.artifact_nodes import (
     TypeNode,
     artifact_nodes,
@@ -36,7 +37,6 @@ from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import find_run
-from runvitals.server.doors.wandb.signed_paths import UPLOAD_MS, signed_address
 from runvitals.store.metadata.artifacts.rows import NewVersion, Version
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.file_stream import event_number, writers_of
-from runvitals.server.doors.wandb.history_rows import MAX_ROWS, RUNTIME, STEP, TIMESTAMP, HistoryRows, Row
+from runvitals.server.doors.wandb.history_rows import RUNTIME, STEP, TIMESTAMP, HistoryRows, Row
 from runvitals.server.doors.wandb.logged_rows import HistoryLine, history_envelopes
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
@@ -29,6 +29,7 @@ from runvitals.server.series import LoggedSelection
 from runvitals.server.stored.rows_after import RowsAfter
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata.log_summaries import LoggedValues, replace_logged_rows
+from runvitals.store.metadata.run_rows import RunRow
 from runvitals.store.metadata.sections import SectionUpdate
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 
 BRANCHES: Final = Resolvers("branches")
 _FORK: Final = "fork"
+MAX_COPIED: Final = 1_000_000
+"""Rows of the run that is forked."""
 _ROWS_PER_REQUEST: Final = 10_000
 _VALUES_PER_ENVELOPE: Final = 500_000
 _MAX_REMOVED: Final = 20_000_000
@@ -76,9 +79,30 @@ async def copy_rows(
         InvalidArgument: it has too many rows.
     """
     rows = await _rows(context, writers.run.project, entity, branch)
-    lines: list[HistoryLine] = []
-    row_ms = 0
-    for number, row in enumerate(rows):
+    recorder, seq, row_ms = door_recorder(context.request), 0, 0
+    for first in range(0, len(rows), _ROWS_PER_REQUEST):
+        part = np.arange(first, min(first + _ROWS_PER_REQUEST, len(rows)))
+        try:
+            lines = _lines(await run_in_threadpool(rows.rows, part), first, row_ms)
+        except TooMuch as error:
+            raise InvalidArgument(f"the run {branch.run[:100]!r} cannot be forked: {error}") from None
+        row_ms = lines[-1].time_ms
+        envelopes = history_envelopes(lines, writers)
+        for envelope in envelopes:
+            envelope.writer, envelope.seq, seq = _writer_name(writers), seq, seq + 1
+        await recorder.record(context.request.scope, envelopes, 0)
+    return row_ms
+
+
+def _lines(rows: Sequence[Row], first: int, row_ms: int) -> list[HistoryLine]:
+    """Rows as lines of a client.
+
+    Args:
+        first: the number of the first one.
+        row_ms: the time of the one before.
+    """
+    lines = []
+    for number, row in enumerate(rows, first):
         sent_ms = round(row.pop(TIMESTAMP) * 1000)
         row_ms = max(sent_ms, row_ms + 1)
         line = HistoryLine(number, row_ms, float(row.pop(STEP)), {})
@@ -86,13 +110,27 @@ async def copy_rows(
         line.numbers = row
         line.true_ms = None if row_ms == sent_ms else sent_ms
         lines.append(line)
-    recorder, seq = door_recorder(context.request), 0
-    for first in range(0, len(lines), _ROWS_PER_REQUEST):
-        envelopes = history_envelopes(lines[first : first + _ROWS_PER_REQUEST], writers)
-        for envelope in envelopes:
-            envelope.writer, envelope.seq, seq = _writer_name(writers), seq, seq + 1
-        await recorder.record(context.request.scope, envelopes, 0)
-    return row_ms
+    return lines
+
+
+async def copy_media(
+    context: GraphQLContext, writers: RunWriters, entity: str | None, branch: BranchPoint, run_id: int
+) -> None:
+    """Give a run that was recorded the media that another run of the project has logged up to a step. What it
+    has already is not added again.
+
+    Raises:
+        HTTPException: 404 if there is no such run that the requester may read.
+    """
+    source = await _branched(context, writers.run.project, entity, branch)
+    store, monitor = context.metadata_store, writers.name(MONITOR)
+
+    def copy() -> None:
+        stored = store.writers.of_runs([run_id])[run_id]
+        writer_id = next(writer.id for writer in stored if writer.name == monitor)
+        store.media.copy_until(source.id, run_id, writer_id, branch.step)
+
+    await run_in_threadpool(copy)
 
 
 def _writer_name(writers: RunWriters) -> str:
@@ -102,17 +140,14 @@ def _writer_name(writers: RunWriters) -> str:
 
 async def _rows(
     context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint
-) -> Sequence[Row]:
-    node = await run_in_threadpool(find_project, context, project, entity)
-    row = None if node is None else await run_in_threadpool(find_run, context, node, branch.run)
-    if row is None:
-        raise HTTPException(404, f"there is no run {branch.run[:100]!r} in {project!r} that can be forked")
+) -> HistoryRows:
+    row = await _branched(context, project, entity, branch)
 
-    def read(view: RunView) -> Sequence[Row]:
+    def read(view: RunView) -> HistoryRows:
         rows = HistoryRows(LoggedSelection(last_step=branch.step).columns(view), row.started_ms)
-        if len(rows) > MAX_ROWS:
-            raise TooMuch(f"it has {len(rows):,} rows up to step {branch.step:g}: at most {MAX_ROWS:,}")
-        return rows.rows(rows.chosen(MAX_ROWS))
+        if len(rows) > MAX_COPIED:
+            raise TooMuch(f"it has {len(rows):,} rows up to step {branch.step:g}: at most {MAX_COPIED:,}")
+        return rows
 
     library: StoredLibrary = context.state.library
     opened = await library.open(row.uid, row.id)
@@ -120,6 +155,15 @@ async def _rows(
         return await opened.use(read)
     except TooMuch as error:
         raise InvalidArgument(f"the run {branch.run[:100]!r} cannot be forked: {error}") from None
+
+
+async def _branched(context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint) -> RunRow:
+    """The run that another one goes on from."""
+    node = await run_in_threadpool(find_project, context, project, entity)
+    row = None if node is None else await run_in_threadpool(find_run, context, node, branch.run)
+    if row is None:
+        raise HTTPException(404, f"there is no run {branch.run[:100]!r} in {project!r} that can be forked")
+    return row
 
 
 @BRANCHES.field("Mutation", "rewindRun")

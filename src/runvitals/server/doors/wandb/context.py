@@ -47,7 +47,6 @@ class EntityNode:
     number: int | None
     name: str
     is_team: bool = True
-    organization: object = None
 
     @property
     def id(self) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
@@ -21,6 +21,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import RunNode, find_project, find_run, iso_time
+from runvitals.server.router import Router
 from runvitals.server.run_library import OpenedContent, RunView
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.store.metadata import RunRow
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
 FILE_READS: Final = Resolvers("file_reads")
-router: Final = APIRouter()
+router: Final = Router()
 _MAX_PAGE: Final = 1000
 _MAX_PATTERN: Final = 250
 _MAX_NUMBER: Final = 2**53

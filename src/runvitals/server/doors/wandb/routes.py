@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
@@ -22,8 +22,9 @@ from runvitals.server.doors.wandb.executor import (
 from runvitals.server.doors.wandb.file_stream import FileStreams
 from runvitals.server.doors.wandb.schema import wandb_schema
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.router import Router
 
-router: Final = APIRouter()
+router: Final = Router()
 _EXECUTOR: Final = GraphQLExecutor(wandb_schema())
 _STREAMS: Final = FileStreams()
 _encode: Final = msgspec.json.Encoder().encode

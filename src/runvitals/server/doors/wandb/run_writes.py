@@ -10,7 +10,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.doors.recording import DoorRecorder
-from runvitals.server.doors.wandb.branches import branch_point, copy_rows
+from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy_rows
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
@@ -78,6 +78,14 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     recorder: DoorRecorder = context.state.door_recorder
     info_record = (0, "info", {"t": now_ms, **values})
     await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)
+    if wanted.client is None and branch is not None:
+        await copy_media(
+            context,
+            writers,
+            input.get("entity_name"),
+            branch,
+            await run_in_threadpool(_number, context, wanted),
+        )
     return await run_in_threadpool(_begun, context, wanted, client if begins else None, input.get("sweep"))
 
 
@@ -140,6 +148,18 @@ def _removed(
         return {}
     known = context.metadata_store.sections.read([place.run_id], ("config",))[place.run_id]
     return removed_config(sent.get("config"), config_values(config), known.shared.get("config", {}))
+
+
+def _number(context: GraphQLContext, wanted: _Wanted) -> int:
+    """The number of a run that has been recorded.
+
+    Raises:
+        InvalidArgument: it was deleted for good before.
+    """
+    found = find_run(context.metadata_store, wanted.entity.number, wanted.run.project, wanted.run.name)
+    if found.place is None:
+        raise InvalidArgument(f"the run {wanted.run.name!r} was deleted for good: choose another id")
+    return found.place.run_id
 
 
 def _begun(

@@ -15,6 +15,7 @@ from runvitals.server.doors.wandb.branches import BRANCHES
 from runvitals.server.doors.wandb.file_reads import FILE_READS
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
+from runvitals.server.doors.wandb.registries import REGISTRIES
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
 from runvitals.server.doors.wandb.resume import RESUME
 from runvitals.server.doors.wandb.run_reads import RUN_READS
@@ -36,6 +37,7 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     ARTIFACT_READS,
     ARTIFACT_WRITES,
     ARTIFACT_CHANGES,
+    REGISTRIES,
     UPLOADS,
     RESUME,
     BRANCHES,

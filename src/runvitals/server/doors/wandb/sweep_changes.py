@@ -14,6 +14,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import ServiceAccount, User
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.new_projects import ensured_project
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, find_run
@@ -22,7 +23,6 @@ from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
 from runvitals.server.sweeps.sources import Source, from_yaml
 from runvitals.store.errors import LimitReached
-from runvitals.store.metadata.projects import NOBODY
 from runvitals.store.metadata.sweeps.rows import NewSweep, Sweep, SweepConflict, UnknownSweep
 from runvitals.sweeps.configuration import InvalidConfiguration
 
@@ -60,7 +60,7 @@ def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNod
         raise InvalidArgument("config is missing: the configuration of the sweep, as YAML")
     source = from_yaml(sent["config"])
     prior = _prior_runs(sent)
-    project = _project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
+    project = ensured_project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
     if project.resource is not None:
         what = f"project {project.name!r}"
         context.access.require(context.requester, Action.SWEEP_CREATE, project.resource, what)
@@ -81,35 +81,6 @@ def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNod
     for name, run_id in runs.items():
         sweeps.runs.begin(row.id, name, run_id, context.now_ms())
     return SweepNode(sweeps.sweeps.get(row.id), project), source
-
-
-def _project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
-    """The project of a new sweep; it is created if it does not exist.
-
-    Raises:
-        HTTPException: 401, 403 or 404.
-    """
-    found = find_project(context, name, entity_name)
-    if found is not None:
-        return found
-    entity = context.entity_named(entity_name)
-    now_ms = context.now_ms()
-    if entity.number is None:
-        number = context.metadata_store.projects.ensure(name, NOBODY, now_ms)
-        return ProjectNode(number, name, entity, None)
-    owner, principal = context.access.directory.entity(entity.number), context.requester.principal
-    what = f"project {name[:100]!r}"
-    context.access.require(context.requester, Action.PROJECT_CREATE, owner, what)
-    if context.access.directory.project_named(entity.number, name) is not None:
-        context.access.hide(context.requester, what)
-    author_id = principal.id if isinstance(principal, User) else None
-    owned = context.access.accounts.owned_projects
-    owned.create(entity.number, name, context.requester.actor, now_ms, owner_id=author_id)
-    context.access.rights_changed()
-    made = find_project(context, name, entity.name)
-    if made is None:
-        raise HTTPException(403, f"you may not read {what}")
-    return made
 
 
 def _changed(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source | None]:

@@ -15,7 +15,7 @@ from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.run_reads import MAX_PAGE, of_project, page_of_runs
 from runvitals.server.sweeps.commands import LOST_MS
-from runvitals.server.sweeps.sources import stored_configuration
+from runvitals.server.sweeps.stored_configurations import stored_configuration
 from runvitals.store.metadata.sweeps.rows import OVER, Sweep, SweepAgent
 
 if TYPE_CHECKING:

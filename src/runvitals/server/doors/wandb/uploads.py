@@ -9,26 +9,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import HTTPException, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from runvitals.model import media
 from runvitals.model.names import key_fault
 from runvitals.model.numbers import parse_integer
-from runvitals.server.access.authentication import SIGNED_PATHS
+from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.api.uploads import ServerFiles
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.signed_paths import RUN_FILE_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.file_facts import decoding_bytes, facts_of_file, table_item
 from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_writers import MONITOR
-from runvitals.server.doors.wandb.signed_paths import RUN_FILE_MS, address_in_use, signed_address
 from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.router import Router
 from runvitals.store.metadata import SectionUpdate
 from runvitals.store.metadata.media import StoredMedia
 from runvitals.store.metadata.stored_files import StoredFile
@@ -43,7 +44,7 @@ _MAX_LENGTH: Final = 1 << 40
 _RANDOM_BITS: Final = 20
 
 
-router: Final = APIRouter()
+router: Final = Router()
 
 
 class FileOfRun(msgspec.Struct):
@@ -109,7 +110,7 @@ def _name_fault(name: str) -> str | None:
     return None if fault is None else f"invalid name of a file: {fault}"
 
 
-@router.put(SIGNED_PATHS + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+@router.put(WANDB_SIGNED + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
     """Keep the file that a request uploads. It is on the disk when this is answered."""
     context = GraphQLContext(request)

@@ -10,7 +10,7 @@ from fastapi import HTTPException
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import Operator, ServiceAccount, User
 from runvitals.server.access.control import unauthenticated
-from runvitals.server.doors.wandb.context import EntityNode, node_id
+from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.resolvers import Resolvers
 
 if TYPE_CHECKING:
@@ -87,7 +87,11 @@ async def server_info(_: None, info: Info) -> dict[str, Any]:
 @VIEWER.field("Query", "entity")
 def entity(_: None, info: Info, name: str) -> EntityNode | None:
     """A team or user's own space; null if the requester may not know of it."""
-    context = info.context
+    return readable_entity(info.context, name)
+
+
+def readable_entity(context: GraphQLContext, name: str) -> EntityNode | None:
+    """A team or a user's own space; None if the requester may not know of it."""
     try:
         found = context.entity_named(name)
     except HTTPException:

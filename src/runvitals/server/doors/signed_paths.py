@@ -20,7 +20,7 @@ from fastapi import Request
 
 from runvitals.accounts.identity import CredentialOwner
 from runvitals.accounts.principals import Operator
-from runvitals.server.access.authentication import SIGNED_PATHS
+from runvitals.server.access.authentication import WANDB_SIGNED
 from runvitals.server.access.control import access_of
 from runvitals.server.access.requester import Requester, Via, requester_of
 from runvitals.server.ingest.errors import HttpRejection
@@ -98,15 +98,17 @@ class SignedPaths:
         return hmac.digest(self._key, kind.__name__.encode() + b":" + body, hashlib.sha256)
 
 
-def signed_address(request: Request, what: str, name: str, allowed: msgspec.Struct, life_ms: int) -> str:
+def signed_address(
+    request: Request, what: str, name: str, allowed: msgspec.Struct, life_ms: int, below: str = WANDB_SIGNED
+) -> str:
     """An address under which the server does what is allowed, as long as the requester may do it.
 
     Args:
-        what: the path below `SIGNED_PATHS`.
+        what: the path below one of `SIGNED_PATHS`: `below`.
         name: the name of the file, for whoever reads the address.
     """
     token = _paths(request).token(CredentialOwner.of(requester_of(request).principal), allowed, life_ms)
-    return f"{base_url(request)}{SIGNED_PATHS}{what}/{quote(name)}?{urlencode({'token': token})}"
+    return f"{base_url(request)}{below}{what}/{quote(name)}?{urlencode({'token': token})}"
 
 
 def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:

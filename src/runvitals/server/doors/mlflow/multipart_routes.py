@@ -1,0 +1,189 @@
+"""Files in parts: `mlflow-artifacts/mpu/create`, `complete` and `abort`, and the addresses of the parts.
+
+Clients send files from 500 MB on so, if `MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD` is set. They send the parts
+without credentials to the addresses of the answer, which are signed.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import posixpath
+import secrets
+from typing import Final
+
+import msgspec
+from fastapi import HTTPException, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import Operator
+from runvitals.server.access.authentication import MLFLOW_SIGNED
+from runvitals.server.access.control import access_of
+from runvitals.server.access.permission import PUBLIC, needs
+from runvitals.server.access.requester import Requester
+from runvitals.server.api.uploads import server_files
+from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
+from runvitals.server.doors.mlflow.artifact_routes import (
+    WRITES,
+    ArtifactPlace,
+    checked_path,
+    note_file,
+    place_for_writing,
+)
+from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
+from runvitals.server.ingest.errors import HttpRejection
+from runvitals.server.received_files import FileRejected, ReceivedFiles
+from runvitals.server.router import Router
+from runvitals.store.files.parts import UnknownUpload
+
+MAX_PARTS: Final = 10_000
+_ID_BYTES: Final = 16
+
+router: Final = mlflow_router("/api/2.0/mlflow-artifacts/mpu")
+addresses: Final = Router()
+
+
+class PartOfFile(msgspec.Struct):
+    """What an address allows: to send a part of a file."""
+
+    key: str
+    project_id: int
+    run_id: int | None
+    number: int
+
+
+@router.post("/create/{path:path}", dependencies=WRITES)
+def create(request: Request, path: str, sent: TheMessage) -> Response:
+    """Begin an upload. The answer has an address for each part."""
+    number = sent.integer("num_parts") or 1
+    if not 1 <= number <= MAX_PARTS:
+        raise invalid(f"Invalid value {number} for parameter 'num_parts': expected 1 to {MAX_PARTS:,}")
+    place = _place(request, path, sent)
+    upload_id = secrets.token_hex(_ID_BYTES)
+    key = _key(upload_id, place)
+    server_files(request).files.parts.begin(key, place.run_id)
+    name = posixpath.basename(place.name)
+    credentials = [
+        {"part_number": part, "headers": {}, "url": _address(request, place, key, part, name)}
+        for part in range(1, number + 1)
+    ]
+    return answer({"upload_id": upload_id, "credentials": credentials})
+
+
+def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
+    """The place of a file in a folder. Clients send its path on their machine."""
+    name = posixpath.basename(sent.required("path", most=4096).replace("\\", "/"))
+    path = f"{folder.rstrip('/')}/{name}"
+    checked_path(path)
+    return place_for_writing(request, path)
+
+
+def _key(upload_id: str, place: ArtifactPlace) -> str:
+    """What identifies an upload: with the id alone nothing can be written to another place."""
+    text = f"{upload_id[:100]}:{place.project_id}:{place.path}"
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _ID_BYTES]
+
+
+def _address(request: Request, place: ArtifactPlace, key: str, number: int, name: str) -> str:
+    allowed = PartOfFile(key, place.project_id, place.run_id, number)
+    return signed_address(request, "parts", name, allowed, UPLOAD_MS, MLFLOW_SIGNED)
+
+
+@addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
+async def receive(request: Request, name: str) -> Response:
+    """Keep a part. It is on the disk when this is answered. A part can be sent again."""
+    files = server_files(request).files
+    try:
+        part = await run_in_threadpool(_allowed, request)
+        with door_recorder(request).in_flight(2 * PIECE_BYTES):
+            async with receive_file(request, files, run_id=part.run_id) as incoming:
+                md5 = await run_in_threadpool(_added, files, part, incoming)
+    except HttpRejection as error:
+        headers = {} if error.retry_after_s is None else {"retry-after": str(error.retry_after_s)}
+        raise HTTPException(error.status, error.text, headers) from None
+    return Response(status_code=200, headers={"etag": f'"{md5}"'})
+
+
+def _allowed(request: Request) -> PartOfFile:
+    """
+    Raises:
+        HttpRejection: 403: the address is not valid any more, or whoever asked for it may not use it now.
+    """
+    part, requester = address_in_use(request, PartOfFile)
+    if not _may_write(request, requester, part):
+        raise HttpRejection(403, "whoever asked for this address may not write there any more")
+    return part
+
+
+def _may_write(request: Request, requester: Requester, part: PartOfFile) -> bool:
+    access = access_of(request)
+    if isinstance(requester.principal, Operator):
+        return True
+    if part.run_id is not None:
+        return access.directory.may_add_to(requester.principal, part.run_id)
+    return access.may(requester, Action.ARTIFACT_CREATE, access.directory.project(part.project_id))
+
+
+def _added(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
+    md5 = base64.b64decode(incoming.md5).hex()
+    try:
+        files.parts.add(part.key, part.run_id, part.number, incoming.path, md5)
+    except UnknownUpload as error:
+        raise HttpRejection(404, str(error)) from None
+    return md5
+
+
+@router.post("/complete/{path:path}", dependencies=WRITES)
+def complete(request: Request, path: str, sent: TheMessage) -> Response:
+    """Join the parts. The file is on the disk when this is answered. The same request can be sent again."""
+    place = _place(request, path, sent)
+    key = _key(sent.required("upload_id", most=100), place)
+    wanted = _wanted(sent)
+    files = server_files(request).files
+    if files.parts.is_finished(key, place.run_id):
+        return answer({})
+    try:
+        size = files.parts.sizes(key, place.run_id, wanted)
+    except UnknownUpload as error:
+        raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
+    except ValueError as error:
+        raise invalid(f"Invalid parts: {error}") from None
+    try:
+        joined_path = files.begin(size, place.run_id)
+    except FileRejected as error:
+        raise HttpRejection(error.status, str(error)) from None
+    try:
+        joined = files.parts.join(key, place.run_id, list(wanted), joined_path)
+        files.keep(joined_path, joined.sha256, joined.size, lambda file: note_file(request, place, file))
+    finally:
+        files.end(joined_path)
+    files.parts.finish(key, place.run_id)
+    return answer({})
+
+
+def _wanted(sent: SentMessage) -> dict[int, str]:
+    """The MD5s of the parts, by their numbers."""
+    parts = sent.objects("parts")
+    if not 1 <= len(parts) <= MAX_PARTS:
+        raise invalid(f"Invalid value for parameter 'parts': expected 1 to {MAX_PARTS:,} parts")
+    found: dict[int, str] = {}
+    for part in parts:
+        message = SentMessage(part)
+        number = message.integer("part_number")
+        if number is None or number <= max(found, default=0):
+            raise invalid("Invalid value for parameter 'parts': expected part numbers in ascending order")
+        found[number] = message.required("etag", most=100).strip('"')
+    return found
+
+
+@router.post("/abort/{path:path}", dependencies=WRITES)
+def abort(request: Request, path: str, sent: TheMessage) -> Response:
+    """Remove an upload with its parts. One that does not exist is no error."""
+    place = _place(request, path, sent)
+    server_files(request).files.parts.end(_key(sent.required("upload_id", most=100), place), place.run_id)
+    return answer({})

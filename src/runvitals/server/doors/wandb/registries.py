@@ -1,0 +1,53 @@
+"""Registries, to which clients link versions: projects named `wandb-registry-…` of a team or user."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from runvitals.server.doors.wandb.artifact_requests import project_named
+from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
+from runvitals.server.doors.wandb.new_projects import ensured_project
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import ProjectNode
+from runvitals.server.doors.wandb.viewer import UserNode, readable_entity
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+REGISTRIES: Final = Resolvers("registries")
+PREFIX: Final = "wandb-registry-"
+
+
+@REGISTRIES.field("Entity", "organization")
+def organization(node: EntityNode, info: Info) -> EntityNode:
+    """The entity itself: its registries are in it, and whoever may read its projects may read them."""
+    return node
+
+
+@REGISTRIES.field("Organization", "orgEntity")
+def org_entity(node: EntityNode, info: Info) -> EntityNode:
+    """Where the registries are."""
+    return node
+
+
+@REGISTRIES.field("Query", "organization")
+def organization_named(_: None, info: Info, name: str) -> EntityNode | None:
+    """A team or a user's own space; null if the requester may not know of it."""
+    return readable_entity(info.context, name)
+
+
+@REGISTRIES.field("User", "organizations")
+def organizations(user: UserNode, info: Info) -> list[EntityNode]:
+    """None besides the one of each entity."""
+    return []
+
+
+def project_for_link(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
+    """The project to which a version is linked. The first link to a registry makes it.
+
+    Raises:
+        HTTPException: 401, 403 or 404.
+    """
+    if name.startswith(PREFIX):
+        return ensured_project(context, name, entity_name)
+    return project_named(context, name, entity_name)
