@@ -66,11 +66,11 @@ def test_what_is_wrong_is_named(wrong: dict[str, Any], field: str) -> None:
 @pytest.mark.parametrize(
     ("wrong", "field", "allowed"),
     [
-        (definition({"kind": "device.silent"}), "event.kind", "run.state, run.tag"),
+        (definition({"kind": "device.lost"}), "event.kind", "run.state, run.tag"),
         (
-            definition({"kind": "finding"}, actions=[{"kind": "apprise", "destination": 1}]),
+            definition({"kind": "finding"}, actions=[{"kind": "pager", "destination": 1}]),
             "actions[0].kind",
-            "slack, webhook, mail, stop, tag",
+            "slack, webhook, apprise, mail, stop, tag",
         ),
     ],
 )
@@ -113,6 +113,12 @@ def test_filters(wanted: dict[str, Any], is_meant: bool) -> None:
         ({"kind": "registry.link", "collection": "x"}, replace(MODEL, kind="registry.link"), False),
         ({"kind": "usage.threshold"}, Occurrence("usage.threshold", "team:1", "k", percent=85), True),
         ({"kind": "usage.threshold"}, Occurrence("usage.threshold", "team:1", "k", percent=84), False),
+        ({"kind": "device.silent"}, replace(FAILED, kind="device.silent"), True),
+        (
+            {"kind": "device.silent", "host": "^node2"},
+            replace(FAILED, kind="device.silent", host="node1"),
+            False,
+        ),
         ({"kind": "finding", "name": "idle"}, replace(FAILED, kind="finding", finding="gpu idle"), True),
     ],
 )

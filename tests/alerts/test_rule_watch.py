@@ -22,7 +22,7 @@ from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.store.metadata import WriterHeartbeat
 from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject
-from runvitals.store.metadata.alerts.rules import Firing
+from runvitals.store.metadata.alerts.firings import Firing
 from runvitals.store.metadata.usage.alerts import UsageAlert
 from runvitals.store.metadata.writer_registration import RegisteredWriter
 from runvitals.store.samples.interface import SampleBatch
@@ -50,7 +50,7 @@ class Watch:
 
     def start(self) -> None:
         """Start anew, as a server does."""
-        notices = RuleNotices(self.store, self.team.directory, self.team.box, self.team.clock)
+        notices = RuleNotices(self.store, self.team.directory, self.team.clock)
         self.watch = RuleWatch(self.store, self.samples, notices.heard, self.team.clock)
         self.watch.queue.is_used = True
 
@@ -83,7 +83,7 @@ class Watch:
         self.watch.evaluate()
 
     def firings(self) -> list[Firing]:
-        return self.store.alerts.rules.firings(self.team.team.id, 100)
+        return self.store.alerts.firings.of_entity(self.team.team.id, 100)
 
 
 @pytest.fixture
@@ -100,14 +100,18 @@ def test_an_idle_gpu(watch: Watch) -> None:
     assert (firing.key, firing.host, firing.value, firing.ended_ms) == ("gpu.1.gpu", "node1", 1.0, None)
     [told] = watch.team.told()
     assert told.target == f"user:{watch.team.bob.id}"
-    assert told.text == ("[vision/digits] otter-1: idle\n\ngpu.1.gpu on node1 is 1, below 5 for 1 min")
+    assert told.text == (
+        "[vision/digits] otter-1: idle\n\ngpu.1.gpu on node1 is 1, below 5 for 1 min\n\n"
+        "You get this because the rule names you as a receiver."
+    )
     [event] = watch.store.events.of_run(writer.run_id)
     assert (event.name, event.level, event.data["key"]) == ("rule", "warning", "gpu.1.gpu")
     watch.every_second(writer, 1, gpu_0_gpu=50, gpu_1_gpu=9)
     assert watch.firings()[0].ended_ms is None
     watch.every_second(writer, 1, gpu_0_gpu=50, gpu_1_gpu=30)
     assert watch.firings()[0].ended_ms == watch.team.clock()
-    assert watch.team.told()[0].text.endswith("– over")
+    [over] = watch.team.told()
+    assert over.text.startswith("[vision/digits] otter-1: idle is over\n\ngpu.1.gpu on node1 is 30")
 
 
 def test_who_wants_findings_gets_them_without_a_receiver_in_the_rule(watch: Watch) -> None:
@@ -115,6 +119,25 @@ def test_who_wants_findings_gets_them_without_a_receiver_in_the_rule(watch: Watc
     watch.add_rule(tell=[], **{"for": 0})
     watch.send(watch.team.run("otter-1"), gpu_0_gpu=1)
     assert watch.team.titles() == [(f"user:{watch.team.bob.id}", "[vision/digits] otter-1: idle")]
+
+
+def test_a_rule_that_names_nobody_goes_where_its_severity_leads(watch: Watch) -> None:
+    team = watch.team
+    routes = {"error": ["author", "slack:3"], "info": ["webhook:1"]}
+    watch.store.alerts.settings.put_team(team.team.id, {"routes": routes}, CLI, T0)
+    watch.add_rule(tell=[], severity="error", **{"for": 0})
+    watch.send(team.run("otter-1"), gpu_0_gpu=1)
+    assert sorted(one.target for one in team.told()) == ["slack:3", f"user:{team.bob.id}"]
+    assert watch.firings()[0].told == "author, slack:3"
+
+
+def test_quiet_hours_hold_what_rules_send(watch: Watch) -> None:
+    quiet = {"on": True, "start": 0, "end": 23 * 60, "errors_pass": True}
+    watch.team.choose(watch.team.bob, quiet=quiet, digest="hourly")
+    watch.add_rule(**{"for": 0}, severity="warning")
+    watch.add_rule(name="very idle", **{"for": 0}, severity="error")
+    watch.send(watch.team.run("otter-1"), gpu_0_gpu=1)
+    assert [title for _, title in watch.team.titles()] == ["[vision/digits] otter-1: very idle"]
 
 
 @pytest.mark.parametrize(
@@ -231,6 +254,54 @@ def test_a_host_that_sends_to_another_server_is_not_silent(watch: Watch) -> None
     assert len(watch.firings()) == 1
 
 
+def test_two_servers_that_find_the_same_host_silent_tell_of_it_once(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "silence", "of": "host"}, **{"for": 60})
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 3, gpu_0_gpu=50)
+    first = watch.watch
+    watch.start()  # the other one never heard the host itself
+    for _ in range(8):
+        watch.pass_time(10_000)
+        first.evaluate()
+    assert len(watch.firings()) == 1
+    assert len(watch.team.told()) == 1
+    watch.send(writer, gpu_0_gpu=50)
+    watch.store.writers.record_heartbeats(
+        [WriterHeartbeat(writer.writer_id, watch.team.clock(), watch.team.clock())]
+    )
+    for _ in range(2):
+        watch.pass_time(11_000)
+        first.evaluate()
+    assert watch.firings()[0].ended_ms is not None
+    assert len(watch.team.told()) == 1
+
+
+def test_a_metric_that_another_server_gets_is_not_silent_here(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "silence", "metric": "gpu.*.gpu"}, **{"for": 60})
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 3, gpu_0_gpu=50)
+    for _ in range(8):
+        now_ms = watch.team.clock()
+        watch.store.writers.record_heartbeats([WriterHeartbeat(writer.writer_id, now_ms, now_ms)])
+        watch.pass_time(15_000)
+    assert watch.firings() == []
+
+
+def test_a_server_that_was_killed_tells_neither_twice_nor_forgets_the_end(watch: Watch) -> None:
+    watch.add_rule(**{"for": 0})
+    writer = watch.team.run("otter-1")
+    watch.every_second(writer, 2, gpu_0_gpu=1)
+    assert len(watch.team.told()) == 1
+    watch.store.alerts.rules.save_states([], [writer.lane_id])  # killed before it kept the states
+    watch.start()
+    watch.every_second(writer, 3, gpu_0_gpu=1)
+    assert len(watch.firings()) == 1
+    assert watch.team.told() == []
+    watch.every_second(writer, 7, gpu_0_gpu=50)
+    assert watch.firings()[0].ended_ms is not None
+    assert len(watch.team.told()) == 1
+
+
 def test_a_rule_that_fires_for_many_devices_tells_of_few(watch: Watch) -> None:
     watch.add_rule(**{"for": 0})
     count = MOST_A_MINUTE + 5
@@ -332,6 +403,20 @@ def test_automations_are_told_of_findings(watch: Watch) -> None:
     AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
     [told] = team.told()
     assert (told.target, told.kind) == (f"stop:{writer.run_id}", "finding")
+
+
+def test_automations_are_told_of_a_silent_host(watch: Watch) -> None:
+    team = watch.team
+    event = {"kind": "device.silent", "host": "^node"}
+    actions = [{"kind": "tag", "tag": "silent"}, {"kind": "slack", "destination": 3}]
+    form = as_json(automation_of({"event": event, "actions": actions}))
+    by = Actor("user", "ada", team.ada.id)
+    watch.store.alerts.automations.create(team.team.id, "silent", True, form, by, T0)
+    watch.add_rule(condition={"kind": "silence", "of": "host"}, tell=[], **{"for": 60})
+    watch.send(team.run("otter-1"), gpu_0_gpu=1)
+    watch.pass_time(70_000)
+    AutomationThread(watch.store, team.directory, MetricFeed(watch.store.metrics.keys), team.clock).react()
+    assert sorted(team.titles())[0][1] == "[vision/digits] otter-1: nothing arrives of node1"
 
 
 def test_automations_are_told_when_a_team_has_used_its_plan(watch: Watch) -> None:

@@ -15,9 +15,14 @@ def text_of(occurrence: Occurrence, team: str, automation: str) -> str:
 
 def level_of(occurrence: Occurrence) -> str:
     """How serious an event is: info, warning or error."""
-    if occurrence.kind in ("finding", "usage.threshold"):
+    if occurrence.kind in ("finding", "device.silent", "usage.threshold"):
         return "warning"
     return _LEVELS.get(occurrence.state, "info")
+
+
+def _silent(occurrence: Occurrence) -> str:
+    metric = occurrence.values.get("metric_name")
+    return " on ".join(str(part) for part in (metric, occurrence.host) if part) or "the training"
 
 
 def _what(occurrence: Occurrence) -> str:
@@ -31,6 +36,7 @@ def _what(occurrence: Occurrence) -> str:
         "artifact.alias": f"{version} has the alias {occurrence.alias}",
         "registry.link": f"{version} was linked to {occurrence.collection}",
         "finding": f"{name}: {occurrence.finding}",
+        "device.silent": f"{name}: nothing arrives of {_silent(occurrence)}",
         "usage.threshold": f"the plan is used to {occurrence.percent} % ({values.get('usage_category')})",
     }
     if occurrence.kind.startswith("metric."):

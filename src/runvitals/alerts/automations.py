@@ -125,6 +125,12 @@ class RuleFired(_Part, tag="finding", frozen=True):
     name: Pattern = ""
 
 
+class DeviceSilent(_Part, tag="device.silent", frozen=True):
+    """A rule found that nothing arrives of a device, a host or the training. `host`: a regular expression."""
+
+    host: Pattern = ""
+
+
 class UsageThreshold(_Part, tag="usage.threshold", frozen=True):
     """The team used a part of what its plan allows, as the usage alerts of the organisation find it.
 
@@ -145,6 +151,7 @@ Event = (
     | AliasAdded
     | RegistryLink
     | RuleFired
+    | DeviceSilent
     | UsageThreshold
 )
 MetricEvent = MetricThreshold | MetricChange | MetricZScore
@@ -178,6 +185,12 @@ class CallWebhook(_Part, tag="webhook", frozen=True):
     payload: str | None = None
 
 
+class TellApprise(_Part, tag="apprise", frozen=True):
+    """Send a message to what the team reaches by Apprise."""
+
+    destination: Id
+
+
 class MailMembers(_Part, tag="mail", frozen=True):
     """Mail members of the team, by their names."""
 
@@ -194,10 +207,24 @@ class TagRun(_Part, tag="tag", frozen=True):
     tag: Name
 
 
-Action = TellSlack | CallWebhook | MailMembers | StopRun | TagRun
+class RunCommand(_Part, tag="command", frozen=True):
+    """Have the hosts of the run run a command that their users registered by this name."""
+
+    command: Annotated[str, Meta(pattern=r"^[A-Za-z0-9_.-]{1,64}$")]
+
+
+Action = TellSlack | CallWebhook | TellApprise | MailMembers | StopRun | TagRun | RunCommand
 _EVENTS: Final[tuple[type[Struct], ...]] = get_args(Event)
 _ACTIONS: Final[tuple[type[Struct], ...]] = get_args(Action)
-_OF_RUNS: Final = (StateReached, TagAdded, MetricThreshold, MetricChange, MetricZScore, RuleFired)
+_OF_RUNS: Final = (
+    StateReached,
+    TagAdded,
+    MetricThreshold,
+    MetricChange,
+    MetricZScore,
+    RuleFired,
+    DeviceSilent,
+)
 """Events of runs: only these can stop or tag one."""
 
 
@@ -245,6 +272,7 @@ class Occurrence:
     collection: str = ""
     type: str = ""
     finding: str = ""
+    host: str = ""
     percent: int = 0
     automation_id: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -264,14 +292,16 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
         field = where[1] if where else "event"
         raise InvalidAutomation(field, _PATH.sub("", text) + _allowed(field)) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
-        for attribute in ("tag", "collection", "type", "alias", "name", "run_name"):
+        for attribute in ("tag", "collection", "type", "alias", "name", "host", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
             pattern = getattr(part, attribute, "") if is_pattern else ""
             if pattern:
                 _checked_pattern(f"{name}.{attribute}", pattern)
-    changes_run = any(isinstance(action, (StopRun, TagRun)) for action in automation.actions)
+    changes_run = any(isinstance(action, (StopRun, TagRun, RunCommand)) for action in automation.actions)
     if changes_run and not isinstance(automation.event, _OF_RUNS):
-        raise InvalidAutomation("actions", "only an automation about runs can stop or tag a run")
+        raise InvalidAutomation(
+            "actions", "only an automation about runs can stop or tag a run or run a command"
+        )
     if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
         raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
@@ -331,6 +361,8 @@ def _is_meant(event: Event, occurrence: Occurrence) -> bool:
         pairs = ((event.collection, occurrence.collection),)
     elif isinstance(event, RuleFired):
         pairs = ((event.name, occurrence.finding),)
+    elif isinstance(event, DeviceSilent):
+        pairs = ((event.host, occurrence.host),)
     return all(_found(pattern, text) for pattern, text in pairs)
 
 

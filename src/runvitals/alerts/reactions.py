@@ -14,8 +14,10 @@ from runvitals.alerts.automations import (
     InvalidAutomation,
     MailMembers,
     Occurrence,
+    RunCommand,
     StopRun,
     TagRun,
+    TellApprise,
     TellSlack,
     automation_of,
     matches,
@@ -88,12 +90,7 @@ def notifications_of(
 def occurrence_of(event: RaisedEvent) -> Occurrence:
     """An event as automations see it."""
     data = event.data
-    subject = f"run:{event.run_number}" if event.run_number is not None else f"team:{event.team_id}"
     collection, version = str(data.get("collection", "")), data.get("version")
-    if collection:
-        subject = f"artifact:{data.get('project', '')}/{collection}:v{version}"
-    if event.kind == "usage.threshold":  # the cool-down is for each category and percentage
-        subject = f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
     project = str(data.get("project", "")) or event.project
     values = {
         "event_type": event.kind,
@@ -104,6 +101,8 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
         "run_name": event.name,
         "run_state": data.get("state", ""),
         "alias": data.get("alias", ""),
+        "rule_name": str(data.get("finding", "")),
+        "host_name": str(data.get("host", "")),
         "usage_category": str(data.get("category", "")).replace("_", " "),
         "metric_name": data.get("metric_name", ""),
         "metric_value": data.get("metric_value", ""),
@@ -113,7 +112,7 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
     }
     return Occurrence(
         event.kind,
-        subject,
+        _subject(event),
         event.key,
         event.time_ms,
         project,
@@ -126,16 +125,29 @@ def occurrence_of(event: RaisedEvent) -> Occurrence:
         collection=collection,
         type=str(data.get("type", "")),
         finding=str(data.get("finding", "")),
+        host=str(data.get("host", "")),
         percent=int(data.get("percent", 0)),
         automation_id=event.automation_id,
         values=values,
     )
 
 
+def _subject(event: RaisedEvent) -> str:
+    """What the cool-down of an automation is for."""
+    data = event.data
+    if event.kind == "usage.threshold":  # each category and percentage
+        return f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
+    if data.get("collection"):
+        return f"artifact:{data.get('project', '')}/{data['collection']}:v{data.get('version')}"
+    return f"run:{event.run_number}" if event.run_number is not None else f"team:{event.team_id}"
+
+
 def _targets(action: Action, event: RaisedEvent) -> list[tuple[str, dict[str, Any]]]:
     """Where an action leads, each with what only its receiver needs."""
     if isinstance(action, TellSlack):
         return [(f"slack:{action.destination}", {})]
+    if isinstance(action, TellApprise):
+        return [(f"apprise:{action.destination}", {})]
     if isinstance(action, CallWebhook):
         return [(f"webhook:{action.webhook}", {"payload": action.payload})]
     if isinstance(action, MailMembers):
@@ -144,5 +156,7 @@ def _targets(action: Action, event: RaisedEvent) -> list[tuple[str, dict[str, An
         return []
     if isinstance(action, StopRun):
         return [(f"stop:{event.run_number}", {})]
+    if isinstance(action, RunCommand):
+        return [(f"command:{event.run_number}", {"command": action.command})]
     assert isinstance(action, TagRun)
     return [(f"tag:{event.run_number}", {"tag": action.tag})]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from runvitals.alerts.settings import CHANNELS, SWITCH_OF, Channel, PersonalAlerts, TeamAlerts
 from runvitals.store.metadata.alerts.alert_settings import SCOPES, Scope
 
-Reason = Literal["author", "team"]
+Reason = Literal["author", "team", "rule"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,16 +27,16 @@ class Choices:
 
     Args:
         author_id: the user whose run it is, if that user may read it.
-        author: what the author chose.
+        personal: what the author and the members chose.
         team: what the team chose; None for a run in a user's own space.
         members: the members of the team who may read the run.
         modes: their exceptions for the run, its project and team.
     """
 
     author_id: int | None
-    author: PersonalAlerts | None
+    personal: Mapping[int, PersonalAlerts] = field(default_factory=dict)
     team: TeamAlerts | None = None
-    members: Iterable[int] = ()
+    members: Collection[int] = ()
     modes: Mapping[int, Mapping[Scope, str]] = field(default_factory=dict)
 
 
@@ -47,12 +47,13 @@ def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
     """
     found: dict[tuple[int, Channel], AlertReceiver] = {}
     switch = SWITCH_OF[event]
-    if choices.author_id is not None and choices.author is not None:
+    author = None if choices.author_id is None else choices.personal.get(choices.author_id)
+    if choices.author_id is not None and author is not None:
         mode = _mode(choices.modes.get(choices.author_id, {}))
         for channel in CHANNELS:
-            wanted = choices.author.events[switch].wants(channel, level)
+            wanted = author.events[switch].wants(channel, level)
             if mode == "all":
-                wanted = channel in _used(choices.author)
+                wanted = channel in _used(author)
             if wanted and mode != "off":
                 found[choices.author_id, channel] = AlertReceiver(choices.author_id, channel, "author")
     if choices.team is not None and choices.team.events[switch].wants("email", level):
@@ -60,6 +61,24 @@ def receivers(event: str, level: str, choices: Choices) -> list[AlertReceiver]:
             if not is_muted(choices.modes.get(user_id, {})):
                 found.setdefault((user_id, "email"), AlertReceiver(user_id, "email", "team"))
     return list(found.values())
+
+
+def named_receivers(to: Collection[str], choices: Choices) -> list[AlertReceiver]:
+    """The users that a rule names, by the channels that they chose for findings; by mail, if they chose none.
+
+    Args:
+        to: `author` and `members`.
+    """
+    users = [choices.author_id] if "author" in to and choices.author_id is not None else []
+    users += choices.members if "members" in to else []
+    found: list[AlertReceiver] = []
+    for user_id in dict.fromkeys(users):
+        if is_muted(choices.modes.get(user_id, {})):
+            continue
+        chosen = choices.personal[user_id].events["findings"]
+        channels = [channel for channel in CHANNELS if chosen.wants(channel, "error")] or ["email"]
+        found += [AlertReceiver(user_id, channel, "rule") for channel in channels]
+    return found
 
 
 def team_is_notified(event: str, level: str, team: TeamAlerts) -> bool:

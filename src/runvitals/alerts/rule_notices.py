@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 from urllib.parse import quote
 
 from runvitals.accounts.directory import Directory
-from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.evaluation import Transition
-from runvitals.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.alerts.receivers import is_muted
 from runvitals.alerts.rules import AlertRule
 from runvitals.alerts.run_readers import may_read_run, team_may_read
+from runvitals.alerts.settings import team_alerts
 from runvitals.alerts.texts import duration_text, one_line
 from runvitals.model.durations import MINUTE_MS
 from runvitals.store.metadata import MetadataStore, StoredEvent
-from runvitals.store.metadata.alerts.alert_settings import Scope
+from runvitals.store.metadata.alerts.firings import Firing
 from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.alerts.rules import Firing, StoredRule, WatchedLane
+from runvitals.store.metadata.alerts.rules import StoredRule, WatchedLane
 from runvitals.store.metadata.alerts.run_events import RunEvent
 from runvitals.store.metadata.run_places import RunPlace
 
 MOST_A_MINUTE: Final = 20
 """Of one rule and run: a rule about GPUs may fire for thousands at once."""
+USERS: Final = ("author", "members")
+"""Who of a rule's `tell` is a user; the rest are channels."""
 EVENT: Final = "rule"
 """The name of the event of a run at which a rule fired; charts show it."""
 _COMPARED: Final = {">": "above", ">=": "at or above", "<": "below", "<=": "at or below"}
@@ -41,12 +42,10 @@ class RuleNotices:
         self,
         metadata_store: MetadataStore,
         directory: Directory,
-        box: SecretBox,
         clock: Callable[[], int],
     ) -> None:
         self._store = metadata_store
         self._directory = directory
-        self._key = box.derived_key(PURPOSE)
         self._clock = clock
         self._minute = 0
         self._counts: Counter[tuple[int, int, bool]] = Counter()
@@ -54,6 +53,7 @@ class RuleNotices:
     def heard(self, stored: StoredRule, rule: AlertRule, transition: Transition, lane: WatchedLane) -> None:
         """Write a transition, with its notifications, in one transaction."""
         now_ms = self._clock()
+        rule = self._routed(stored, rule)
         silenced = _silenced(stored, rule, now_ms)
         text = transition_text(rule, transition)
         if silenced is None and (transition.firing or rule.resolve):
@@ -63,15 +63,10 @@ class RuleNotices:
             elif count == MOST_A_MINUTE:
                 text += ". What follows within this minute is only in the history of the rule"
         if not transition.firing:
-            over = silenced is None and rule.resolve
-            notifications = (
-                self._notifications(stored, rule, transition, lane, f"{text} – over") if over else []
-            )
-            series = transition.series
-            self._store.alerts.rules.ended(rule.id, series.lane_id, series.key, now_ms, notifications)
+            self._ended(stored, rule, transition, lane, f"{text} – over", silenced is None and rule.resolve)
             return
         notifications = [] if silenced else self._notifications(stored, rule, transition, lane, text)
-        reached = {one.target for one in notifications}
+        reached = {one.target for one in notifications} | {one for one in rule.tell if one in USERS}
         firing = Firing(
             rule.id,
             lane.run_id,
@@ -85,13 +80,41 @@ class RuleNotices:
         )
         data = {"title": rule.name, "rule": rule.name, "key": transition.series.key, "host": lane.host}
         event = StoredEvent(lane.run_id, transition.time_ms, EVENT, rule.severity, text, data)
-        self._store.alerts.rules.fired(
+        self._store.alerts.firings.fired(
             firing,
             event,
-            self._finding(rule, transition, lane, text, silenced),
+            None if silenced else self._finding(rule, transition, lane, text),
             notifications,
             found="" if silenced else rule.name,
+            is_silence=rule.condition.kind == "silence",
         )
+
+    def _ended(
+        self,
+        stored: StoredRule,
+        rule: AlertRule,
+        transition: Transition,
+        lane: WatchedLane,
+        text: str,
+        notifies: bool,
+    ) -> None:
+        """Write that a rule no longer fires for a series."""
+        series = transition.series
+        self._store.alerts.firings.ended(
+            rule.id,
+            series.lane_id,
+            series.key,
+            self._clock(),
+            self._notifications(stored, rule, transition, lane, text) if notifies else [],
+            self._finding(rule, transition, lane, text) if notifies else None,
+        )
+
+    def _routed(self, stored: StoredRule, rule: AlertRule) -> AlertRule:
+        """A rule that names nobody, with whom its team chose for its severity."""
+        if rule.tell:
+            return rule
+        chosen = team_alerts(self._store.alerts.settings.of_team(stored.entity_id))
+        return replace(rule, tell=chosen.routes.get(rule.severity, ()))
 
     def _counted(self, rule_id: int, run_id: int, firing: bool, now_ms: int) -> int:
         """How many transitions of a rule for a run there were in this minute, with this one."""
@@ -114,14 +137,17 @@ class RuleNotices:
         return notification
 
     def _finding(
-        self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str, silenced: str | None
+        self, rule: AlertRule, transition: Transition, lane: WatchedLane, text: str
     ) -> RunEvent | None:
-        """The event for those who want to know of findings; None if the rule names its receivers."""
-        if silenced is not None or "author" in rule.tell or "members" in rule.tell:
+        """The event by which users are notified: those that the rule names, else those who want to know of
+        findings. `RunAlerts` decides when, and by which channel. None: nobody is notified that it is over."""
+        to = [one for one in rule.tell if one in USERS]
+        if not transition.firing and not to:
             return None
         series = transition.series
-        key = f"rule:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
-        data = {"title": rule.name, "text": text}
+        kind, title = ("rule", rule.name) if transition.firing else ("rule-over", f"{rule.name} is over")
+        key = f"{kind}:{rule.id}:{series.lane_id}:{series.key}:{transition.time_ms}"
+        data = {"title": title, "text": text, **({"to": to} if to else {})}
         return RunEvent(lane.run_id, 0, "finding", transition.time_ms, key, rule.severity, data)
 
     def _notifications(
@@ -143,48 +169,20 @@ class RuleNotices:
                 target,
                 f"rule:{rule.id}:{place.run_id}",
                 f"{title}\n\n{text}",
-                {**payload, **more},
+                payload,
                 now_ms,
-                None if target.startswith("user") else place.entity_id,
+                place.entity_id,
             )
-            for target, more in self._targets(stored, rule, place).items()
+            for target in self._channels(stored, rule, place)
         ]
 
-    def _targets(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> dict[str, dict[str, str]]:
-        """The targets of a rule, each once, with what only its receiver gets. Left out are users who may not
-        read the run or muted it, and channels of a team of which not all members may read it, unless the
-        rule's creator may."""
-        found: dict[str, dict[str, str]] = {}
-        channels = team_may_read(self._directory, place) or may_read_run(
+    def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
+        """The channels of a rule. None, if not all members of the team may read the run, unless the rule's
+        creator may."""
+        may_know = team_may_read(self._directory, place) or may_read_run(
             self._directory, stored.creator_id, place
         )
-        users: dict[int, None] = {}
-        for target in rule.tell:
-            if target == "author" and place.author_id is not None:
-                users[place.author_id] = None
-            elif target == "members":
-                users |= dict.fromkeys(self._members(place))
-            elif target != "author" and channels:
-                found[target] = {}
-        modes = self._modes(users, place) if users else {}
-        for user_id in users:
-            if may_read_run(self._directory, user_id, place) and not is_muted(modes.get(user_id, {})):
-                found[f"user:{user_id}"] = {"mute": MuteLink(user_id, place.run_id).text(self._key)}
-        return found
-
-    def _modes(self, users: Collection[int], place: RunPlace) -> dict[int, dict[Scope, str]]:
-        assert place.entity_id is not None
-        targets: dict[Scope, int] = {
-            "run": place.run_id,
-            "project": place.project_id,
-            "team": place.entity_id,
-        }
-        return self._store.alerts.settings.modes(users, targets)
-
-    def _members(self, place: RunPlace) -> list[int]:
-        assert place.entity_id is not None
-        of_team = self._store.accounts.members.of_teams([place.entity_id])
-        return [member.user_id for member in of_team.get(place.entity_id, [])]
+        return list(dict.fromkeys(one for one in rule.tell if one not in USERS)) if may_know else []
 
 
 def _place_text(place: RunPlace) -> str:

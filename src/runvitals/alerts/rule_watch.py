@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
-
-import numpy as np
 
 from runvitals.alerts.evaluation import (
     FIRING,
     OK,
     EvaluatedSeries,
-    Evaluation,
     InstanceState,
     Slot,
     Transition,
 )
 from runvitals.alerts.rules import AlertRule, Feature, InvalidRule, rule
 from runvitals.alerts.sample_queue import SampleQueue
+from runvitals.alerts.silence import SilenceWatch
+from runvitals.alerts.spread import SpreadWatch
 from runvitals.alerts.watched_series import WatchedHost, WatchedSeries, rounds
 from runvitals.model.durations import MINUTE_MS
 from runvitals.model.filter import Filter
@@ -44,9 +42,6 @@ _MATCH_MS: Final = MINUTE_MS
 _COMPARE_MS: Final = 10_000
 _SAVE_MS: Final = 30_000
 _REBUILD_MS: Final = 5_000
-_FRESH_MS: Final = MINUTE_MS
-_LEAST_COMPARED: Final = 3
-MONITOR: Final = "monitor"
 
 Heard = Callable[[StoredRule, AlertRule, Transition, WatchedLane], None]
 log = logging.getLogger("runvitals.server")
@@ -59,6 +54,7 @@ class RuleWatch:
         samples: what windows are filled from when a rule or host is new; None: they begin empty.
         on_transition: called when a rule begins to fire for a series, or is over.
         clock: the time now, ms UTC.
+        leads: whether this server evaluates the rules; another one does otherwise.
 
     Attributes:
         queue: ingest adds to it.
@@ -71,26 +67,33 @@ class RuleWatch:
         samples: SampleStore | None,
         on_transition: Heard,
         clock: Callable[[], int],
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self._store = metadata_store
         self._samples = samples
         self._on_transition = on_transition
         self._clock = clock
+        self._leads = leads
         self.queue = SampleQueue()
+        self._begin()
+        self.thread = SupervisedThread("alert-rules", self._turn, every_s=_EVERY_S)
+
+    def _begin(self) -> None:
+        """Know nothing yet: the rules and their states are read at the first evaluation."""
+        self.queue.is_used = False
         self._version: tuple[int, int, int] | None = None
         self._rules: dict[int, tuple[StoredRule, AlertRule]] = {}
         self._hosts: dict[int, WatchedHost] = {}
         self._lanes: dict[int, WatchedLane] = {}
         self._ignored: set[int] = set()
         self._series = WatchedSeries([])
-        self._distances = Evaluation([])
-        self._silent: dict[tuple[int, EvaluatedSeries], int] = {}
+        self._spread = SpreadWatch(self._series, self._comparing)
+        self._silence = SilenceWatch(self._store.alerts.rules)
         self._waiting: list[SampleBatch] = []
         self._is_old = False
         self._done_ms: dict[str, int] = {}
         self._saved: list[RuleState] = []
         self._saved_lanes: set[int] = set()
-        self.thread = SupervisedThread("alert-rules", self._turn, every_s=_EVERY_S)
 
     def evaluate(self) -> None:
         """Evaluate what was queued, and what depends on the time alone."""
@@ -111,8 +114,9 @@ class RuleWatch:
             self._rebuild(batches)
         self._add(batches, now_ms)
         if self._due("compare", _COMPARE_MS, now_ms):
-            self._compare(now_ms)
-            self._look_for_silence(now_ms)
+            self._heard(self._spread.compare(now_ms))
+            rules = [known for _, known in self._rules.values()]
+            self._heard(self._silence.look(rules, self._hosts, self._series, now_ms))
         if self._due("save", _SAVE_MS, now_ms):
             self._save()
 
@@ -124,7 +128,10 @@ class RuleWatch:
 
     def _turn(self) -> bool:
         closing = self.thread.closing.is_set()
-        self.evaluate()
+        if self._leads():
+            self.evaluate()
+        elif self._version is not None:
+            self._begin()
         return not closing
 
     def _due(self, what: str, every_ms: int, now_ms: int) -> bool:
@@ -157,8 +164,24 @@ class RuleWatch:
             self._restore()
 
     def _restore(self) -> None:
-        """Go on with the states of before a restart."""
+        """Go on with the states of before a restart. What fires is known even if the server was killed before
+        it kept its states."""
         self._saved = self._store.alerts.rules.states()
+        kept = {(state.rule_id, state.lane_id, state.key) for state in self._saved}
+        self._saved += [
+            RuleState(
+                one.rule_id,
+                one.run_id,
+                one.lane_id,
+                one.key,
+                one.host,
+                FIRING,
+                one.fired_ms,
+                one.fired_ms,
+            )
+            for one in self._store.alerts.firings.open()
+            if (one.rule_id, one.lane_id, one.key) not in kept
+        ]
         lanes = {state.lane_id for state in self._saved}
         self._learn(lanes, self._clock())
 
@@ -186,18 +209,32 @@ class RuleWatch:
         self._ignored |= wanted - found.keys()
         self._done_ms.pop("match", None)
 
+    def _learn_what_others_hear(self, now_ms: int) -> None:
+        """A host may fall silent while this server starts, or when the server that heard it ends."""
+        if any(known.condition.of == "host" for _, known in self._rules.values()):
+            heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
+            unknown = heard.keys() - self._hosts.keys() - self._ignored
+            if unknown:
+                self._learn(unknown, now_ms)
+            for lane_id in unknown & self._hosts.keys():
+                self._hosts[lane_id].heard_ms = heard[lane_id]
+
     def _match(self, now_ms: int) -> None:
         """Find out again which rules are about which hosts; forget hosts whose runs have ended."""
+        self._learn_what_others_hear(now_ms)
         self._lanes = self._store.alerts.rules.lanes(self._hosts)
         run_ids = {lane.run_id for lane in self._lanes.values()}
         rows = self._store.runs.get(sorted(run_ids), now_ms)
+        heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
         for lane_id, host in list(self._hosts.items()):
             row = rows.get(host.run_id)
             gone = lane_id not in self._lanes or row is None or row.state not in ("running", "lost")
-            if gone or now_ms - host.heard_ms > FORGET_MS + max(
+            if gone:
+                self._forget(lane_id, now_ms)
+            elif now_ms - host.heard_ms > FORGET_MS + max(
                 (known.for_ms for _, known in self._rules.values()), default=0
             ):
-                self._forget(lane_id, now_ms)
+                self._forget(lane_id, now_ms, is_over=lane_id not in heard)
         matching = {
             text: self._store.runs.matching(run_ids, Filter(terms=parse(text)), now_ms)
             for text in {known.filter for _, known in self._rules.values() if known.filter}
@@ -221,14 +258,18 @@ class RuleWatch:
                 self._is_old = True
             host.rules = rules
 
-    def _forget(self, lane_id: int, now_ms: int) -> None:
-        """What fires for a host is over when its run has ended; nobody is notified of that."""
+    def _forget(self, lane_id: int, now_ms: int, is_over: bool = True) -> None:
+        """What fires for a host is over when its run has ended; nobody is notified of that.
+
+        Args:
+            is_over: False if another server hears the host.
+        """
         host = self._hosts.pop(lane_id)
         self._is_old = True
         for (rule_id, series), state in self._states().items():
-            if series.lane_id == host.lane_id and state.state == FIRING:
-                self._store.alerts.rules.ended(rule_id, lane_id, series.key, now_ms)
-        self._silent = {key: at for key, at in self._silent.items() if key[1].lane_id != lane_id}
+            if is_over and series.lane_id == host.lane_id and state.state == FIRING:
+                self._store.alerts.firings.ended(rule_id, lane_id, series.key, now_ms)
+        self._silence.forget(lane_id)
 
     def _rebuild(self, batches: Sequence[SampleBatch]) -> None:
         """Make the slots anew, after rules, hosts or metrics changed."""
@@ -248,18 +289,12 @@ class RuleWatch:
         self._series.evaluation.take_over(before.evaluation)
         self._series.evaluation.restore(kept)
         self._fill(before, batches)
-        self._distances = Evaluation(
-            [
-                Slot(slot.series, replace(slot.feature, window_ms=0), rules)
-                for slot in self._series.evaluation.slots
-                if slot.feature.spread and (rules := self._comparing(slot))
-            ]
-        )
-        self._distances.restore(kept)
+        self._spread = SpreadWatch(self._series, self._comparing)
+        self._spread.restore(kept)
         for (rule_id, series), state in kept.items():
             known = self._rules.get(rule_id)
             if known is not None and known[1].condition.kind == "silence" and state.state == FIRING:
-                self._silent.setdefault((rule_id, series), state.since_ms)
+                self._silence.restore(rule_id, series, state.since_ms)
         self._saved = [
             saved
             for saved in self._saved
@@ -318,104 +353,6 @@ class RuleWatch:
         for one in rounds(batches, self._series.columns, now_ms - LATE_MS):
             self._heard(self._series.add(one))
 
-    def _compare(self, now_ms: int) -> None:
-        """Compare the series of a run with each other."""
-        if not self._distances.slots:
-            return
-        index = {(slot.series, slot.feature): at for at, slot in enumerate(self._distances.slots)}
-        evaluation = self._series.evaluation
-        groups: dict[tuple[int, Feature], list[int]] = {}
-        for feature, slots in self._series.slots_of.items():
-            if feature.spread:
-                for at in slots:
-                    groups.setdefault((evaluation.slots[at].series.run_id, feature), []).append(at)
-        for (_, feature), members in groups.items():
-            of_run = np.array(members)
-            heard = evaluation.last_ms[of_run] > now_ms - _FRESH_MS
-            fresh = of_run[heard & ~np.isnan(evaluation.values[of_run])]
-            if len(fresh) < _LEAST_COMPARED:
-                continue
-            values = evaluation.values[fresh]
-            middle = float(np.median(values))
-            if middle == 0:
-                continue
-            series = [evaluation.slots[slot].series for slot in fresh.tolist()]
-            distances = 100 * (values - middle) / abs(middle)
-            compared = replace(feature, window_ms=0)
-            pairs = [
-                (index[one, compared], distance)
-                for one, distance in zip(series, distances.tolist(), strict=True)
-                if (one, compared) in index
-            ]
-            at_slots = np.array([slot for slot, _ in pairs], np.int64)
-            times = np.full(len(pairs), now_ms)
-            self._heard(self._distances.add(at_slots, times, np.array([number for _, number in pairs])))
-
-    def _look_for_silence(self, now_ms: int) -> None:
-        self._ask_what_others_heard(now_ms)
-        for _, known in self._rules.values():
-            if known.condition.kind == "silence":
-                for series, heard_ms in self._last_heard(known):
-                    silent = heard_ms is not None and now_ms - heard_ms >= known.for_ms
-                    if silent and known.condition.busy_metric:
-                        silent = self._is_busy(known, series.run_id, now_ms)
-                    self._set_silent(known, series, silent, now_ms)
-
-    def _ask_what_others_heard(self, now_ms: int) -> None:
-        """A host that this server does not hear may send to another one, which keeps when it did."""
-        if not any(known.condition.of == "host" for _, known in self._rules.values()):
-            return
-        quiet = [
-            host.lane_id
-            for host in self._hosts.values()
-            if host.role == MONITOR and now_ms - host.heard_ms >= _COMPARE_MS
-        ]
-        for lane_id, heard_ms in self._store.alerts.rules.heard(quiet).items() if quiet else ():
-            self._hosts[lane_id].heard_ms = max(self._hosts[lane_id].heard_ms, heard_ms)
-
-    def _last_heard(self, known: AlertRule) -> Iterable[tuple[EvaluatedSeries, int | None]]:
-        """The series that a rule about silence is about, and when each was heard last."""
-        of, evaluation = known.condition.of, self._series.evaluation
-        if of == "metric":
-            assert known.condition.feature is not None
-            for at in self._series.slots_of.get(known.condition.feature, ()):
-                series = evaluation.slots[at].series
-                if known in self._hosts[series.lane_id].rules:
-                    last_ms = int(evaluation.last_ms[at])
-                    yield series, last_ms if last_ms > 0 else None
-            return
-        by_run: dict[int, tuple[EvaluatedSeries, int]] = {}
-        for host in self._hosts.values():
-            if known not in host.rules:
-                continue
-            series = EvaluatedSeries(host.run_id, host.lane_id, host.host, "")
-            if of == "host" and host.role == MONITOR:
-                yield series, host.heard_ms
-            elif of == "steps" and host.role != MONITOR:
-                latest = by_run.get(host.run_id)
-                if latest is None or host.heard_ms > latest[1]:
-                    by_run[host.run_id] = (latest[0] if latest else series, host.heard_ms)
-        yield from by_run.values()
-
-    def _is_busy(self, known: AlertRule, run_id: int, now_ms: int) -> bool:
-        evaluation = self._series.evaluation
-        for at in self._series.slots_of.get(Feature(known.condition.busy_metric), ()):
-            fresh = evaluation.last_ms[at] > now_ms - _FRESH_MS
-            busy = evaluation.values[at] > known.condition.busy_value
-            if fresh and busy and evaluation.slots[at].series.run_id == run_id:
-                return True
-        return False
-
-    def _set_silent(self, known: AlertRule, series: EvaluatedSeries, silent: bool, now_ms: int) -> None:
-        key = (known.id, series)
-        if silent == (key in self._silent):
-            return
-        if silent:
-            self._silent[key] = now_ms
-        else:
-            del self._silent[key]
-        self._heard([Transition(known, series, silent, now_ms, float("nan"))])
-
     def _heard(self, transitions: Iterable[Transition]) -> None:
         for transition in transitions:
             found = self._rules.get(transition.rule.id)
@@ -424,8 +361,7 @@ class RuleWatch:
                 self._on_transition(found[0], transition.rule, transition, lane)
 
     def _states(self) -> dict[tuple[int, EvaluatedSeries], InstanceState]:
-        silent = {key: InstanceState(FIRING, at, at) for key, at in self._silent.items()}
-        return {**self._series.evaluation.state(), **self._distances.state(), **silent}
+        return {**self._series.evaluation.state(), **self._spread.state(), **self._silence.state()}
 
     def _save(self) -> None:
         """Keep the states of what does not rest."""

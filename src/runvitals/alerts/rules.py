@@ -43,7 +43,7 @@ MAX_LISTED: Final = 50
 CHANGE_BUCKETS: Final = 4
 MAX_BASELINE: Final = 15
 """How many times longer than the window a baseline may be."""
-_TELL: Final = re.compile(r"author|members|(?:slack|webhook):[1-9][0-9]{0,8}", re.ASCII)
+_TELL: Final = re.compile(r"author|members|(?:slack|webhook|apprise):[1-9][0-9]{0,8}", re.ASCII)
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|min|h|d)", re.ASCII)
 _UNITS: Final = {"ms": 1, "s": 1000, "m": MINUTE_MS, "min": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS}
 _METRIC: Final = re.compile(r"[^\s\x00-\x1f]+")
@@ -221,13 +221,15 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
     """
     reader = _Reader(definition)
     name = reader.text("name", MAX_NAME)
+    if not name.isprintable():
+        reader.wrong("name", "expected one line of text")
     severity = reader.choice("severity", SEVERITIES, "warning")
     for_ms = reader.duration("for")
     cooldown_ms = reader.duration("cooldown")
     tell = reader.texts("tell")
     for index, target in enumerate(tell):
         if not _TELL.fullmatch(target):
-            reader.wrong(f"tell[{index}]", "expected author, members, slack:ID or webhook:ID")
+            reader.wrong(f"tell[{index}]", "expected author, members, slack:ID, webhook:ID or apprise:ID")
     if len(tell) > MAX_TELL:
         reader.wrong("tell", f"expected at most {MAX_TELL} receivers")
     found = AlertRule(
@@ -253,6 +255,11 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
     if reader.fields:
         raise InvalidRule(reader.fields)
     return found
+
+
+def is_target(text: str) -> bool:
+    """Whether a text names who is notified: `author`, `members`, or a channel such as `slack:3`."""
+    return _TELL.fullmatch(text) is not None
 
 
 def duration_ms(value: object) -> int:

@@ -18,7 +18,7 @@ from runvitals.accounts.directory import Directory
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.alerts.receivers import AlertReceiver, Choices, receivers, team_is_notified
+from runvitals.alerts.receivers import AlertReceiver, Choices, named_receivers, receivers, team_is_notified
 from runvitals.alerts.run_facts import run_facts
 from runvitals.alerts.run_marks import is_of_interest
 from runvitals.alerts.run_readers import may_read_run, team_may_read
@@ -218,14 +218,20 @@ class _Telling:
         personal = {user_id: personal_alerts(stored.get(user_id, {})) for user_id in users}
         choices = Choices(
             author_id,
-            None if author_id is None else personal[author_id],
+            personal,
             team,
             members,
             self._store.alerts.settings.modes(users, self._targets(is_team)),
         )
-        told = receivers(self._event.event, self._event.level, choices)
+        to = self._event.data.get("to")
+        told = (
+            receivers(self._event.event, self._event.level, choices)
+            if to is None
+            else named_receivers(to, choices)
+        )
         to_team = (
-            team is not None
+            to is None
+            and team is not None
             and team_is_notified(self._event.event, self._event.level, team)
             and team_may_read(self._directory, self._place)
         )
@@ -276,6 +282,8 @@ class _Telling:
         target = _target(receiver.user_id, receiver.channel)
         if receiver.reason == "author":
             why = "You get this because you are the author of the run."
+        elif receiver.reason == "rule":
+            why = "You get this because the rule names you as a receiver."
         else:
             why = f"You get this because the team {self._place.entity} tells its members about its runs."
         link = MuteLink(receiver.user_id, self._place.run_id).text(self._key)

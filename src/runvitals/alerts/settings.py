@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta, timezone, tzinfo
 from typing import Any, Final, Literal
 from zoneinfo import ZoneInfo
@@ -101,10 +101,12 @@ class TeamAlerts:
 
     Args:
         slack_destination: id of the team's Slack destination that gets them; None: none was chosen.
+        routes: by severity, whom rules notify that name nobody, such as `slack:3`.
     """
 
     events: Mapping[Switch, EventChoice]
     slack_destination: int | None = None
+    routes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 def personal_alerts(data: Mapping[str, Any]) -> PersonalAlerts:
@@ -120,7 +122,8 @@ def personal_alerts(data: Mapping[str, Any]) -> PersonalAlerts:
 
 def team_alerts(data: Mapping[str, Any]) -> TeamAlerts:
     """Stored choices, with defaults for what was not chosen."""
-    return TeamAlerts(_events(data, TEAM_DEFAULTS), data.get("slack_destination"))
+    routes = {severity: tuple(to) for severity, to in (data.get("routes") or {}).items()}
+    return TeamAlerts(_events(data, TEAM_DEFAULTS), data.get("slack_destination"), routes)
 
 
 def due_ms(choices: PersonalAlerts, level: str, now_ms: int, zone: tzinfo) -> int:

@@ -57,22 +57,25 @@ def run(arguments: argparse.Namespace) -> int:
         server.close()
 
 
-def read_rules(path: str) -> list[dict[str, Any]]:
-    """The rules of a file.
+def read_definitions(path: str, kind: str) -> list[dict[str, Any]]:
+    """The rules of a file, or its automations.
+
+    Args:
+        kind: what the list is called in the file: `rule` or `automation`.
 
     Raises:
-        ValueError: it is neither TOML, YAML nor JSON, or has no list of rules with different names.
+        ValueError: it is neither TOML, YAML nor JSON, or has no list of them with different names.
         OSError: it could not be read.
     """
     with open(path, encoding="utf-8") as file:
         text = file.read()
     content = _READERS.get(os.path.splitext(path)[1], _toml)(text)
-    rules = content.get("rule") if isinstance(content, dict) else None
+    rules = content.get(kind) if isinstance(content, dict) else None
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
-        raise ValueError(f"{path}: expected a list of rules: a table [[rule]] each")
+        raise ValueError(f"{path}: expected a list: a table [[{kind}]] each")
     names = [rule.get("name") for rule in rules]
     if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"{path}: expected a different name for each rule")
+        raise ValueError(f"{path}: expected a different name for each {kind}")
     return rules
 
 
@@ -151,7 +154,7 @@ def _history(server: Any, path: str, arguments: argparse.Namespace) -> int:
 
 
 def _check(server: Any, path: str, arguments: argparse.Namespace) -> int:
-    for rule in read_rules(arguments.file):
+    for rule in read_definitions(arguments.file, "rule"):
         found = server.send("POST", f"{path}/dry-run", {"rule": rule, "days": arguments.days})
         times = "once" if found["times"] == 1 else f"{found['times']} times"
         print(f"{inert(rule['name'])}: would have fired {times} in {found['runs']} runs")
@@ -159,7 +162,7 @@ def _check(server: Any, path: str, arguments: argparse.Namespace) -> int:
 
 
 def _apply(server: Any, path: str, arguments: argparse.Namespace) -> int:
-    wanted = {rule["name"]: rule for rule in read_rules(arguments.file)}
+    wanted = {rule["name"]: rule for rule in read_definitions(arguments.file, "rule")}
     known = {rule["name"]: rule for rule in _all(server, path)}
     for name, rule in wanted.items():
         enabled = rule.get("enabled", True)

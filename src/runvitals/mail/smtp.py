@@ -47,6 +47,7 @@ class SmtpConnection:
     def __init__(self, server: SmtpServer) -> None:
         self._server = server
         self._smtp: smtplib.SMTP | None = None
+        self._step = "the connection"
 
     def __enter__(self) -> SmtpConnection:
         try:
@@ -54,7 +55,7 @@ class SmtpConnection:
         except (OSError, smtplib.SMTPException) as error:
             place = f"{self._server.host}:{self._server.port}"
             raise MailServerUnavailable(
-                f"the mail server {place} cannot be used: {_answer(error)}"
+                f"the mail server {place} cannot be used: {self._step} failed: {_answer(error)}"
             ) from error
         return self
 
@@ -98,8 +99,10 @@ class SmtpConnection:
             smtp = smtplib.SMTP(server.host, server.port, timeout=TIMEOUT_S)
         try:
             if server.encryption == "starttls":
+                self._step = "STARTTLS"
                 smtp.starttls(context=ssl.create_default_context())
             if server.user is not None and server.password is not None:
+                self._step = f"the sign-in as {server.user}"
                 smtp.login(server.user, server.password)
         except BaseException:
             smtp.close()

@@ -128,6 +128,29 @@ class Fetcher:
             raise FetchFailed("the server redirected the request, which is not followed")
         return response
 
+    def connect(self, host: str, port: int, total_s: float) -> socket.socket:
+        """A connection to a checked address of a host, for a client of its own that speaks TLS.
+
+        Raises:
+            Blocked: no connection is made there.
+            FetchFailed: the host cannot be reached.
+        """
+        until_s = time.monotonic() + total_s
+        name = f"[{host}]" if ":" in host else host
+        target, proxy = self._target(f"https://{name}:{port}/"), self._policy().proxy
+        addresses = self._checked_addresses(target, until_s, through_proxy=proxy is not None)
+        connected: socket.socket | None = None
+        try:
+            if proxy is None:
+                return self._connected(target, addresses, until_s)
+            connected = self._connect(*proxy, _left_s(until_s))
+            _open_tunnel(connected, target)
+            return connected
+        except (OSError, http.client.HTTPException) as error:
+            if connected is not None:
+                connected.close()
+            raise FetchFailed(f"{target.host} cannot be reached: {error}") from error
+
     def check(self, url: str) -> None:
         """Check a URL before it is stored. Names are not resolved: each request checks their addresses.
 

@@ -31,10 +31,11 @@ class Alerting:
         box: SecretBox,
         clock: Callable[[], int],
         monotonic: Callable[[], float],
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
         self.run_alerts = RunAlerts(metadata_store, directory, box, clock, monotonic)
-        self.rule_notices = RuleNotices(metadata_store, directory, box, clock)
-        self.rule_watch = RuleWatch(metadata_store, sample_store, self.rule_notices.heard, clock)
+        self.rule_notices = RuleNotices(metadata_store, directory, clock)
+        self.rule_watch = RuleWatch(metadata_store, sample_store, self.rule_notices.heard, clock, leads)
 
     @property
     def threads(self) -> list[SupervisedThread]:

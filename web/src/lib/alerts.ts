@@ -26,12 +26,26 @@ export interface PersonalAlerts {
   time_zone: string;
   exceptions: AlertException[];
   mail: boolean;
+  /** The user's own channel of Slack; null: there is none. */
+  slack: OwnSlack | null;
+  /** Channels can be chosen at Slack. */
+  slack_app: boolean;
+}
+
+export interface OwnSlack {
+  shown: string;
+  created_ms: number;
+  disabled_ms: number | null;
 }
 
 export interface TeamAlerts {
   events: Choices;
   slack_destination: number | null;
   slack_destinations: { id: number; channel: string }[];
+  /** Whom rules notify that name nobody. */
+  routes: Record<Level, string[]>;
+  /** Whom rules can notify, such as slack:3. */
+  targets: { target: string; name: string }[];
   editable: boolean;
 }
 

@@ -12,6 +12,9 @@ export const EVENTS = [
   ['artifact.version', 'A version of an artifact is logged'],
   ['artifact.alias', 'A version gets an alias'],
   ['registry.link', 'A version is linked to a registry'],
+  ['finding', 'A rule fires'],
+  ['device.silent', 'A device or host falls silent'],
+  ['usage.threshold', 'The team has used a part of its plan'],
 ] as const;
 export type EventKind = (typeof EVENTS)[number][0];
 
@@ -81,7 +84,11 @@ export interface Form {
   relative: boolean;
   direction: string;
   collection: string;
+  type: string;
   alias: string;
+  rule: string;
+  host: string;
+  percent: string;
   projects: string;
   run_name: string;
   author: string;
@@ -89,8 +96,10 @@ export interface Form {
   slack: string[];
   webhooks: string[];
   payload: string;
+  apprise: string[];
   members: string[];
   stop: boolean;
+  command: string;
   add_tag: string;
   cooldown_h: string;
 }
@@ -110,7 +119,11 @@ export const EMPTY: Form = {
   relative: true,
   direction: 'either',
   collection: '',
+  type: '',
   alias: '',
+  rule: '',
+  host: '',
+  percent: '85',
   projects: '',
   run_name: '',
   author: '',
@@ -118,8 +131,10 @@ export const EMPTY: Form = {
   slack: [],
   webhooks: [],
   payload: '',
+  apprise: [],
   members: [],
   stop: false,
+  command: '',
   add_tag: '',
   cooldown_h: '24',
 };
@@ -144,7 +159,11 @@ export function formOf(automation: Automation): Form {
     relative: event.relative !== false,
     direction: text('direction') || EMPTY.direction,
     collection: text('collection'),
+    type: text('type'),
     alias: text('alias'),
+    rule: text('name'),
+    host: text('host'),
+    percent: text('percent') || EMPTY.percent,
     projects: filter.projects.join(', '),
     run_name: filter.run_name,
     author: filter.author,
@@ -152,36 +171,35 @@ export function formOf(automation: Automation): Form {
     slack: of('slack').map((action) => String(action.destination)),
     webhooks: of('webhook').map((action) => String(action.webhook)),
     payload: String(of('webhook').find((action) => action.payload)?.payload ?? ''),
+    apprise: of('apprise').map((action) => String(action.destination)),
     members: of('mail').flatMap((action) => action.members as string[]),
     stop: of('stop').length > 0,
+    command: String(of('command')[0]?.command ?? ''),
     add_tag: String(of('tag')[0]?.tag ?? ''),
     cooldown_h: String(automation.cooldown_h),
   };
 }
-
-/** What the form has no field for: programs can set it, and it stays when someone edits the automation. */
-const HIDDEN_FIELDS = ['type', 'name', 'percent'];
-const HIDDEN_ACTIONS = ['apprise'];
 
 /**
  * The body of a request. What is no number stays a text: the server says what is wrong with it.
  * `edited`: the automation that is changed.
  */
 export function bodyOf(form: Form, edited: Automation | null = null): Record<string, unknown> {
-  const sameEvent = edited?.event.kind === form.kind ? Object.entries(edited.event) : [];
-  const hidden = Object.fromEntries(sameEvent.filter(([name]) => HIDDEN_FIELDS.includes(name)));
   const actions: Action[] = [
     ...form.slack.map((id) => ({ kind: 'slack', destination: Number(id) })),
     ...form.webhooks.map((id) => ({ kind: 'webhook', webhook: Number(id), payload: payloadOf(id, form, edited) })),
-    ...(edited?.actions ?? []).filter(({ kind }) => HIDDEN_ACTIONS.includes(kind)),
+    ...form.apprise.map((id) => ({ kind: 'apprise', destination: Number(id) })),
     ...(form.members.length > 0 ? [{ kind: 'mail', members: form.members }] : []),
     ...(isOfRuns(form.kind) && form.stop ? [{ kind: 'stop' }] : []),
+    ...(isOfRuns(form.kind) && form.command.trim() !== '' ? [{ kind: 'command', command: form.command.trim() }] : []),
     ...(isOfRuns(form.kind) && form.add_tag.trim() !== '' ? [{ kind: 'tag', tag: form.add_tag.trim() }] : []),
   ];
   return {
     name: form.name.trim(),
-    event: { ...hidden, ...eventOf(form) },
-    filter: { projects: listOf(form.projects), run_name: form.run_name, author: form.author.trim(), tag: form.run_tag.trim() },
+    event: eventOf(form),
+    filter: hasFilter(form.kind)
+      ? { projects: listOf(form.projects), run_name: form.run_name, author: form.author.trim(), tag: form.run_tag.trim() }
+      : { projects: [], run_name: '', author: '', tag: '' },
     actions,
     cooldown_h: numberOf(form.cooldown_h),
   };
@@ -195,7 +213,10 @@ function payloadOf(id: string, form: Form, edited: Automation | null): string | 
 }
 
 /** Only these can stop or tag a run. */
-export const isOfRuns = (kind: string): boolean => kind.startsWith('run.') || kind.startsWith('metric.');
+export const isOfRuns = (kind: string): boolean => kind.startsWith('run.') || kind.startsWith('metric.') || kind === 'finding' || kind === 'device.silent';
+
+/** The usage of a team belongs to no run. */
+export const hasFilter = (kind: string): boolean => kind !== 'usage.threshold';
 
 /** An event in words. */
 export function eventText(event: Event): string {
@@ -212,7 +233,7 @@ export function eventText(event: Event): string {
   if (event.kind === 'artifact.version') return `A version${collection} is logged`;
   if (event.kind === 'artifact.alias') return `A version${collection} gets an alias like ${String(event.alias)}`;
   if (event.kind === 'finding') return event.name ? `A rule like ${String(event.name)} fires` : 'A rule fires';
-  if (event.kind === 'device.silent') return 'A device of a run sends nothing any more';
+  if (event.kind === 'device.silent') return `Nothing arrives of a device or host${event.host ? ` like ${String(event.host)}` : ''}`;
   if (event.kind === 'usage.threshold') return `The team has used ${String(event.percent)} % of its plan`;
   if (event.kind === 'registry.link') return event.collection ? `A version is linked to ${String(event.collection)}` : 'A version is linked';
   return event.kind;
@@ -220,7 +241,7 @@ export function eventText(event: Event): string {
 
 /** What is done, in words. */
 export function actionsText(actions: readonly Action[]): string {
-  const texts: Record<string, string> = { slack: 'Slack', webhook: 'webhook', mail: 'mail', stop: 'stop the run', tag: 'add a tag', apprise: 'Apprise' };
+  const texts: Record<string, string> = { slack: 'Slack', webhook: 'webhook', mail: 'mail', stop: 'stop the run', tag: 'add a tag', command: 'run a command', apprise: 'Apprise' };
   return [...new Set(actions.map((action) => texts[action.kind] ?? action.kind))].join(', ');
 }
 
@@ -235,6 +256,10 @@ function eventOf(form: Form): Event {
   }
   if (kind === 'metric.z_score') return { kind, metric, value: numberOf(form.value), direction, ...window };
   if (kind === 'artifact.alias') return { kind, alias: form.alias, collection: form.collection };
+  if (kind === 'artifact.version') return { kind, collection: form.collection, type: form.type };
+  if (kind === 'finding') return { kind, name: form.rule };
+  if (kind === 'device.silent') return { kind, host: form.host };
+  if (kind === 'usage.threshold') return { kind, percent: numberOf(form.percent) };
   return kind.startsWith('artifact.') || kind.startsWith('registry.') ? { kind, collection: form.collection } : { kind };
 }
 

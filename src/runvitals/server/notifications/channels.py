@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from runvitals.accounts.directory import Directory
 from runvitals.alerts.run_readers import may_read_run
 from runvitals.mail.mailer import Mailer
+from runvitals.server.notifications.apprise import AppriseChannel
 from runvitals.server.notifications.channel import Channel, DeliveryFailed, number_of
 from runvitals.server.notifications.mail import MailChannel
 from runvitals.server.notifications.run_actions import RunActions
@@ -25,7 +26,7 @@ class Channels:
         clock: the time now, ms UTC.
 
     Attributes:
-        slack, webhook: for routes that send something at once.
+        slack, webhook, apprise: for routes that send something at once.
         by_target: the channels, for `NotificationDelivery`.
     """
 
@@ -40,6 +41,7 @@ class Channels:
         accounts, url = metadata_store.accounts, outside.known_server_url
         self.slack = SlackChannel(metadata_store, outside.box, outside.fetcher, url, clock)
         self.webhook = WebhookChannel(accounts, outside.box, outside.fetcher, url, clock)
+        self.apprise = AppriseChannel(metadata_store, outside.box, outside.fetcher, url)
         mail = MailChannel(accounts, mailer, directory, clock)
         actions = RunActions(metadata_store, directory, clock)
         self.by_target: Mapping[str, Channel] = {
@@ -47,9 +49,11 @@ class Channels:
             "member": mail.deliver_to_member,
             "stop": actions.stop,
             "tag": actions.tag,
+            "command": actions.command,
             "slack": self.slack.deliver_to_team,
             "user-slack": _to_readers(self.slack.deliver_to_user, metadata_store, directory),
             "webhook": self.webhook.deliver,
+            "apprise": self.apprise.deliver,
         }
 
 

@@ -9,7 +9,7 @@ from runvitals.accounts.actions import Action
 from runvitals.accounts.directory import Directory
 from runvitals.accounts.resources import ProjectItem
 from runvitals.model.errors import UnknownProject
-from runvitals.model.state import RUNNING
+from runvitals.model.state import LOST, RUNNING
 from runvitals.server.access.change_events import change_event
 from runvitals.server.notifications.channel import DeliveryFailed, number_of
 from runvitals.store.errors import UnknownAccount
@@ -61,6 +61,22 @@ class RunActions:
         self._store.runs.tag([place.run_id], self._clock(), add=[tag])
         self._record(place, by, "run.update", {"fields": ["tags"]})
         return ChannelResponse(text=f"the run has the tag {tag}")
+
+    def command(self, due: StoredNotification) -> ChannelResponse:
+        """Have the hosts of a run run a command that their users registered. It waits until one of them says
+        what came of it. Raises `DeliveryFailed`."""
+        place, by = self._allowed(due, Action.RUN_STOP)
+        begun = f"command {due.id} "
+        for event in self._store.events.of_run(place.run_id, name="command"):
+            if event.text.startswith(begun):
+                return ChannelResponse(text=event.text)
+        row = self._store.runs.get([place.run_id], self._clock())[place.run_id]
+        if row.state not in (RUNNING, LOST):
+            raise DeliveryFailed(f"the run is {row.state} already", "failed")
+        if not due.payload.get("allowed"):
+            self._store.alerts.outbox.set_payload(due, {**due.payload, "allowed": True})
+            self._record(place, by, "run.command", {"command": due.payload.get("command")})
+        raise DeliveryFailed("the host has not answered yet")
 
     def _allowed(self, due: StoredNotification, action: Action) -> tuple[RunPlace, Actor]:
         """The run of a change, and who makes it.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def test_rules_are_made_changed_and_deleted(vision: AccountsServer) -> None:
     ("change", "field"),
     [
         ({"name": ""}, "rule.name"),
+        ({"name": "idle\r\nBcc: eve@lab.example"}, "rule.name"),
         ({"severity": "loud"}, "rule.severity"),
         ({"for": "soon"}, "rule.for"),
         ({"filter": "state:none<"}, "rule.filter"),
@@ -100,6 +102,59 @@ def test_a_dry_run(vision: AccountsServer) -> None:
     assert vision.ask("bob", "POST", f"{RULES}/dry-run", json={"rule": never})["times"] == 0
 
 
+def tried(server: AccountsServer, condition: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
+    """When a rule would have fired, the first time first."""
+    rule = {"name": "tried", "condition": condition, **more}
+    found = server.ask("bob", "POST", f"{RULES}/dry-run", json={"rule": rule, "days": 1})
+    assert found["times"] == len(found["firings"])
+    return list(reversed(found["firings"]))
+
+
+def test_a_dry_run_of_silence(vision: AccountsServer) -> None:
+    values = np.full(400, 50.0)
+    batch = store_samples(vision, [50.0] * 10)
+    t = T0 - 1000 * np.array([*range(1000, 900, -1), *range(700, 600, -1), *range(50, 9, -1)], np.int64)
+    vision.store.append([replace(batch, seq=1, t=t, values=values[: len(t), None])])
+    found = tried(vision, {"kind": "silence", "metric": "gpu.*.gpu"}, **{"for": "3m"})
+    assert [(one["fired_ms"], one["ended_ms"], one["value"]) for one in found] == [
+        (T0 - 721_000, T0 - 700_000, None),
+        (T0 - 421_000, T0 - 50_000, None),
+    ]
+    assert [one["key"] for one in tried(vision, {"kind": "silence", "of": "host"}, **{"for": "3m"})] == [
+        "",
+        "",
+    ]
+    assert tried(vision, {"kind": "silence", "of": "steps"}, **{"for": "3m"}) == []
+    host = {"kind": "silence", "of": "host"}
+    busy = {"busy_metric": "gpu.*.gpu", "busy_value": 60}
+    assert tried(vision, {**host, **busy}, **{"for": "3m"}) == []
+
+
+def test_a_dry_run_of_a_straggler(vision: AccountsServer) -> None:
+    team = vision.accounts.teams.by_name("vision")
+    sender = Sender(team.id, author_id=vision.accounts.users.by_name("bob").id)
+    keys = vision.metadata_store.metrics.schema([f"gpu.{number}.powerWatts" for number in range(4)])
+    registration = WriterRegistration("otter-1", "monitor.node1.1", "digits", sender=sender)
+    [writer] = vision.metadata_store.writers.join([registration], T0)
+    vision.metadata_store.metrics.record_schemas([(writer.writer_id, keys.id)])
+    rows = np.full((600, 4), 300.0)
+    rows[200:400, 2] = 150.0
+    t = T0 - 1000 * np.arange(600, dtype=np.int64)[::-1]
+    vision.store.append([SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, rows)])
+    vision.app.access.rights_changed()
+    condition = {
+        "kind": "spread",
+        "metric": "gpu.*.powerWatts",
+        "window": "20s",
+        "by": 15,
+        "direction": "down",
+    }
+    [found] = tried(vision, condition, **{"for": "1m"})
+    assert found["key"] == "gpu.2.powerWatts"
+    assert 60_000 <= found["fired_ms"] - int(t[200]) <= 90_000
+    assert 0 <= found["ended_ms"] - int(t[400]) <= 30_000
+
+
 def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
     vision.ask("ada", "POST", RULES, 201, json={"rule": {**IDLE, "for": 0, "tell": ["author"]}})
     vision.clock.now_ms += 10_000
@@ -115,7 +170,23 @@ def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
         "gpu.0.gpu",
         None,
     )
-    assert fired["notified"] == f"user:{vision.accounts.users.by_name('bob').id}"
+    assert fired["notified"] == "author"
+    history = f"{RULES}/history"
+
+    def sent() -> list[dict[str, Any]]:
+        of_firing: list[dict[str, Any]] = vision.ask("ada", "GET", history)["firings"][0]["notifications"]
+        return of_firing
+
+    eventually(lambda: [one["state"] for one in sent()] == ["dropped"])
+    [mail] = sent()
+    assert (mail["channel"], mail["receiver"], mail["error"]) == ("user", "bob", "this server sends no mail")
+    again = f"{history}/{fired['id']}/notifications/{mail['id']}/send-again"
+    vision.ask("bob", "POST", again, 403, json={})
+    vision.ask("ada", "POST", f"{history}/{fired['id']}/notifications/77/send-again", 404, json={})
+    assert vision.ask("ada", "POST", again, json={})["state"] == "pending"
+    assert vision.ask("bob", "GET", history)["firings"][0]["notifications"][0]["error"] is None
+    [known] = vision.ask("bob", "GET", RULES)["rules"]
+    assert (known["state"], known["firing"]) == ("firing", 1)
     assert vision.ask("bob", "GET", f"{RULES}/history?project=other")["firings"] == []
 
 
@@ -154,3 +225,14 @@ def test_the_command_line(
     empty = tmp_path / "rules.yaml"
     empty.write_text("rule: []\n")
     assert alerts("apply", "vision", str(empty), "--prune") == "deleted idle\n"
+
+
+def test_routes_by_severity(vision: AccountsServer) -> None:
+    alerts = "teams/vision/alerts"
+    shown = vision.ask("ada", "PUT", alerts, json={"routes": {"error": ["members"], "info": []}})
+    assert shown["routes"] == {"info": [], "warning": [], "error": ["members"]}
+    assert [one["target"] for one in shown["targets"]] == ["author", "members"]
+    assert vision.ask("bob", "GET", alerts)["routes"]["error"] == ["members"]
+    for wrong, field in (("slack:77", "routes.error[0]"), ("everybody", "routes.error")):
+        answer = vision.ask("ada", "PUT", alerts, 422, json={"routes": {"error": [wrong]}})
+        assert field in answer["fields"]

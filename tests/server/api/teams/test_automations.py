@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from runvitals.cli import main
 from runvitals.model.ending import Ending
-from runvitals.store.metadata import WriterEnd, WriterRegistration
+from runvitals.store.metadata import StoredEvent, WriterEnd, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.writer_registration import Sender
 from tests.patience import eventually
@@ -144,6 +146,25 @@ def test_stopping_and_tagging_a_run_with_the_rights_of_the_creator(vision: Accou
     assert sorted(events) == ["edited", "stop_requested"]
 
 
+def test_a_command_waits_for_the_host_and_says_what_came_of_it(vision: AccountsServer) -> None:
+    command = {"kind": "command", "command": "drain"}
+    create(vision, event={"kind": "run.state", "states": ["running"]}, actions=[command])
+    run_id, _ = run(vision, "a")
+    outbox = vision.metadata_store.alerts.outbox
+    eventually(lambda: outbox.host_commands())
+    [(number, name)] = outbox.host_commands()[run_id]
+    assert name == "drain"
+    eventually(lambda: vision.actions()[-1] == "run.command")
+    text = f"command {number} (drain) ended with status 0"
+    vision.metadata_store.events.add([StoredEvent(run_id, T0, "command", "warning", text, {})])
+    vision.clock.now_ms += 120_000
+    [row] = settled(vision, 1)
+    assert (row["state"], row["answer"]) == ("finished", text)
+    assert outbox.host_commands() == {}
+    wrong = {"name": "x", "event": FAILED, "actions": [{"kind": "command", "command": "rm -rf /"}]}
+    vision.ask("ada", "POST", AUTOMATIONS, 422, json=wrong)
+
+
 @pytest.mark.parametrize("leaves", [False, True])
 def test_a_creator_who_lost_the_rights(vision: AccountsServer, leaves: bool) -> None:
     create(vision, event={"kind": "run.state", "states": ["running"]}, actions=[{"kind": "stop"}])
@@ -192,3 +213,39 @@ def test_a_metric_that_ingest_receives(vision: AccountsServer) -> None:
             assert answer.status_code == 200, answer.text
     [row] = settled(vision, 1)
     assert row["title"] == "[vision/digits] a: loss is 12.5"
+
+
+def test_the_command_line(
+    vision: AccountsServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ada = vision.accounts.users.by_name("ada")
+    secret, _ = vision.accounts.keys.create("laptop", CLI, T0, user_id=ada.id, scope="full")
+    monkeypatch.setenv("RUNVITALS_TOKEN", secret)
+    monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    file = tmp_path / "automations.toml"
+    file.write_text(
+        '[[automation]]\nname = "told"\nevent = {kind = "run.state", states = ["failed"]}\n'
+        'actions = [{kind = "mail", members = ["bob"]}]\n'
+    )
+
+    def automations(*arguments: str) -> str:
+        assert main(["automations", "--server", vision.url, *arguments]) == 0
+        return capsys.readouterr().out
+
+    assert automations("apply", "vision", str(file)) == "added told\n"
+    assert automations("apply", "vision", str(file)) == ""
+    file.write_text(file.read_text().replace("failed", "crashed"))
+    assert automations("apply", "vision", str(file)) == "changed told\n"
+    assert "run.state" in automations("list", "vision")
+    assert automations("disable", "vision", "told") == "told is off\n"
+    assert automations("preview", "vision", "told") == "told in the last 30 days: 0 times\n"
+    assert automations("test", "vision", "told") == "1 message is on the way\n"
+    assert "an example" in automations("history", "vision")
+    assert main(["automations", "--server", vision.url, "delete", "vision", "none"]) == 1
+    file.write_text('{"automation": []}')
+    file = file.rename(tmp_path / "automations.json")
+    assert automations("apply", "vision", str(file), "--prune") == "deleted told\n"

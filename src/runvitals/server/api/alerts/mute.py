@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Request
+from fastapi import HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, ValidationError
 from starlette.concurrency import run_in_threadpool
 
@@ -16,10 +16,11 @@ from runvitals.alerts.run_readers import may_read_run
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import PUBLIC, needs
 from runvitals.server.api.accounts.services import AccountServices, TheServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject, Scope
 from runvitals.store.metadata.run_places import RunPlace
 
-router = APIRouter()
+router = Router()
 LinkText = Annotated[str, Path(max_length=100)]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.sealed_purposes import user_slack_purpose
@@ -13,9 +12,10 @@ from runvitals.server.access.permission import needs
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.teams.slack_destinations import MAX_URL, sealed_slack_url
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.alerts.user_slack import UserSlackRow
 
-router = APIRouter()
+router = Router()
 
 
 class OwnSlack(BaseModel):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any, Final, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -20,6 +19,8 @@ from runvitals.server.api.accounts.services import TheServices
 from runvitals.server.api.alerts.choices import EventChoices, choices_json, with_changes
 from runvitals.server.api.alerts.own_slack import slack_json
 from runvitals.server.errors import InvalidFields
+from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject, Mode, Scope
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)", re.ASCII)
@@ -27,7 +28,7 @@ _MODES: Final[dict[str, Mode | None]] = {"off": "off", "all": "all", "as_above":
 MAX_LISTED: Final = 500
 AnyMode = Literal["off", "as_above", "all"]
 
-router = APIRouter()
+router = Router()
 
 
 class Quiet(BaseModel):
@@ -66,9 +67,11 @@ class PersonalChange(BaseModel):
 
 
 @router.get("/account/alerts", dependencies=[needs("account:read")])
-def alerts(access: TheAccess, services: TheServices, owner: TheOwner) -> dict[str, Any]:
+def alerts(
+    access: TheAccess, services: TheServices, outside: TheOutsideServices, owner: TheOwner
+) -> dict[str, Any]:
     """What you are notified of your runs, when, and of which teams, projects and runs not."""
-    return _shown(access, services, owner.id)
+    return _shown(access, services, outside, owner.id)
 
 
 @router.put("/account/alerts", dependencies=[needs("account:update")])
@@ -76,6 +79,7 @@ def change_alerts(
     body: PersonalChange,
     access: TheAccess,
     services: TheServices,
+    outside: TheOutsideServices,
     owner: TheOwner,
     requester: TheRequester,
 ) -> dict[str, Any]:
@@ -104,7 +108,7 @@ def change_alerts(
             settings.except_from(owner.id, target, _MODES[one.mode])
 
     access.accounts.in_one_transaction(change)
-    return _shown(access, services, owner.id)
+    return _shown(access, services, outside, owner.id)
 
 
 def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
@@ -112,7 +116,9 @@ def _chosen(access: AccessControl, user_id: int) -> PersonalAlerts:
     return personal_alerts(stored.get(user_id, {}))
 
 
-def _shown(access: AccessControl, services: TheServices, user_id: int) -> dict[str, Any]:
+def _shown(
+    access: AccessControl, services: TheServices, outside: OutsideServices, user_id: int
+) -> dict[str, Any]:
     chosen = _chosen(access, user_id)
     exceptions = access.metadata_store.alerts.settings.exceptions(user_id)
     slack = access.metadata_store.alerts.user_slack.get(user_id)
@@ -132,6 +138,7 @@ def _shown(access: AccessControl, services: TheServices, user_id: int) -> dict[s
         "exceptions": [{"scope": one.scope, "name": one.name, "mode": one.mode} for one in exceptions],
         "mail": services.mailer.configured,
         "slack": None if slack is None else slack_json(slack),
+        "slack_app": outside.slack_app.configured,
     }
 
 

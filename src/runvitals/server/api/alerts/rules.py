@@ -1,16 +1,18 @@
-"""`/entities/{entity}/alert-rules`: rules on metrics of a team or user, a dry run, and when they fired."""
+"""`/entities/{entity}/alert-rules`: rules on metrics of a team or user, and a dry run."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Depends, Path, Query, Request
+from fastapi import HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals import deadline
 from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Entity
-from runvitals.alerts.dry_run import MAX_RUNS, dry_run
+from runvitals.alerts.dry_run import MAX_RUNS, DryRun, dry_run
 from runvitals.alerts.ready_rules import READY_RULES
 from runvitals.alerts.rules import AlertRule, InvalidRule, rule
 from runvitals.model.durations import DAY_MS
@@ -18,17 +20,24 @@ from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
-from runvitals.server.api.entities.parameters import EntityName
+from runvitals.server.api.alerts.targets import target_errors
+from runvitals.server.api.entities.parameters import TheEntity
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.errors import DetailedError, InvalidFields
-from runvitals.store.errors import NameTaken, UnknownAccount
-from runvitals.store.metadata.alerts.rules import Firing, StoredRule
+from runvitals.server.router import Router
+from runvitals.store.errors import NameTaken
+from runvitals.store.metadata.alerts.firings import RuleCounts
+from runvitals.store.metadata.alerts.rules import StoredRule
 
 RuleId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 MAX_DAYS: Final = 90
+DEADLINE_S: Final = 20.0
+MAX_TRIED: Final = 2
+_TRIED: Final = threading.BoundedSemaphore(MAX_TRIED)
+"""Trying a rule reads the samples of many runs."""
 _PATH: Final = "/entities/{entity}/alert-rules"
 
-router = APIRouter()
+router = Router()
 
 
 class NewRule(BaseModel):
@@ -59,26 +68,21 @@ class DryRunRequest(BaseModel):
     days: int = Field(7, ge=1, le=MAX_DAYS)
 
 
-def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -> Entity:
-    """The team or user of the path; `needs` has checked what the requester may do with it.
-
-    Raises:
-        HTTPException: 404 if there is none.
-    """
-    found = access.directory.entity_named(entity)
-    if found is None:
-        access.hide(requester, f"team or user {entity!r}")
-    return found
-
-
-TheEntity = Annotated[Entity, Depends(the_entity)]
-
-
 @router.get(_PATH, dependencies=[needs("automation:read")])
 def rules(entity: TheEntity, access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
-    """The rules, by name; with those that are ready to be used."""
-    stored = access.metadata_store.alerts.rules.of_entity(entity.id)
-    listed = page_of("rules", sorted(stored, key=lambda one: one.id), lambda one: one.id, page, rule_json)
+    """The rules, in the order in which they were made; with those that are ready to be used.
+
+    `state`: off, ok, pending (a condition holds, but not for long enough yet) or firing, with the numbers of
+    series that are `firing` and `pending`."""
+    alerts = access.metadata_store.alerts
+    readable = access.directory.readable_runs(requester.principal)
+    counts = alerts.firings.counts(entity.id, None if readable is None else readable.projects)
+    stored = sorted(alerts.rules.of_entity(entity.id), key=lambda one: one.id)
+
+    def shown(one: StoredRule) -> dict[str, Any]:
+        return rule_json(one) | _state(one, counts.get(one.id, RuleCounts()))
+
+    listed = page_of("rules", stored, lambda one: one.id, page, shown)
     may = access.may_list(requester, entity, frozenset((Action.AUTOMATION_MANAGE,)))
     return {**listed, "ready": list(READY_RULES), "may": may}
 
@@ -97,23 +101,22 @@ def create_rule(
 def try_rule(
     entity: TheEntity, body: DryRunRequest, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
-    """When a rule would have fired for the runs of the past days that you may read."""
+    """When a rule would have fired for the runs of the past days that you may read.
+
+    `metrics`: some of what it was evaluated on, to be drawn."""
     checked = _checked(body.rule, access, entity)
     readable = access.directory.readable_runs(requester.principal)
-    now_ms = access.clock()
-    found = dry_run(
-        access.metadata_store,
-        request.app.state.sample_store,
-        entity.id,
-        checked,
-        now_ms - body.days * DAY_MS,
-        now_ms,
-        readable,
+    to_ms = access.clock()
+    from_ms = to_ms - body.days * DAY_MS
+    store = access.metadata_store
+    found = _within_limits(
+        lambda: dry_run(store, request.app.state.sample_store, entity.id, checked, from_ms, to_ms, readable)
     )
     return {
         "times": len(found.firings),
         "runs": found.runs,
         "most_runs": MAX_RUNS,
+        "from_ms": from_ms,
         "firings": [
             {
                 "run": one.run,
@@ -126,34 +129,10 @@ def try_rule(
             }
             for one in found.firings[:500]
         ],
-    }
-
-
-@router.get(f"{_PATH}/history", dependencies=[needs("automation:read")])
-def history(
-    entity: TheEntity,
-    access: TheAccess,
-    requester: TheRequester,
-    page: ThePage,
-    project: Annotated[str | None, Query(max_length=256)] = None,
-    firing: bool = False,
-) -> dict[str, Any]:
-    """When rules fired, for which series, and who was notified; the newest first."""
-    readable = access.directory.readable_runs(requester.principal)
-    number = None
-    if project is not None:
-        found = access.directory.project_named(entity.id, project)
-        number = -1 if found is None else found.id
-    table = access.metadata_store.alerts.rules
-    projects = None if readable is None else readable.projects
-    rows = table.firings(
-        entity.id, page.limit + 1, page.after_id or None, None, number, projects, only_open=firing
-    )
-    shown = rows[: page.limit]
-    return {
-        "firings": [firing_json(row) for row in shown],
-        "total": table.count_firings(entity.id, number, projects, only_open=firing),
-        "next": str(shown[-1].id) if len(rows) > len(shown) else None,
+        "metrics": [
+            {"run": one.run, "project": one.project, "key": one.key, "host": one.host}
+            for one in found.metrics
+        ],
     }
 
 
@@ -209,21 +188,27 @@ def rule_json(stored: StoredRule) -> dict[str, Any]:
     }
 
 
-def firing_json(row: Firing) -> dict[str, Any]:
-    """A time at which a rule fired, in an answer."""
-    return {
-        "id": row.id,
-        "rule": row.rule,
-        "run": row.run,
-        "project": row.project,
-        "key": row.key,
-        "host": row.host,
-        "severity": row.severity,
-        "value": row.value,
-        "fired_ms": row.fired_ms,
-        "ended_ms": row.ended_ms,
-        "notified": row.told,
-    }
+def _within_limits(work: Callable[[], DryRun]) -> DryRun:
+    """Raises:
+    HTTPException: too many rules are being tried, or it takes too long.
+    """
+    if not _TRIED.acquire(blocking=False):
+        raise HTTPException(429, "other rules are being tried; try again in a few seconds")
+    try:
+        with deadline.within(DEADLINE_S):
+            return work()
+    except deadline.TooSlow:
+        raise HTTPException(422, "it takes too long; choose fewer days, projects or metrics") from None
+    finally:
+        _TRIED.release()
+
+
+def _state(stored: StoredRule, counts: RuleCounts) -> dict[str, Any]:
+    """The state of a rule, over the series that the requester may see."""
+    if not stored.enabled:
+        return {"state": "off", "firing": 0, "pending": 0}
+    state = "firing" if counts.firing else "pending" if counts.pending else "ok"
+    return {"state": state, "firing": counts.firing, "pending": counts.pending}
 
 
 def _checked(definition: Any, access: AccessControl, entity: Entity) -> AlertRule:
@@ -233,17 +218,7 @@ def _checked(definition: Any, access: AccessControl, entity: Entity) -> AlertRul
         InvalidFields: it is invalid, or notifies what its team or user does not have.
     """
     found = _parsed(definition)
-    accounts = access.accounts
-    wrong = {}
-    for index, target in enumerate(found.tell):
-        kind, _, number = target.partition(":")
-        try:
-            if kind == "slack":
-                accounts.slack_destinations.sealed(entity.id, int(number))
-            elif kind == "webhook":
-                accounts.webhooks.get(entity.id, int(number))
-        except UnknownAccount as error:
-            wrong[f"rule.tell[{index}]"] = str(error)
+    wrong = target_errors(access.metadata_store, entity.id, found.tell, "rule.tell")
     if wrong:
         raise InvalidFields(wrong)
     return found

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
+from runvitals.alerts.rules import MAX_TELL, SEVERITIES, is_target
 from runvitals.alerts.settings import team_alerts
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.api.alerts.choices import EventChoices, choices_json, with_changes
+from runvitals.server.api.alerts.choices import EventChoices, Level, choices_json, with_changes
+from runvitals.server.api.alerts.targets import target_errors, targets_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.teams import TeamRow
 
-router = APIRouter()
+router = Router()
 
 
 class TeamChange(BaseModel):
@@ -28,6 +31,12 @@ class TeamChange(BaseModel):
     events: EventChoices | None = None
     slack_destination: int | None = Field(
         None, description="Id of the team's Slack destination that gets the alerts; null: none."
+    )
+
+    routes: dict[Level, list[str]] | None = Field(
+        None,
+        description="By severity, whom rules notify that name nobody: `author`, `members`, or a channel such "
+        "as `slack:3`.",
     )
 
 
@@ -51,9 +60,27 @@ def change_alerts(
         known = {row.id for row in access.accounts.slack_destinations.of_team(team.id)}
         if destination is not None and destination not in known:
             raise InvalidFields({"slack_destination": "the team has no such Slack destination"})
-    data = {"events": with_changes(before.events, body.events), "slack_destination": destination}
+    routes = before.routes if body.routes is None else _routes(access, team, body.routes)
+    data = {
+        "events": with_changes(before.events, body.events),
+        "slack_destination": destination,
+        "routes": routes,
+    }
     settings.put_team(team.id, data, requester.actor, access.clock())
     return _shown(access, requester, team)
+
+
+def _routes(access: AccessControl, team: TeamRow, routes: Mapping[Level, list[str]]) -> dict[str, list[str]]:
+    wrong: dict[str, str] = {}
+    for severity, targets in routes.items():
+        field = f"routes.{severity}"
+        if len(targets) > MAX_TELL or not all(map(is_target, targets)):
+            wrong[field] = f"expected at most {MAX_TELL} of author, members, slack:ID, webhook:ID, apprise:ID"
+        else:
+            wrong |= target_errors(access.metadata_store, team.id, targets, field)
+    if wrong:
+        raise InvalidFields(wrong)
+    return {severity: list(dict.fromkeys(targets)) for severity, targets in routes.items()}
 
 
 def _shown(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
@@ -65,5 +92,7 @@ def _shown(access: AccessControl, requester: Requester, team: TeamRow) -> dict[s
         "events": choices_json(chosen.events),
         "slack_destination": chosen.slack_destination if chosen.slack_destination in known else None,
         "slack_destinations": [{"id": row.id, "channel": row.channel} for row in destinations],
+        "routes": {severity: list(chosen.routes.get(severity, ())) for severity in SEVERITIES},
+        "targets": targets_of(access.metadata_store, team.id),
         "editable": editable,
     }

@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Callable
 from typing import Any, Literal
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from pydantic import BaseModel, ConfigDict
 from starlette.concurrency import run_in_threadpool
 
@@ -20,9 +20,10 @@ from runvitals.server.errors import InvalidFields
 from runvitals.server.notifications.channel import DeliveryFailed
 from runvitals.server.notifications.channels import Channels
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.alerts.outbox import ChannelResponse, Notification, StoredNotification
 
-router = APIRouter()
+router = Router()
 
 
 class TrialMessage(BaseModel):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -19,6 +19,7 @@ from runvitals.alerts.automations import (
     MailMembers,
     StopRun,
     TagRun,
+    TellApprise,
     TellSlack,
     as_json,
     automation_of,
@@ -33,6 +34,7 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.notifications import history_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of
 from runvitals.server.errors import DetailedError, InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.teams import TeamRow
 from runvitals.store.metadata.alerts.automations import MAX_NAME, AutomationRow, RaisedEvent
@@ -52,7 +54,7 @@ _EXAMPLE: Final = {
 
 _PARTS: Final = ("event", "filter", "actions", "cooldown_h")
 
-router = APIRouter()
+router = Router()
 
 
 class NewAutomation(BaseModel):
@@ -240,6 +242,8 @@ def _checked(definition: dict[str, Any], access: AccessControl, team: TeamRow) -
         try:
             if isinstance(action, TellSlack):
                 accounts.slack_destinations.sealed(team.id, action.destination)
+            elif isinstance(action, TellApprise):
+                access.metadata_store.alerts.apprise.sealed(team.id, action.destination)
             elif isinstance(action, CallWebhook):
                 webhook = accounts.webhooks.get(team.id, action.webhook)
                 if action.payload is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.resources import Account
@@ -14,8 +14,9 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.accounts.users import user_page
 from runvitals.server.api.teams.profile import team_page
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/entities/{entity}", dependencies=[needs("filtered team:profile")])

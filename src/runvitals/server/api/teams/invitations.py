@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import Field
 
 from runvitals.accounts.actions import Action
@@ -18,6 +18,7 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.inviting import Inviter, People, Place, check_role, invitation_json
 from runvitals.server.api.teams.parameters import TheTeam, entity_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.invitations import InvitationRow
 from runvitals.store.metadata.accounts.teams import TeamRow
@@ -31,7 +32,7 @@ class TeamPeople(People):
     custom_role: str | None = Field(None, max_length=64)
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/teams/{team}/invitations", dependencies=[needs("member:invite")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -21,6 +21,7 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.inviting import check_role
 from runvitals.server.api.teams.parameters import TheTeam
+from runvitals.server.router import Router
 from runvitals.store.errors import LimitReached, UnknownAccount
 from runvitals.store.metadata.accounts.join_requests import MAX_MESSAGE, JoinRequestRow
 from runvitals.store.metadata.accounts.teams import TeamRow
@@ -49,7 +50,7 @@ class Approval(BaseModel):
     role: str = Field(Role.MEMBER.value, min_length=1, max_length=64)
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/team-requests", status_code=202, dependencies=[needs("account")])

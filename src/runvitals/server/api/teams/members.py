@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Query, Response
+from fastapi import HTTPException, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -22,6 +22,7 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TEAM_ACTIONS, MemberName, TheTeam, entity_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.members import MemberRow
 from runvitals.store.metadata.accounts.teams import TeamRow
@@ -48,7 +49,7 @@ class TeamMemberChanges(BaseModel):
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: never.")
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/teams/{team}/members", dependencies=[needs("team:read")], response_model=None)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, HTTPException, Path, Request
+from fastapi import Depends, HTTPException, Path, Request
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.payload_template import MAX_BYTES, check_payload
@@ -18,11 +18,12 @@ from runvitals.server.api.listing import PageRequest, ThePage
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.notifications.channel import DeliveryFailed, title_of
 from runvitals.server.notifications.channels import Channels
+from runvitals.server.router import Router
 from runvitals.store.metadata.alerts.outbox import ChannelResponse, OutboxTable, StoredNotification
 
 NotificationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
-router = APIRouter()
+router = Router()
 
 
 def channels_of(request: Request) -> Channels:
@@ -74,7 +75,7 @@ def test_webhook(
     everything = {"event": "test", "title": f"A test of team {team.name}", **values}
     template = body.payload or row.payload
     key = f"test-{secrets.token_hex(8)}"
-    return _answered(lambda: channels.webhook.send(team.id, row, template, values, everything, key))
+    return answered(lambda: channels.webhook.send(team.id, row, template, values, everything, key))
 
 
 @router.post("/teams/{team}/slack-destinations/{destination}/test", dependencies=[needs("slack:manage")])
@@ -84,10 +85,10 @@ def test_slack_destination(
     """Post a message at once; answers what Slack said."""
     sealed = access.accounts.slack_destinations.sealed(team.id, destination)
     title, text = f"A test of team {team.name}", "Messages of automations will arrive here."
-    return _answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
+    return answered(lambda: channels.slack.post_to_team(team.id, sealed, title, text))
 
 
-def _answered(send: Callable[[], ChannelResponse]) -> dict[str, Any]:
+def answered(send: Callable[[], ChannelResponse]) -> dict[str, Any]:
     """What a receiver said; `error`: why there was no answer."""
     begun_s = time.monotonic()
     error: str | None = None

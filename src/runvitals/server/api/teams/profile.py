@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -16,6 +15,7 @@ from runvitals.server.api.teams.joining import join_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of, team_json
 from runvitals.server.errors import InvalidFields
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.teams import TeamRow
 from runvitals.user_content.markdown import MAX_CHARACTERS, html_of
 
@@ -38,7 +38,7 @@ class TeamProfileChanges(BaseModel):
     pinned_projects: list[Annotated[str, Field(max_length=256)]] | None = Field(None, max_length=20)
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/teams/{team}/profile", dependencies=[needs("team:profile")])

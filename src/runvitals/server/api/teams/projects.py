@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import Query
 
 from runvitals.accounts.actions import Action
 from runvitals.server.access.control import TheAccess
@@ -13,8 +13,9 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.entities.readable import project_json, readable_projects
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam, entity_of
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/teams/{team}/projects", dependencies=[needs("team:profile")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -17,6 +17,7 @@ from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.inviting import invitation_json
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import NoLongerValid
 from runvitals.store.metadata.accounts.invitations import InvitationRow
 
@@ -36,7 +37,7 @@ class Offer(BaseModel):
     id: int | None = None
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.post("/invitations/show", dependencies=[needs("public")])

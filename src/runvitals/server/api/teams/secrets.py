@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path, Query
+from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.sealed_purposes import team_secret_purpose
@@ -16,12 +16,13 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.errors import DetailedError, InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.team_secrets import SecretInUse, TeamSecretRow
 
 MAX_BYTES: Final = 8 * 1024
 SecretName = Annotated[str, Path(description="Letters A to Z, digits and `_`.", max_length=64)]
 
-router = APIRouter()
+router = Router()
 
 
 class SecretValue(BaseModel):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
-from fastapi import APIRouter, Depends, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -28,6 +28,7 @@ from runvitals.server.api.accounts.key_rules import (
 from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of, part_of
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata.accounts.jwt_issuers import JwtIssuerRow
 from runvitals.store.metadata.accounts.keys import KeyRow
@@ -249,7 +250,7 @@ _BASES: Final = {
     "/organisation/service-accounts": "org:service_account",
 }
 
-router = APIRouter()
+router = Router()
 for _base, _permission in _BASES.items():
     for _method, _path, _status, _endpoint in _ROUTES:
         router.add_api_route(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, HTTPException
+from fastapi import HTTPException
 from pydantic import BaseModel, ConfigDict
 
 from runvitals.accounts.actions import Action
@@ -15,6 +15,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.services import TheNotices
 from runvitals.server.api.teams.parameters import TEAM_ACTIONS, TheTeam, entity_of
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.teams import TeamRow
 
 _GENERAL = {
@@ -49,7 +50,7 @@ class PrivacyChanges(BaseModel):
     recommend_by_domain: bool | None = None
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/teams/{team}/settings", dependencies=[needs("team:read_settings")])

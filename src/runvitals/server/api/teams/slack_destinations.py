@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.sealed_purposes import slack_purpose
@@ -22,6 +22,7 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.errors import DetailedError, InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.slack_destinations import MAX_CHANNEL, SealedUrl, SlackDestinationRow
 
@@ -32,7 +33,7 @@ _URL: Final = re.compile(
     re.ASCII,
 )
 
-router = APIRouter()
+router = Router()
 
 
 class NewSlackDestination(BaseModel):
@@ -56,10 +57,14 @@ class SlackDestinationChanges(BaseModel):
 
 
 @router.get("/teams/{team}/slack-destinations", dependencies=[needs("slack:manage")])
-def slack_destinations(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """The team's Slack destinations, in the order in which they were created."""
+def slack_destinations(
+    team: TheTeam, access: TheAccess, page: ThePage, outside: TheOutsideServices
+) -> dict[str, Any]:
+    """The team's Slack destinations, in the order in which they were created. `app`: the operator has
+    registered an app of Slack, by which a browser can add one."""
     rows = access.accounts.slack_destinations.of_team(team.id)
-    return page_of("slack_destinations", rows, lambda row: row.id, page, destination_json)
+    listed = page_of("slack_destinations", rows, lambda row: row.id, page, destination_json)
+    return {**listed, "app": outside.slack_app.configured}
 
 
 @router.post("/teams/{team}/slack-destinations", status_code=201, dependencies=[needs("slack:manage")])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Response
+from fastapi import HTTPException, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -20,6 +20,7 @@ from runvitals.server.api.field_checks import checking
 from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam, team_json
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.metadata.accounts.teams import MAX_JOIN_DOMAINS, checked_labels
 
 Kind = Literal["work", "academic"]
@@ -60,7 +61,7 @@ class TeamConfirmation(BaseModel):
     confirm: Text = Field(description="The name of the team.")
 
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/teams", dependencies=[needs("account")])

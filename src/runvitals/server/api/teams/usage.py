@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter, Request
+from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.accounts.actions import Action
@@ -14,8 +14,9 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.usage import storage_json, storage_limit
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.measured_library import MeasuredLibrary
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 @router.get("/teams/{team}/usage", dependencies=[needs("storage:read")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Path
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.payload_template import MAX_BYTES, check_payload
@@ -18,13 +18,14 @@ from runvitals.server.api.listing import ThePage, page_of
 from runvitals.server.api.teams.parameters import TheTeam
 from runvitals.server.errors import DetailedError, InvalidFields
 from runvitals.server.outside_services import TheOutsideServices
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.accounts.webhooks import MAX_NAME, UnknownSecret, WebhookRow
 
 WebhookId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 MAX_URL = 2048
 
-router = APIRouter()
+router = Router()
 
 
 class NewWebhook(BaseModel):

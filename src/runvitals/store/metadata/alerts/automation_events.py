@@ -26,6 +26,7 @@ from runvitals.store.metadata.tables import project, run, run_tag
 RUN_STATE: Final = "run.state"
 RUN_TAG: Final = "run.tag"
 FINDING: Final = "finding"
+DEVICE_SILENT: Final = "device.silent"
 USAGE_THRESHOLD: Final = "usage.threshold"
 ARTIFACT_ALIAS: Final = "artifact.alias"
 

@@ -7,7 +7,7 @@ may deliver from one outbox: `claim` gives a row to one of them, for a time.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -43,7 +43,8 @@ class Notification:
             month, whoever adds it.
         kind: what it reports, such as `run.crashed`.
         target: where it goes: `user:7` by mail, `user-slack:7`, and of a team `slack:3`, `webhook:3` and
-            `apprise:3`; `stop:12` and `tag:12` change the run with this id.
+            `apprise:3`; `stop:12`, `tag:12` and `command:12` act on the run with
+            this id.
         subject: what it is about, such as `run:12`. Notifications of a target about one subject arrive in
             order.
         text: plain text. Its first line is the title; empty lines separate paragraphs.
@@ -210,14 +211,17 @@ class OutboxTable:
         values = {"next_ms": next_ms, **_result(answer, error)}
         self._set(due, values if tried else {**values, "tries": due.tries})
 
-    def send_again(self, team_id: int, notification_id: int, now_ms: int) -> StoredNotification:
-        """Put a notification of a team that has ended into the outbox again.
+    def send_again(self, team_id: int | None, notification_id: int, now_ms: int) -> StoredNotification:
+        """Put a notification that has ended into the outbox again.
+
+        Args:
+            team_id: only one of this team; None: of anybody.
 
         Raises:
             UnknownAccount: the team has no such notification.
             ValueError: it is still being sent.
         """
-        mine = and_(_row.id == notification_id, _row.team_id == team_id)
+        mine = and_(_row.id == notification_id, *([] if team_id is None else [_row.team_id == team_id]))
         fresh = {"state": "pending", "tries": 0, "next_ms": now_ms, "give_up_ms": now_ms + GIVE_UP_MS}
         empty = {"ended_ms": None, "status": None, "answer": None, "error": None}
 
@@ -232,7 +236,7 @@ class OutboxTable:
             changed = connection.execute(again).rowcount
             found = _read(connection, mine)
             if not found:
-                raise UnknownAccount("the team has no such notification")
+                raise UnknownAccount("there is no such notification")
             if not changed:
                 raise ValueError("it is still being sent")
             return found[0]
@@ -264,6 +268,33 @@ class OutboxTable:
             counted = counted.where(_row.automation_id == automation_id)
         with self._database.read() as connection:
             return int(connection.execute(counted).scalar_one())
+
+    def host_commands(self) -> dict[int, list[tuple[int, str]]]:
+        """The commands that hosts are asked to run: by run, the id of each notification and its command."""
+        asked = select(_row.id, _row.target, _row.payload).where(
+            _row.state == "pending", _row.target.between("command:", "command:\x7f")
+        )
+        found: dict[int, list[tuple[int, str]]] = {}
+        with self._database.read() as connection:
+            for number, target, text in connection.execute(asked.order_by(_row.id)):
+                payload = json.loads(text)
+                if payload.get("allowed"):
+                    run_id = int(target.partition(":")[2])
+                    found.setdefault(run_id, []).append((number, payload["command"]))
+        return found
+
+    def set_payload(self, due: StoredNotification, payload: Mapping[str, Any]) -> None:
+        """Replace what is known about a notification that is being sent."""
+        self._set(due, {"payload": json.dumps(payload)})
+
+    def beginning_with(self, prefixes: Collection[str]) -> list[StoredNotification]:
+        """The notifications whose `dedupe_key` begins with one of these texts, the oldest first."""
+        if not prefixes:
+            return []
+        # A range of the unique index; `\x7f` comes after every character of a target.
+        ranges = [_row.dedupe_key.between(prefix, f"{prefix}\x7f") for prefix in prefixes]
+        with self._database.read() as connection:
+            return _read(connection, or_(*ranges))
 
     def length(self) -> OutboxLength:
         """How long the queue is."""

@@ -1,4 +1,4 @@
-"""Alert rules of teams and users, the state of their series, and when they fired."""
+"""Alert rules of teams and users, and the state of their series."""
 
 from __future__ import annotations
 
@@ -7,18 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
 
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
 from runvitals.store.metadata.accounts.tables import entity
-from runvitals.store.metadata.alerts.automation_events import FINDING, raise_for_run
-from runvitals.store.metadata.alerts.outbox import Notification
-from runvitals.store.metadata.alerts.outbox import add as add_notification
 from runvitals.store.metadata.alerts.rule_tables import alert_firing, alert_rule, alert_rule_state
-from runvitals.store.metadata.alerts.run_events import RunEvent, add_events
 from runvitals.store.metadata.database import Database, among
-from runvitals.store.metadata.events import StoredEvent, add_event
 from runvitals.store.metadata.tables import project, run, writer
 
 MAX_RULES: Final = 1000
@@ -58,26 +53,6 @@ class RuleState:
     state: int
     since_ms: int
     fired_ms: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Firing:
-    """A time at which a rule fired for a series. `ended_ms`: None while it fires."""
-
-    rule_id: int
-    run_id: int
-    lane_id: int
-    key: str
-    host: str
-    severity: str
-    value: float | None
-    fired_ms: int
-    ended_ms: int | None = None
-    told: str = ""
-    id: int = 0
-    rule: str = ""
-    run: str = ""
-    project: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +227,17 @@ class AlertRuleTable:
         with self._database.read() as connection:
             return dict(connection.execute(newest.where(among(connection, writer.c.lane_id, lane_ids))).all())
 
+    def heard_since(self, since_ms: int) -> dict[int, int]:
+        """The lanes that any server has heard since a time, and when."""
+        newest = (
+            select(writer.c.lane_id, func.max(writer.c.heard_ms))
+            .join(run, run.c.id == writer.c.run_id)
+            .where(run.c.alive_until_ms >= since_ms, writer.c.heard_ms >= since_ms)
+            .group_by(writer.c.lane_id)
+        )
+        with self._database.read() as connection:
+            return dict(connection.execute(newest).all())
+
     def save_states(self, states: Sequence[RuleState], lane_ids: Collection[int]) -> None:
         """Replace the states of the series of some lanes. Other servers keep those of others."""
         names = RuleState.__dataclass_fields__
@@ -271,149 +257,9 @@ class AlertRuleTable:
 
         self._database.write(work, durable=False)
 
-    def fired(
-        self,
-        firing: Firing,
-        event: StoredEvent,
-        finding: RunEvent | None,
-        notifications: Sequence[Notification],
-        found: str = "",
-    ) -> None:
-        """Write that a rule fired, with an event of the run and notifications. Nothing if either is gone.
-
-        Args:
-            found: the text of the finding for automations; "": there is none.
-        """
-
-        def work(connection: Connection) -> None:
-            there = select(alert_rule.c.id).where(alert_rule.c.id == firing.rule_id)
-            here = select(run.c.id).where(run.c.id == firing.run_id)
-            if connection.execute(there).first() is None or connection.execute(here).first() is None:
-                return
-            values = {
-                name: getattr(firing, name) for name in Firing.__dataclass_fields__ if name not in _SHOWN
-            }
-            connection.execute(insert(alert_firing).values(values))
-            add_event(connection, event)
-            if finding is not None:
-                add_events(connection, [finding])
-            if found:
-                key = f"{firing.rule_id}:{firing.lane_id}:{firing.key}:{firing.fired_ms}"
-                raise_for_run(connection, FINDING, firing.run_id, {"finding": found}, firing.fired_ms, key)
-            for notification in notifications:
-                add_notification(connection, notification)
-
-        self._database.write(work)
-
-    def ended(
-        self, rule_id: int, lane_id: int, key: str, now_ms: int, notifications: Sequence[Notification] = ()
-    ) -> None:
-        """Write that a rule does not fire for a series any more."""
-        mine = and_(
-            alert_firing.c.rule_id == rule_id,
-            alert_firing.c.lane_id == lane_id,
-            alert_firing.c.key == key,
-            alert_firing.c.ended_ms.is_(None),
-        )
-
-        def work(connection: Connection) -> None:
-            if connection.execute(update(alert_firing).where(mine).values(ended_ms=now_ms)).rowcount:
-                for notification in notifications:
-                    add_notification(connection, notification)
-
-        self._database.write(work)
-
-    def open_firings(self) -> list[Firing]:
-        """What fires now."""
-        return self._firings(select(*_FIRINGS).where(alert_firing.c.ended_ms.is_(None)))
-
-    def firings(
-        self,
-        entity_id: int,
-        limit: int,
-        before: int | None = None,
-        rule_id: int | None = None,
-        project_id: int | None = None,
-        project_ids: Collection[int] | None = None,
-        only_open: bool = False,
-    ) -> list[Firing]:
-        """When rules of a team or user fired, the newest first.
-
-        Args:
-            before: only those with a smaller id.
-            project_ids: only of runs in these projects; None: all.
-        """
-        conditions = _firing_conditions(entity_id, rule_id, project_id, project_ids, only_open)
-        if before is not None:
-            conditions.append(alert_firing.c.id < before)
-        wanted = select(*_FIRINGS).where(*conditions).order_by(alert_firing.c.id.desc()).limit(limit)
-        return self._firings(wanted)
-
-    def count_firings(
-        self,
-        entity_id: int,
-        project_id: int | None = None,
-        project_ids: Collection[int] | None = None,
-        only_open: bool = False,
-    ) -> int:
-        """How many `firings` has without `limit` and `before`."""
-        conditions = _firing_conditions(entity_id, None, project_id, project_ids, only_open)
-        wanted = _joined(select(func.count())).where(*conditions)
-        with self._database.read() as connection:
-            return int(connection.execute(wanted).scalar_one())
-
-    def forget_firings(self, before_ms: int) -> int:
-        """Remove what fired and ended before a time; returns how many."""
-        old = delete(alert_firing).where(
-            alert_firing.c.fired_ms < before_ms, alert_firing.c.ended_ms.is_not(None)
-        )
-        return self._database.write(lambda connection: connection.execute(old).rowcount)
-
     def _read(self, wanted: Select[Any]) -> list[StoredRule]:
         with self._database.read() as connection:
             return [_rule(row) for row in connection.execute(wanted)]
-
-    def _firings(self, wanted: Select[Any]) -> list[Firing]:
-        with self._database.read() as connection:
-            return [Firing(**row._asdict()) for row in connection.execute(_joined(wanted))]
-
-
-_SHOWN: Final = ("id", "rule", "run", "project")
-_FIRINGS: Final = (
-    *(alert_firing.c[name] for name in Firing.__dataclass_fields__ if name not in _SHOWN),
-    alert_firing.c.id,
-    alert_rule.c.name.label("rule"),
-    run.c.uid.label("run"),
-    project.c.name.label("project"),
-)
-
-
-def _joined(wanted: Select[Any]) -> Select[Any]:
-    return (
-        wanted.select_from(alert_firing)
-        .join(alert_rule, alert_rule.c.id == alert_firing.c.rule_id)
-        .join(run, run.c.id == alert_firing.c.run_id)
-        .join(project, project.c.id == run.c.project_id)
-    )
-
-
-def _firing_conditions(
-    entity_id: int,
-    rule_id: int | None,
-    project_id: int | None,
-    project_ids: Collection[int] | None,
-    only_open: bool,
-) -> list[ColumnElement[bool]]:
-    conditions = [alert_rule.c.entity_id == entity_id]
-    if rule_id is not None:
-        conditions.append(alert_firing.c.rule_id == rule_id)
-    if project_id is not None:
-        conditions.append(run.c.project_id == project_id)
-    if only_open:
-        conditions.append(alert_firing.c.ended_ms.is_(None))
-    if project_ids is not None:
-        conditions.append(run.c.project_id.in_(sorted(project_ids)))
-    return conditions
 
 
 def _rule(row: Row[Any]) -> StoredRule:

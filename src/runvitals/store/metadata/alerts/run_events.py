@@ -26,6 +26,8 @@ from runvitals.store.metadata.tables import run, writer
 EventKind = Literal["finished", "failed", "crashed", "lost", "back", "custom", "finding"]
 NEW, HELD, DONE = "new", "held", "done"
 _TOLD_ENDINGS: Final = ("finished", "failed", "crashed")
+KEPT_MS: Final = 60 * 86_400_000
+"""Longer than anything that is done with an event."""
 _FORGOTTEN_MS: Final = 7 * 86_400_000
 """A run that was lost for longer is not looked for any more."""
 _row = run_alert_event.c
@@ -160,6 +162,13 @@ class RunEventTable:
         wanted = select(run_alert_event).where(_row.state == state).order_by(_row.id).limit(limit)
         with self._database.read() as connection:
             return [_event(values._asdict()) for values in connection.execute(wanted)]
+
+    def findings(self, run_ids: Collection[int], keys: Collection[str]) -> dict[tuple[int, str], int]:
+        """The ids of findings, by their run and key."""
+        wanted = select(_row.run_id, _row.key, _row.id).where(_row.event == "finding")
+        with self._database.read() as connection:
+            mine = (among(connection, _row.run_id, run_ids), _row.key.in_(sorted(keys)))
+            return {(row.run_id, row.key): row.id for row in connection.execute(wanted.where(*mine))}
 
     def told_since(self, run_id: int, since_ms: int) -> list[RunEvent]:
         """The alerts of a run since a time that were told or are done with, the oldest first."""

@@ -1,0 +1,142 @@
+"""`runvitals automations`: the automations of a team on a server."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from typing import Any, Final
+
+from runvitals.cli.alerts import read_definitions
+from runvitals.cli.formatting import inert, table
+from runvitals.model.account_names import entity_name
+
+_PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
+
+
+def add(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "automations",
+        help="list, apply, test and switch the automations of a team",
+        description=__doc__,
+    )
+    parser.add_argument("--server", metavar="URL", help="default: the only server with a stored key")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    for name, text in (
+        ("list", "the automations"),
+        ("history", "what they sent, and whether it arrived"),
+    ):
+        listed = actions.add_parser(name, help=text)
+        listed.add_argument("team", metavar="TEAM")
+        listed.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    apply = actions.add_parser("apply", help="make the automations of a team those of a file")
+    apply.add_argument("team", metavar="TEAM")
+    apply.add_argument(
+        "file", metavar="FILE", help="TOML, YAML or JSON, with a list of automations named `automation`"
+    )
+    apply.add_argument("--prune", action="store_true", help="delete automations that the file does not have")
+    for name, text in (
+        ("enable", "switch an automation on"),
+        ("disable", "switch an automation off"),
+        ("preview", "how often it would have acted in the last 30 days"),
+        ("test", "send a message about an invented run to its receivers"),
+        ("delete", "delete an automation"),
+    ):
+        one = actions.add_parser(name, help=text)
+        one.add_argument("team", metavar="TEAM")
+        one.add_argument("name", metavar="AUTOMATION")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    from runvitals.client.connection import ApiConnection
+    from runvitals.relay.destinations.runvitals import login
+
+    url = login.known_server(arguments.server, os.environ)
+    server = ApiConnection(url, login.token(url, os.environ), 60)
+    try:
+        path = f"/teams/{entity_name(arguments.team)}"
+        action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _one)
+        return action(server, path, arguments)
+    finally:
+        server.close()
+
+
+def _all(server: Any, path: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    after = None
+    while True:
+        page = server.get(f"{path}/automations", [("limit", 100), ("after", after)])
+        found += page["automations"]
+        after = page["next"]
+        if after is None:
+            return found
+
+
+def _list(server: Any, path: str, arguments: argparse.Namespace) -> int:
+    found = _all(server, path)
+    if arguments.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    rows = [["AUTOMATION", "STATE", "EVENT", "ACTIONS", "BY"]]
+    for one in found:
+        state = "on" if one["enabled"] else "off"
+        actions = ", ".join(dict.fromkeys(inert(action["kind"]) for action in one["actions"]))
+        rows.append(
+            [inert(one["name"]), state, inert(one["event"]["kind"]), actions, inert(one["created_by"] or "–")]
+        )
+    print(table(rows))
+    return 0
+
+
+def _history(server: Any, path: str, arguments: argparse.Namespace) -> int:
+    found = server.get(f"{path}/notifications", [("limit", 100)])["notifications"]
+    if arguments.json:
+        print(json.dumps(found, indent=1))
+        return 0
+    rows = [["WHAT", "BY", "STATE", "TRIES", "WHY"]]
+    for one in found:
+        by = f"{one['channel']}:{one['receiver']}"
+        why = inert(one["error"] or "")[:80]
+        rows.append([inert(one["title"]), inert(by), one["state"], str(one["tries"]), why])
+    print(table(rows))
+    return 0
+
+
+def _apply(server: Any, path: str, arguments: argparse.Namespace) -> int:
+    wanted = {one["name"]: one for one in read_definitions(arguments.file, "automation")}
+    known = {one["name"]: one for one in _all(server, path)}
+    for name, one in wanted.items():
+        before = known.get(name)
+        if before is None:
+            server.send("POST", f"{path}/automations", one)
+            print(f"added {inert(name)}")
+            continue
+        changed = server.send("PATCH", f"{path}/automations/{before['id']}", one)
+        if any(changed[part] != before[part] for part in (*_PARTS, "enabled")):
+            print(f"changed {inert(name)}")
+    for name in known.keys() - wanted.keys() if arguments.prune else ():
+        server.send("DELETE", f"{path}/automations/{known[name]['id']}", None)
+        print(f"deleted {inert(name)}")
+    return 0
+
+
+def _one(server: Any, path: str, arguments: argparse.Namespace) -> int:
+    name, action = arguments.name, arguments.action
+    numbers = [one["id"] for one in _all(server, path) if one["name"] == name]
+    if not numbers:
+        raise ValueError(f"there is no automation {name!r}; `runvitals automations list` shows all")
+    address = f"{path}/automations/{numbers[0]}"
+    if action == "delete":
+        server.send("DELETE", address, None)
+        print(f"deleted {inert(name)}")
+    elif action == "test":
+        sent = server.send("POST", f"{address}/test", {})["sent"]
+        print(f"{sent} {'message is' if sent == 1 else 'messages are'} on the way")
+    elif action == "preview":
+        found = server.send("POST", f"{address}/preview", {})
+        times = "it is not kept when this happened" if found["times"] is None else f"{found['times']} times"
+        print(f"{inert(name)} in the last {found['days']} days: {times}")
+    else:
+        server.send("PATCH", address, {"enabled": action == "enable"})
+        print(f"{inert(name)} is {'on' if action == 'enable' else 'off'}")
+    return 0

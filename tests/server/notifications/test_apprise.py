@@ -1,0 +1,79 @@
+"""Messages by Apprise itself, to a server that plays services on the internet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from runvitals.accounts.sealed_purposes import apprise_purpose
+from runvitals.accounts.secret_box import SecretBox
+from runvitals.server.notifications.apprise import AppriseChannel
+from runvitals.server.notifications.channel import DeliveryFailed
+from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.accounts.slack_destinations import SealedUrl
+from tests.mail.conftest import T0
+from tests.outbound.site import Site, serving
+
+pytest.importorskip("apprise")
+
+
+@dataclass
+class Team:
+    """A team with destinations."""
+
+    id: int
+    store: MetadataStore
+    box: SecretBox
+    channel: AppriseChannel
+
+    def add(self, url: str) -> int:
+        sealed = SealedUrl(self.box.seal(url.encode(), apprise_purpose(self.id)), "test")
+        return self.store.alerts.apprise.create(self.id, f"n{len(url)}", sealed, CLI, T0).id
+
+
+@pytest.fixture
+def ntfy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Site]:
+    """The service ntfy.sh."""
+    with serving(tmp_path, "ntfy.sh", "inside.example") as site:
+        monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "certificate.pem"))
+        yield site
+
+
+@pytest.fixture
+def team(store: MetadataStore, box: SecretBox, ntfy: Site) -> Team:
+    row = store.accounts.teams.create("vision", CLI, T0)
+    channel = AppriseChannel(store, box, ntfy.fetcher(), lambda: "https://runs.example")
+    return Team(row.id, store, box, channel)
+
+
+def test_a_message_arrives_and_a_redirect_is_not_followed(team: Team, ntfy: Site) -> None:
+    ntfy.answers["/"] = (200, {"Content-Type": "application/json"}, b'{"id": "1"}')
+    destination = team.add("ntfys://ntfy.sh/our-secret-topic")
+    answer = team.channel.send(team.id, destination, "otter-1 crashed", "after 3 h", "error")
+    assert answer.text == "ntfy accepted it"
+    [body] = map(json.loads, ntfy.bodies)
+    assert (body["topic"], body["message"]) == ("our-secret-topic", "after 3 h")
+    ntfy.answers["/"] = (307, {"Location": "https://inside.example/"}, b"")
+    with pytest.raises(DeliveryFailed) as failed:
+        team.channel.send(team.id, destination, "again", "")
+    assert failed.value.state == "pending"
+    assert "our-secret-topic" not in str(failed.value)
+    assert {headers["Host"] for _, headers in ntfy.requests} == {"ntfy.sh"}
+
+
+def test_nothing_inside_is_reached(team: Team, ntfy: Site) -> None:
+    ntfy.names["inside.example"] = [["10.0.0.7"]]
+    for url in ("ntfys://inside.example/topic", "syslog://"):
+        with pytest.raises(DeliveryFailed):
+            team.channel.send(team.id, team.add(url), "title", "text")
+    assert ntfy.reached == []
+
+
+def test_a_url_is_checked(team: Team) -> None:
+    unknown = team.channel.check("nonsense://a-secret-word@x")
+    assert (unknown.service, "a-secret-word" in (unknown.error or "")) == (None, False)
