@@ -19,6 +19,8 @@ from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.store.metadata import Filter, RunRow
+from runvitals.store.metadata.alerts.outbox import Notification
+from runvitals.store.metadata.alerts.outbox import add as add_notification
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.empty_metadata import new_metadata_store
 
@@ -130,6 +132,13 @@ class Receiver:
     def request_stop(self, uid: str) -> None:
         """Request that a run stop, as a user does on the page."""
         self.metadata_store.runs.request_stop(self.run(uid).id, self.now_ms())
+        self.recorder.heartbeats.flush()
+
+    def request_command(self, uid: str, name: str) -> None:
+        """Request a command that a host registered, as an automation does."""
+        target = f"command:{self.run(uid).id}"
+        asked = Notification("k", "run.state", target, "run", "", {"command": name, "allowed": True}, 1)
+        self.metadata_store.write(lambda connection: add_notification(connection, asked))
         self.recorder.heartbeats.flush()
 
     # -- what it has received and stored

@@ -122,17 +122,31 @@ def test_run_without_destinations_starts_no_relay(environ: dict[str, str], mode:
     assert connect(environ["RUNVITALS_DIR"]) is None
 
 
-def test_stop_request_interrupts_the_training(receiver: Receiver, environ: dict[str, str]) -> None:
-    environ = {**environ, "RUNVITALS_SERVER": receiver.url}
+def test_requests_for_a_command_of_the_host_and_for_a_stop(
+    receiver: Receiver, environ: dict[str, str], tmp_path: Path
+) -> None:
+    register = tmp_path / "settings" / "runvitals" / "commands.toml"
+    register.parent.mkdir(parents=True)
+    register.write_text('[commands]\ndrain = ["/bin/sh", "-c", "echo drained $RUNVITALS_RUN"]\n')
+    register.chmod(0o600)
+    home = str(tmp_path / "settings")
+    environ = {**environ, "RUNVITALS_SERVER": receiver.url, "XDG_CONFIG_HOME": home}
+    folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
+
+    def events() -> dict[str, str]:
+        found = [record.value for record in read_run(str(folder)) if record.type == frames.EVENT]
+        return {str(event["name"]): str(event.get("text")) for event in found}
+
     command = [sys.executable, "-c", UNTIL_INTERRUPTED]
     with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as training:
         eventually(lambda: receiver.runs() == 1)
+        receiver.request_command("abc", "drain")
+        eventually(lambda: "command" in events())
+        assert events()["command"].endswith("(drain) ended with status 0: drained abc")
         receiver.request_stop("abc")
         output, _ = training.communicate(timeout=PATIENCE_S)
     assert output == "interrupted\n"
-    folder = Path(environ["RUNVITALS_DIR"]) / "runs" / "abc"
-    events = [record.value["name"] for record in read_run(str(folder)) if record.type == frames.EVENT]
-    assert "stop_requested" in events
+    assert "stop_requested" in events()
 
 
 UNTIL_ASKED = """

@@ -161,9 +161,11 @@ class Context:
             at the server).
         request_stop: call it when the server requests that the run be stopped; the text says who
             requested it. The training receives SIGINT, or its callback is called.
+        request_command: call it with the number of a request and a name when the server requests a command
+            that the user of the host registered.
     """
 
-    __slots__ = ("cwd", "environ", "folder", "request_stop", "run_id", "save", "state")
+    __slots__ = ("cwd", "environ", "folder", "request_command", "request_stop", "run_id", "save", "state")
 
     def __init__(
         self,
@@ -174,6 +176,7 @@ class Context:
         save: Callable[[], None],
         request_stop: Callable[[str], None],
         environ: Mapping[str, str] = os.environ,
+        request_command: Callable[[int, str], None] = lambda number, name: None,
     ) -> None:
         self.run_id = run_id
         self.folder = folder
@@ -182,6 +185,7 @@ class Context:
         self.save = save
         self.request_stop = request_stop
         self.environ = environ
+        self.request_command = request_command
 
 
 class Destination(ABC):

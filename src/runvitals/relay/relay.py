@@ -26,6 +26,7 @@ from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.relay.engine.undelivered import own_host, undelivered
+from runvitals.relay.host_commands import HostCommands
 from runvitals.relay.run_environments import RunEnvironments
 
 TICK_S = 1.0
@@ -68,6 +69,7 @@ class Relay:
         self._threads: dict[str, DeliveryThread] = {}  # by destination
         self._clients: dict[int, RelayClient] = {}  # by descriptor
         self._environments = RunEnvironments()
+        self._commands = HostCommands(os.environ, self._report_command)
         # Destinations whose full text is known: cursors on disk leave out secrets.
         self._known: dict[str, DestinationSpec] = {
             spec.text: spec for spec in configured_destinations(os.environ)
@@ -191,6 +193,9 @@ class Relay:
     def _request_stop(self, run_id: str, text: str) -> None:
         self._send_to_monitor(run_id, {"op": "stop", "text": text})
 
+    def _report_command(self, run_id: str, text: str) -> None:
+        self._send_to_monitor(run_id, {"op": "event", "name": "command", "text": text})
+
     def _report_undelivered(self, run_id: str, text: str) -> None:
         event: dict[str, object] = {"op": "event", "name": "not_delivered", "text": redaction.text(text)}
         self._send_to_monitor(run_id, event)
@@ -245,7 +250,12 @@ class Relay:
                 cursor.unlock()
                 return True
             environ = self._environments.environ(run_id, cursor.spec.text)
-            delivery = RunDelivery(cursor, lambda text: self._request_stop(run_id, text), environ)
+            delivery = RunDelivery(
+                cursor,
+                lambda text: self._request_stop(run_id, text),
+                environ,
+                lambda number, name: self._commands.request(cursor.folder, run_id, number, name),
+            )
         except OSError:
             cursor.unlock()
             return True  # the run was deleted, or its disk is full: the position could not be saved

@@ -37,7 +37,7 @@ class RunDelivery:
     Args:
         cursor: the position; the caller must hold its lock.
         request_stop: called with a text when the destination asks for the run to be stopped.
-        environ: see `Context.environ`.
+        environ, request_command: see `Context`.
 
     Attributes:
         live: the run's monitor is connected: heartbeats are due, and more records will come.
@@ -52,8 +52,10 @@ class RunDelivery:
         cursor: Cursor,
         request_stop: Callable[[str], None] = lambda text: None,
         environ: Mapping[str, str] = os.environ,
+        request_command: Callable[[int, str], None] = lambda number, name: None,
     ) -> None:
         self.cursor = cursor
+        self._request_command = request_command
         self._environ = environ
         self.request_stop = request_stop
         self.live = False
@@ -104,6 +106,7 @@ class RunDelivery:
                 self.cursor.save,
                 self.request_stop,
                 self._environ,
+                self._request_command,
             )
             self._destination = self.cursor.spec.create(context)
         return self._destination

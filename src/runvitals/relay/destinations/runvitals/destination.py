@@ -306,6 +306,9 @@ class RunvitalsDestination(Destination):
             self._in_trash = True
             raise Paused(f"the run is in the trash on {self._http.url}")
         self._in_trash = False
+        for ack in acks:
+            for command in ack.get("commands") or ():
+                self._context.request_command(int(command["id"]), str(command["name"]))
         if any(ack.get("stop") for ack in acks) and not self._stop_requested:
             self._stop_requested = True
             self._context.request_stop(f"requested on {self._http.url}")
