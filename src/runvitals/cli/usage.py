@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.formatting import inert, table
-from runvitals.cli.server import add_store, store_locations
+from runvitals.cli.store_options import add_store, open_sample_store, store_locations
 
 if TYPE_CHECKING:
     from runvitals.server.usage.report import UsageSelection
@@ -86,11 +86,10 @@ def _now_ms() -> int:
 def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> int:
     """Compute a month again from the samples. The sample store allows one process at a time."""
     from runvitals.server.usage.rollup import UsageRollup
-    from runvitals.store.samples.sqlite_chunks import SqliteChunks
     from runvitals.usage.days import Month
 
     month = reports.this_month() if arguments.month is None else Month.named(arguments.month)
-    with SqliteChunks(store_locations(arguments)[0]) as store:
+    with open_sample_store(arguments) as store:
         count = UsageRollup(store, metadata_store, _now_ms).rebuild(month)
     print(f"computed {count} days of runs of {month.name}")
     return 0

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from fractions import Fraction
 from typing import Final
 
-from runvitals.usage.days import Month
+from runvitals.usage.days import Calendar, Month
 
 TRACKED_HOURS: Final = "tracked_hours"
 DEVICE_HOURS: Final = "device_hours"
@@ -175,9 +175,17 @@ def total(charges: Iterable[Charge]) -> int | None:
 FORECAST_FROM_DAY: Final = 3
 
 
-def forecast(amount_micro: int, start_ms: int, end_ms: int, now_ms: int, day_of_month: int) -> int | None:
-    """What the month will have cost at its end, if it goes on as it began; None in its first two days."""
-    if day_of_month < FORECAST_FROM_DAY:
+def expect(value: float, calendar: Calendar, month: Month, now_ms: int) -> float | None:
+    """How much a sum of the month will be at its end, if it goes on as it began; None in its first two days,
+    and if now is not in it.
+
+    Example:
+        >>> days = Calendar("UTC")
+        >>> expect(10.0, days, Month(2026, 11), days.day(date(2026, 11, 16)).start_ms)
+        20.0
+    """
+    today = calendar.date_at(now_ms)
+    if Month.of(today) != month or today.day < FORECAST_FROM_DAY:
         return None
-    elapsed = min(now_ms, end_ms) - start_ms
-    return round(Fraction(amount_micro * (end_ms - start_ms), elapsed))
+    start_ms, end_ms = calendar.day(month.first).start_ms, calendar.day(month.last).end_ms
+    return value * (end_ms - start_ms) / (now_ms - start_ms)

@@ -12,7 +12,21 @@ from runvitals.model.durations import DAY_MS
 
 LATEST_MS = 31 * DAY_MS
 """Samples that come later than this count for storage and ingestion only."""
-_MONTH = re.compile(r"\d{4}-(?:0[1-9]|1[0-2])")
+_MONTH = re.compile(r"(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])")
+_LAST = "9998-12"
+"""The months after it have no end in a Python `date`."""
+_DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def day_named(name: str) -> date:
+    """The day of a name such as `2026-11-23`.
+
+    Raises:
+        ValueError: it is not such a name.
+    """
+    if not _DAY.fullmatch(name) or name[:7] > _LAST:
+        raise ValueError(f"invalid day {name!r}; expected a day such as 2026-11-23")
+    return date.fromisoformat(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +62,7 @@ class Month:
         Raises:
             ValueError: it is not such a name.
         """
-        if not _MONTH.fullmatch(name) or name.startswith("0000"):
+        if not _MONTH.fullmatch(name) or name > _LAST:
             raise ValueError(f"invalid month {name!r}; expected a month such as 2026-11")
         year, _, number = name.partition("-")
         return cls(int(year), int(number))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -51,32 +51,36 @@ class Share:
 
     Args:
         users: the covered time of each of its users, the run itself included; each sorted and disjoint.
+        weight: the run's part of the time, by the number of users.
 
     Example:
         >>> Share([[(0, 10)], [(4, 10)]]).between(np.array([0, 2]), np.array([4, 8]))
         array([4., 4.])
     """
 
-    def __init__(self, users: Sequence[Sequence[Interval]]) -> None:
+    def __init__(
+        self, users: Sequence[Sequence[Interval]], weight: Callable[[int], float] = lambda count: 1 / count
+    ) -> None:
         changes: dict[int, int] = {}
         for intervals in users:
             for start, end in intervals:
                 changes[start] = changes.get(start, 0) + 1
                 changes[end] = changes.get(end, 0) - 1
         self._t = np.array(sorted(changes), np.int64)
-        count = np.cumsum([changes[t] for t in sorted(changes)])
-        weights = 1.0 / np.maximum(count, 1)
+        counts = np.cumsum([changes[t] for t in sorted(changes)]).tolist()
+        weights = np.array([weight(max(count, 1)) for count in counts])
+        self._alone = weight(1)
         spans = np.diff(self._t)
         self._sums = np.concatenate(([0.0], np.cumsum(spans * weights[: len(spans)])))
 
     def between(self, starts: Integers, ends: Integers) -> Floats:
         """The share of each interval, ms."""
         if not len(self._t):
-            return (ends - starts).astype(np.float64)
+            return (ends - starts).astype(np.float64) * self._alone
         return self._at(ends) - self._at(starts)
 
     def _at(self, times: Integers) -> Floats:
         # Outside of all intervals the time is nobody else's.
         inside = np.clip(times, self._t[0], self._t[-1])
-        sums: Floats = np.interp(inside, self._t, self._sums) + (times - inside)
+        sums: Floats = np.interp(inside, self._t, self._sums) + (times - inside) * self._alone
         return sums

@@ -95,7 +95,11 @@ def check_statements_from_the_draft_to_the_correction(server: AccountsServer) ->
         ("CC-2", 10.02, "draft"),
     ]
     server.ask("olga", "GET", "billing/settlement", 403)
+    server.clock.now_ms = DECEMBER - HOUR_MS * 24  # in the month with charges
+    assert server.ask("bella", "GET", "billing")["asks_for_payment_data"]
     server.ask("bella", "PUT", "billing/settlement", json=SETTLEMENT)
+    assert not server.ask("bella", "GET", "billing")["asks_for_payment_data"]
+    server.clock.now_ms = DECEMBER
     path = f"billing/statements/{vision['id']}"
     server.ask("olga", "POST", f"{path}/issue", 403)
     with server.client("bella", sudo=False) as client:

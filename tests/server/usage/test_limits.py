@@ -67,6 +67,7 @@ def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
     uses = server.ask("olga", "GET", "billing")["uses"]
     (mine,) = (one for one in uses if (one["entity"], one["category"]) == ("vision", "device_hours"))
     assert (mine["percent"], mine["refuses_new_runs"]) == (pytest.approx(110), True)
+    assert mine["expected"] == pytest.approx(11 * 30 / 19)  # 19 days have passed
     envelope = {"writer": "w", "seq": 0, "project": "digits", "entity": "vision", "keys": ["x"], "v": [[1.0]]}
     envelope["t"] = [server.clock.now_ms]
     with server.client() as client:
@@ -79,6 +80,19 @@ def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
         assert "has used 11.0 of 10 h" in new.json()["error"]
         running = client.post("ingest", json={**envelope, "run": "b"}, headers=headers)
     assert running.status_code == 200
+
+
+def test_a_limit_of_the_organisation_refuses_new_runs_of_all_teams(server: AccountsServer) -> None:
+    usage, other = server.metadata_store.usage, server.accounts.users.by_name("ada").entity_id
+    limit = {"category": "energy", "limit": 0, "refuse_new_runs": True}
+    server.ask("olga", "PUT", "billing/plans/closed", json={"limits": [limit]})
+    given = {"plan": "closed", "entity": None, "valid_from": "2026-01-01"}
+    server.ask("olga", "POST", "billing/assignments", 201, json=given)
+    check(server)
+    assert (usage.refusal(other) or "").startswith("the organisation has used")
+    server.ask("olga", "PUT", "billing/plans/closed", json={"limits": []})
+    check(server)
+    assert usage.refusal(other) is None
 
 
 def test_what_a_plan_includes_costs_nothing(server: AccountsServer) -> None:

@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 from sqlalchemy import Table, select
 
+from runvitals.model.durations import DAY_MS
+from runvitals.server.account_trash import AccountTrash
+from runvitals.server.usage.report import UsageSelection
+from runvitals.server.usage.reports import UsageReports
 from runvitals.store.metadata import RegisteredWriter, SectionUpdate
+from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.device_tables import device
 from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.usage.tables import (
@@ -20,6 +25,7 @@ from runvitals.store.metadata.usage.tables import (
     usage_host_run_day,
     usage_run_day,
 )
+from runvitals.store.metadata.writer_registration import Sender
 from runvitals.usage.days import Month
 from tests.server.usage.stored_cluster import UsageStores, replay
 from tests.usage.cluster import MINUTE_MS, SimulatedCluster, SlowMonth, simulate
@@ -84,16 +90,100 @@ def test_a_run_that_was_deleted_for_good_stays_counted_when_a_month_is_rebuilt(s
     assert everything(stores) == before
 
 
-def one_day(stores: UsageStores) -> RegisteredWriter:
-    """A run of half an hour on one device."""
+def test_usage_of_a_team_that_was_deleted_for_good_stays_under_its_name(stores: UsageStores) -> None:
+    accounts = stores.metadata_store.accounts
+    team = accounts.teams.create("vision", CLI, 1)
+    one_day(stores, sender=Sender(team.id))
+    stores.rollup.update()
+    accounts.teams.delete("vision", CLI, stores.now_ms)
+    runs = stores.metadata_store.runs
+
+    def remove(run_ids: list[int]) -> None:
+        runs.delete(run_ids, stores.now_ms)
+        runs.purge(run_ids, stores.now_ms)
+
+    AccountTrash(stores.metadata_store, remove).empty(stores.now_ms + 40 * DAY_MS)
+    assert runs.places("run-1") == []
+    stores.new_rollup().rebuild(Month.named("2026-10"))
+    reports = UsageReports(stores.metadata_store, lambda: stores.now_ms)
+    month = Month.named("2026-10")
+    [row] = reports.rows(UsageSelection(month.first, month.last), ("team", "project"))
+    assert row.key == {"team": "vision", "project": "digits"}
+    assert row.figures["device_hours"] == pytest.approx(29 / 60)
+
+
+def test_a_host_that_was_lost_counts_until_its_last_sample(stores: UsageStores) -> None:
+    one_day(stores, ends=False)
+    stores.now_ms += 10 * HOUR_MS
+    stores.rollup.update()
+    [day] = rows(stores, usage_run_day)
+    assert (day.tracked_ms, day.state) == (29 * MINUTE_MS, "lost")
+    reports = UsageReports(stores.metadata_store, lambda: stores.now_ms)
+    month = Month.named("2026-10")
+    [row] = reports.rows(UsageSelection(month.first, month.last), ("month",))
+    assert row.figures["device_failed_hours"] == row.figures["device_hours"] == pytest.approx(29 / 60)
+
+
+def test_rebuilding_forgets_runs_that_turned_out_to_be_imported(stores: UsageStores) -> None:
+    who = one_day(stores)
+    stores.rollup.update()
+    assert all(everything(stores))
+    mark = SectionUpdate(who.run_id, "run", {"imported_from": "wandb"}, 1, "")
+    stores.metadata_store.sections.merge([mark])
+    stores.new_rollup().rebuild(Month.named("2026-10"))
+    assert everything(stores) == [[], [], []]
+
+
+def test_runs_on_slices_of_a_device_use_their_part_of_it(stores: UsageStores) -> None:
+    small, large = one_day(stores, "small"), one_day(stores, "large")
+    for who, visible in ((small, "1g.10gb"), (large, "2g.20gb")):
+        slices = [
+            {"uuid": f"MIG-{name}", "name": name, "visible": name == visible}
+            for name in ("1g.10gb", "2g.20gb")
+        ]
+        machine = {"gpu_nvidia": [{"uuid": "GPU-node1/0", "name": "NVIDIA H100", "slices": slices}]}
+        stores.metadata_store.sections.merge([SectionUpdate(who.run_id, "machine", machine, 1, "node1")])
+    stores.rollup.update()
+    used = {row.run_id: row.share_ms for row in rows(stores, usage_device_run_day)}
+    minutes = 29 * MINUTE_MS
+    assert used == {small.run_id: round(minutes / 7), large.run_id: round(minutes * 2 / 7)}
+
+
+def test_runs_share_the_energy_of_their_host_by_cpu_time(stores: UsageStores) -> None:
+    runs = [one_day(stores, name, cpu) for name, cpu in (("busy", 75.0), ("calm", 25.0))]
+    for who in runs:
+        machine = {"cpu": {"available": 8.0}}
+        stores.metadata_store.sections.merge([SectionUpdate(who.run_id, "machine", machine, 1, "node1")])
+    stores.rollup.update()
+    hosts = {row.run_id: row for row in rows(stores, usage_host_run_day)}
+    minutes = 29 * MINUTE_MS
+    assert [hosts[who.run_id].cpu_ms for who in runs] == [minutes * 6, minutes * 2]
+    assert [hosts[who.run_id].measured_mj for who in runs] == [29 * 30_000] * 2
+    reading = stores.metadata_store.usage.reading
+    day = "2026-10-20"
+    energy = reading.host_energy(day, day)
+    assert [energy[who.run_id, day] for who in runs] == [29 * 45_000, 29 * 15_000]
+    assert reading.cpu_time(day, day)[runs[0].run_id, day] == minutes * 6
+
+
+def one_day(
+    stores: UsageStores,
+    name: str = "run-1",
+    cpu: float = 50.0,
+    sender: Sender | None = None,
+    ends: bool = True,
+) -> RegisteredWriter:
+    """A run of half an hour on one device; the host takes 60 J in a minute."""
     day = stores.calendar.day(date(2026, 10, 20))
     start_ms = day.start_ms + HOUR_MS
     stores.now_ms = start_ms + HOUR_MS
-    who = stores.join("run-1", "node1", start_ms)
+    who = stores.join(name, "node1", start_ms, sender)
     stores.devices(who, ["node1/0"])
     t = np.arange(start_ms, start_ms + HOUR_MS // 2, MINUTE_MS, dtype=np.int64)
-    stores.append(who, ["gpu.0.gpu"], t, np.full((len(t), 1), 90.0))
-    stores.end(who, int(t[-1]))
+    values = np.column_stack([np.full(len(t), 90.0), np.full(len(t), cpu), 60.0 * np.arange(len(t))])
+    stores.append(who, ["gpu.0.gpu", "cpu", "energy.package-0"], t, values)
+    if ends:
+        stores.end(who, int(t[-1]))
     return who
 
 

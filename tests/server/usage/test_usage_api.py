@@ -11,15 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import Connection, insert, select
 
 from runvitals.cli import main
 from runvitals.server.usage.focus import COLUMNS
 from runvitals.server.usage.reports import CSV_COLUMNS
 from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
+from runvitals.store.metadata.tables import run
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import A100, H100, use
 
 MONTH = "2026-11"
+MANDATORY = """BilledCost BillingAccountId BillingAccountName BillingCurrency BillingPeriodEnd
+    BillingPeriodStart ChargeCategory ChargeClass ChargeDescription ChargePeriodEnd ChargePeriodStart
+    ContractedCost EffectiveCost InvoiceIssuerName ListCost PricingQuantity
+    PricingUnit ProviderName PublisherName ServiceCategory
+    ServiceName"""
+"""The columns that FOCUS 1.1 requires of everyone."""
 
 
 @pytest.fixture(scope="module")
@@ -32,6 +41,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]
         vision = running.accounts.teams.create("vision", CLI, now_ms, administrator=ada.id)
         running.accounts.members.add("vision", "bob", "member", CLI, now_ms)
         speech = running.accounts.teams.create("speech", CLI, now_ms)
+        running.accounts.teams.create("secrets", CLI, now_ms, hidden=True)
         store = running.metadata_store
         use(store, "a", "2026-11-02", entity_id=vision.id, author_id=ada.id, hours=2, models=(H100, A100))
         use(store, "b", "2026-11-03", entity_id=vision.id, author_id=bob.id, hours=4, state="crashed")
@@ -65,8 +75,9 @@ def test_a_month_by_team(server: AccountsServer) -> None:
     assert (vision["team"], vision["runs"], vision["tracked_hours"]) == ("vision", 2, 6.0)
     assert (vision["device_hours"], vision["energy_kwh"]) == (8.0, 3.0)
     assert vision["cost"] == pytest.approx(2 * 3 + 2 * 2 + 4 * 3 + 3 * 0.5)
-    assert vision["wasted"] == pytest.approx(4 * 3)  # the run that crashed
+    assert vision["wasted"] == vision["wasted_failed"] == pytest.approx(4 * 3)  # the run that crashed
     assert speech["wasted"] == pytest.approx(0.5 * 3)  # idle time
+    assert (speech["wasted_failed"], vision["device_failed_hours"]) == (0.0, 4.0)
     assert speech["storage_gb_month"] == pytest.approx(1.0)
     assert (speech["ingest_gb"], speech["points"], speech["co2_kg"]) == (2.0, 7, None)
     assert found["sums"]["cost"] == pytest.approx(vision["cost"] + speech["cost"])
@@ -95,6 +106,50 @@ def test_who_may_see_whose_usage(server: AccountsServer) -> None:
     (own,) = report(server, "bob", "by=author&author=me")["rows"]
     assert (own["author"], own["device_hours"]) == ("bob", 4.0)
     server.ask(None, "GET", "usage", 401)
+    # Whether a team or user exists is not told to those who may not know of it.
+    assert report(server, "bob", "author=me&entity=vision")["rows"]
+    for name in ("secrets", "nobody"):
+        hidden = report(server, "bob", f"author=me&entity={name}", 404)
+        assert hidden["error"] == f"there is no team or user {name!r}"
+
+
+def test_members_see_names_if_the_organisation_lets_them(server: AccountsServer) -> None:
+    server.accounts.settings.put({"usage_names": True}, CLI, server.clock())
+    found = report(server, "bob", "by=team,author&entity=vision")["rows"]
+    assert [(row["author"], row["device_hours"]) for row in found] == [("ada", 4.0), ("bob", 4.0)]
+    report(server, "bob", "by=author,project&entity=vision", 403)
+    report(server, "bob", "by=author&entity=vision&project=digits", 403)
+    report(server, "bob", "by=author&entity=speech", 404)
+    with server.client("bob") as client:
+        assert client.get(f"usage/focus.csv?month={MONTH}&entity=vision").status_code == 403
+    server.accounts.settings.put({"usage_names": False}, CLI, server.clock())
+
+
+def test_usage_is_told_by_sweep(server: AccountsServer) -> None:
+    store = server.metadata_store
+    [place] = store.runs.places("b")
+    project_id = store.write(
+        lambda c: c.execute(select(run.c.project_id).where(run.c.id == place.run_id)).scalar()
+    )
+
+    def add(connection: Connection) -> None:
+        about = {"id": 1, "project_id": project_id, "name": "abcdefgh", "source": "", "configuration": "{}"}
+        times = {"state": "pending", "seed": 1, "places": 0, "created_ms": 1, "changed_ms": 1}
+        connection.execute(insert(sweep).values({**about, **times}))
+        ours = {
+            "sweep_id": 1,
+            "run_name": "b",
+            "run_id": place.run_id,
+            "tries": 0,
+            "state": "finished",
+            "marks": "",
+        }
+        ended = {"state": "ended", "marks": "[]", "created_ms": 1}
+        connection.execute(insert(sweep_run).values({**ours, **ended}))
+
+    store.write(add)
+    rows = report(server, "ada", "by=sweep&entity=vision")["rows"]
+    assert [(row["sweep"], row["device_hours"]) for row in rows] == [("abcdefgh", 4.0), (None, 4.0)]
 
 
 def test_what_is_wrong_with_a_request_is_said(server: AccountsServer) -> None:
@@ -102,6 +157,19 @@ def test_what_is_wrong_with_a_request_is_said(server: AccountsServer) -> None:
     wrong = server.ask("olga", "GET", "usage?month=2026-13", 422)
     assert "2026-11" in wrong["fields"]["month"]
     server.ask("olga", "GET", "usage?from=2026-11-02", 422)
+    for month in ("9999-12", "0000-01", "２０２６-11", "2026-11-01"):
+        assert "2026-11" in server.ask("olga", "GET", f"usage?month={month}", 422)["fields"]["month"]
+    for days in (
+        "from=20261101&to=20261102",
+        "from=9999-01-01&to=9999-12-31",
+        "from=0001-01-01&to=2026-11-01",
+    ):
+        server.ask("olga", "GET", f"usage?{days}", 422)
+    with server.client("olga") as client:
+        for price in ("NaN", "1e400", "-1", "true", '"1"'):
+            body = f'{{"category": "energy", "price": {price}, "valid_from": "2026-11-01"}}'
+            how = {"content": body, "headers": {"content-type": "application/json"}}
+            assert client.post("billing/rates", **how).status_code == 422, price
     server.ask("ada", "GET", "billing/rates", 403)
     server.ask("ada", "POST", "billing/rates", 403, json=rate(1))
 
@@ -131,17 +199,36 @@ def test_focus_has_a_row_for_each_day_and_category(server: AccountsServer) -> No
         (f"device_hours/{H100}", "2.0", "6.0"),
         (f"device_hours/{H100}", "4.0", "12.0"),
     ]
+    assert {(row["PricingUnit"], row["ListUnitPrice"], row["ListCost"]) for row in devices} == {
+        ("Hours", "2.0", "4.0"),
+        ("Hours", "3.0", "6.0"),
+        ("Hours", "3.0", "12.0"),
+    }
+    assert MANDATORY.split() == [name for name in COLUMNS if name in MANDATORY.split()]
+    given = set(MANDATORY.split()) - {"ChargeClass"}  # null: no correction
+    assert all(row[name] != "" for row in rows for name in given)
     assert devices[0]["ChargePeriodStart"] == "2026-11-02T00:00:00Z"
     assert json.loads(devices[0]["Tags"]) == {"author": "ada"}
 
 
 def test_a_price_can_end_and_go_again(server: AccountsServer) -> None:
     made = server.ask("olga", "POST", "billing/rates", 201, json=rate(9, device_glob="TPU*"))
+    early = server.ask("olga", "PATCH", f"billing/rates/{made['id']}", 422, json={"valid_to": "2026-10-31"})
+    assert "not before 2026-11-01" in early["fields"]["valid_to"]
     ended = server.ask("olga", "PATCH", f"billing/rates/{made['id']}", json={"valid_to": "2026-12-31"})
     assert (ended["valid_to"], ended["price"], ended["unit"]) == ("2026-12-31", 9.0, "h")
     server.ask("olga", "DELETE", f"billing/rates/{made['id']}", 204)
     server.ask("olga", "DELETE", f"billing/rates/{made['id']}", 404)
     assert server.actions(action="billing.rate").count("billing.rate") == 6
+
+
+def test_billing_administrators_are_listed_for_those_who_read_billing(server: AccountsServer) -> None:
+    vera = server.user("vera")
+    server.accounts.users.update(vera.id, CLI, server.clock(), billing_role="viewer")
+    found = server.ask("vera", "GET", "billing/administrators")
+    roles = {one["name"]: one["billing_role"] for one in found["administrators"]}
+    assert roles == {"olga": "admin", "vera": "viewer"}
+    server.ask("ada", "GET", "billing/administrators", 403)
 
 
 def test_the_command_line_prints_the_same(server: AccountsServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,10 +4,13 @@ export interface UsageFigures {
   runs: number;
   tracked_hours: number;
   host_hours: number;
+  /** CPU time of the processes of runs; null: not known. */
+  cpu_hours: number | null;
   device_hours: number;
   device_unknown_use_hours: number;
   device_busy_hours: number;
   device_idle_hours: number;
+  device_failed_hours: number;
   device_wasted_hours: number;
   energy_kwh: number | null;
   energy_measured_share: number | null;
@@ -19,10 +22,12 @@ export interface UsageFigures {
   points: number;
   cost: number | null;
   wasted: number | null;
+  /** The part of it of runs that failed, crashed or were lost; the rest is idle time. */
+  wasted_failed: number | null;
 }
 
 /** By what the page groups usage. */
-export const GROUPS = ['team', 'project', 'author', 'model'] as const;
+export const GROUPS = ['team', 'project', 'author', 'model', 'sweep'] as const;
 export type UsageGroup = (typeof GROUPS)[number];
 
 export type UsageRow = UsageFigures & Partial<Record<UsageGroup | 'day', string | null>>;

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from runvitals.server.usage.host_lanes import UsageLane, UsageRun
-from runvitals.server.usage.series_plan import HOST, sample_times
+from runvitals.server.usage.series_plan import CPU, CPU_SHARED, HOST, HOST_SHARED, sample_times
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.figures import DeviceRunDay, HostRunDay, RunDay, UsedDevice
 from runvitals.store.samples.interface import SampleStore, SeriesSamples
@@ -26,6 +26,8 @@ _MAX_KEPT: Final = 20_000
 _MJ_PER_J: Final = 1000
 _Covered = dict[tuple[int, str], list[Interval]]
 """The covered time by run and host."""
+DeviceSlices = Mapping[tuple[int, str, int], frozenset[str]]
+"""The slices of devices that runs use, by run, host and device; none: the whole device."""
 
 
 @dataclass(slots=True)
@@ -136,12 +138,17 @@ class DayComputation:
         return kept.intervals
 
     def figures(
-        self, day: Day, runs: Sequence[tuple[UsageRun, Sequence[str]]], covered: _Covered, now_ms: int
+        self,
+        day: Day,
+        runs: Sequence[tuple[UsageRun, Sequence[str]]],
+        covered: _Covered,
+        slices: DeviceSlices,
+        now_ms: int,
     ) -> tuple[list[HostRunDay], list[DeviceRunDay]]:
         """The figures of runs on some of their hosts.
 
         Args:
-            covered: of these and of all runs that share a host or device with them.
+            covered, slices: of these and of all runs that share a host or device with them.
         """
         users = self._figures.users(
             day.name,
@@ -159,7 +166,9 @@ class DayComputation:
                     HOST: [covered.get((other, host), []) for other in users.hosts[host]],
                     **{
                         str(device.position): [
-                            covered.get(user, []) for user in users.devices[device.device_id]
+                            covered.get(user, [])
+                            for user in users.devices[device.device_id]
+                            if _same_slices(device.slices, slices.get((*user, device.device_id)))
                         ]
                         for device in run.devices
                         if device.host == host
@@ -195,18 +204,7 @@ class DayComputation:
             else:
                 time = self._add_devices(kept[one.lane.id], one, day, samples.get(one.lane.id, {}))
                 figures = time.figures(one.own, names)
-            host = figures.get(HOST, DeviceFigures())
-            unknown_ms = length(one.own) - round(host.measured_ms)
-            found[0].append(
-                HostRunDay(
-                    one.run.owner.run_id,
-                    day.name,
-                    one.host,
-                    tuple(one.own),
-                    round(host.measured * _MJ_PER_J),
-                    max(0, unknown_ms),
-                )
-            )
+            found[0].append(_host_row(one, day, figures))
             found[1].extend(
                 _device_row(one, day, device, figures[name])
                 for name, device in zip(names, one.devices, strict=True)
@@ -254,14 +252,20 @@ class _Wanted:
     def lane(self) -> UsageLane | None:
         """The lane with the devices' series: the first one of the host that has some."""
         lanes = self.run.lanes.get(self.host, ())
-        return next((lane for lane in lanes if lane.plan.devices or lane.plan.host_energy), None)
+        return next((lane for lane in lanes if lane.plan.metrics()), None)
 
     @property
     def devices(self) -> list[UsedDevice]:
         return [device for device in self.run.devices if device.host == self.host]
 
     def time_shares(self) -> dict[str, TimeShare]:
-        return {name: Share([self.own, *others]) for name, others in self.others.items() if others}
+        shares = {name: Share([self.own, *others]) for name, others in self.others.items() if others}
+        on_host = [self.own, *self.others.get(HOST, ())]
+        return {
+            **shares,
+            HOST_SHARED: Share(on_host, lambda count: 1 / count if count > 1 else 0.0),
+            CPU_SHARED: Share(on_host, lambda count: float(count > 1)),
+        }
 
     def signature(self, until_ms: int) -> tuple[object, ...]:
         """What decides the shares before a time."""
@@ -270,6 +274,11 @@ class _Wanted:
             for name, others in sorted(self.others.items())
             if others
         )
+
+
+def _same_slices(mine: frozenset[str], others: frozenset[str] | None) -> bool:
+    """Whether runs share a device: both use all of it, or a slice in common."""
+    return not mine or not others or bool(mine & others)
 
 
 def _before(intervals: Sequence[Interval], until_ms: int) -> tuple[Interval, ...]:
@@ -286,7 +295,28 @@ def _until(day: Day, rules: Rules, now_ms: int) -> int:
     return min(day.end_ms + rules.margin_ms, max(now_ms, day.start_ms) + 3_600_000)
 
 
+def _host_row(one: _Wanted, day: Day, figures: Mapping[str, DeviceFigures]) -> HostRunDay:
+    host = figures.get(HOST, DeviceFigures())
+    cpus = one.run.cpus.get(one.host)
+    cpu_ms, shared_cpu_ms = (
+        round(figures[name].busy * cpus) if cpus is not None and name in figures else None
+        for name in (CPU, CPU_SHARED)
+    )
+    return HostRunDay(
+        one.run.owner.run_id,
+        day.name,
+        one.host,
+        tuple(one.own),
+        round(host.measured * _MJ_PER_J),
+        max(0, length(one.own) - round(host.measured_ms)),
+        cpu_ms,
+        shared_cpu_ms,
+        round(figures[HOST_SHARED].measured * _MJ_PER_J) if HOST_SHARED in figures else None,
+    )
+
+
 def _device_row(one: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigures) -> DeviceRunDay:
+    """The figures of a device. Of a slice of it, its part of what the whole device did."""
     return DeviceRunDay(
         one.run.owner.run_id,
         day.name,
@@ -294,12 +324,12 @@ def _device_row(one: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigur
         device.device_id,
         device.model,
         device.used,
-        round(figures.share),
-        round(figures.busy),
-        round(figures.idle),
-        round(figures.measured * _MJ_PER_J),
-        round(figures.estimated * _MJ_PER_J),
-        round(figures.unknown_ms),
+        round(figures.share * device.part),
+        round(figures.busy * device.part),
+        round(figures.idle * device.part),
+        round(figures.measured * _MJ_PER_J * device.part),
+        round(figures.estimated * _MJ_PER_J * device.part),
+        round(figures.unknown_ms * device.part),
     )
 
 

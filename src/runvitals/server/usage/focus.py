@@ -1,7 +1,9 @@
 """Usage in the FOCUS format: the FinOps Open Cost and Usage Specification, 1.1.
 
-One row for each day, team, project, user, category and device model. What FOCUS requires and an instance of
-its own has no word for is null: invoices of a seller, discounts, commitments.
+One row for each day, team, project, user, category and device model. What a plan includes is the difference
+between the list cost and the billed cost. The columns are those that 1.1 requires of every provider, and
+those that it requires where there are unit prices, usage and sub-accounts; discounts, commitments and regions
+do not exist here.
 """
 
 from __future__ import annotations
@@ -42,9 +44,11 @@ COLUMNS: Final = (
     "ConsumedQuantity",
     "ConsumedUnit",
     "ContractedCost",
+    "ContractedUnitPrice",
     "EffectiveCost",
     "InvoiceIssuerName",
     "ListCost",
+    "ListUnitPrice",
     "PricingQuantity",
     "PricingUnit",
     "ProviderName",
@@ -55,6 +59,7 @@ COLUMNS: Final = (
     "ServiceCategory",
     "ServiceName",
     "SkuId",
+    "SkuPriceId",
     "SubAccountId",
     "SubAccountName",
     "Tags",
@@ -66,6 +71,8 @@ _SERVICES: Final = {
     STORAGE: ("Storage", "Storage"),
     INGEST: ("Analytics", "Ingestion"),
 }
+_UNITS: Final = {"h": "Hours", "GB-month": "GB-Months"}
+"""Units that FOCUS writes in another way."""
 _PROVIDERS: Final = ("InvoiceIssuerName", "ProviderName", "PublisherName")
 _Key = tuple[str, str, str | None, str | None, str | None, str]
 
@@ -76,7 +83,7 @@ def focus_rows(reports: UsageReports, wanted: UsageSelection, organisation: str)
     Args:
         organisation: its name, for the billing account.
     """
-    settings, labels = reports.settings(), reports.labels(wanted)
+    settings, labels, prices = reports.settings(), reports.labels(wanted), reports.prices()
     groups: dict[_Key, list[Atom]] = defaultdict(list)
     for atom in reports.selected(wanted, None, labels):
         for category in atom.amounts():
@@ -84,7 +91,9 @@ def focus_rows(reports: UsageReports, wanted: UsageSelection, organisation: str)
             team, project, author = (labels.of(atom, name) for name in ("team", "project", "author"))
             groups[atom.day, category, team, project, author, model].append(atom)
     for key in sorted(groups, key=lambda key: tuple(value or "" for value in key)):
-        yield _row(key, groups[key], labels, settings.calendar, settings.currency, organisation)
+        day, category, _, _, _, model = key
+        price = prices.price(category, model, date.fromisoformat(day))
+        yield _row(key, groups[key], labels, settings.calendar, (settings.currency, price), organisation)
 
 
 def _row(
@@ -92,44 +101,51 @@ def _row(
     of_key: Sequence[Atom],
     labels: Labels,
     calendar: Calendar,
-    currency: str,
+    price: tuple[str, int | None],
     organisation: str,
 ) -> list[object]:
     day, category, team, project, author, model = key
     month = Month.named(day[:7])
     quantity = in_units(category, sum(atom.amounts()[category] for atom in of_key), month)
-    amounts = [atom.costs[category] for atom in of_key if category in atom.costs]
-    amount = sum(amounts) / MICRO if amounts else 0.0
+    currency, price_micro = price
+    amount = sum(atom.costs.get(category, 0) for atom in of_key) / MICRO
+    sku = f"{category}/{model}" if model else category
     service_category, service = _SERVICES[category]
     tags = {"author": author, "cost_centre": labels.of(of_key[0], "cost_centre")}
     values: dict[str, object] = {
         **_periods(day, month, calendar),
         **dict.fromkeys(_PROVIDERS, organisation or "runvitals"),
-        "BilledCost": amount,
+        **_costs(sku, quantity, UNITS[category], amount, price_micro),
         "BillingAccountId": organisation or "runvitals",
         "BillingAccountName": organisation or "runvitals",
         "BillingCurrency": currency,
         "ChargeCategory": "Usage",
         "ChargeDescription": f"{service}{f' on {model}' if model else ''}",
         "ChargeFrequency": "Usage-Based",
-        "ConsumedQuantity": quantity,
-        "ConsumedUnit": UNITS[category],
-        "ContractedCost": amount,
-        "EffectiveCost": amount,
-        "ListCost": amount,
-        "PricingQuantity": quantity,
-        "PricingUnit": UNITS[category],
         "ResourceId": f"{team or ''}/{project or ''}",
         "ResourceName": project,
         "ResourceType": "Project",
         "ServiceCategory": service_category,
         "ServiceName": service,
-        "SkuId": f"{category}/{model}" if model else category,
         "SubAccountId": team,
         "SubAccountName": team,
         "Tags": _json({name: value for name, value in tags.items() if value is not None}),
     }
     return [values.get(name) for name in COLUMNS]
+
+
+def _costs(sku: str, quantity: float, unit: str, amount: float, price_micro: int | None) -> dict[str, object]:
+    """What was used, at which price, and what is charged of it."""
+    price = None if price_micro is None else price_micro / MICRO
+    return {
+        **dict.fromkeys(("BilledCost", "EffectiveCost"), amount),
+        **dict.fromkeys(("ConsumedQuantity", "PricingQuantity"), quantity),
+        **dict.fromkeys(("ConsumedUnit", "PricingUnit"), _UNITS.get(unit, unit)),
+        **dict.fromkeys(("ContractedCost", "ListCost"), quantity * (price or 0.0)),
+        **dict.fromkeys(("ContractedUnitPrice", "ListUnitPrice"), price),
+        "SkuId": sku,
+        "SkuPriceId": None if price is None else f"{sku}@{price:g}",
+    }
 
 
 def _periods(day: str, month: Month, calendar: Calendar) -> dict[str, str]:

@@ -13,6 +13,7 @@ from runvitals.usage.days import Month
 _GAUGES: Final = {
     "runvitals_usage_tracked_hours": "tracked_hours",
     "runvitals_usage_host_hours": "host_hours",
+    "runvitals_usage_cpu_hours": "cpu_hours",
     "runvitals_usage_device_hours": "device_hours",
     "runvitals_usage_device_idle_hours": "device_idle_hours",
     "runvitals_usage_energy_kwh": "energy_kwh",

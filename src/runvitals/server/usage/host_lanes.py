@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from runvitals.model.state import deciding_writers, silence_ms
 from runvitals.server.usage.series_plan import SeriesPlan
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.figures import RunOwner, UsedDevice
+from runvitals.store.metadata.usage.machines import UNKNOWN_MACHINE, MachineFacts
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +29,16 @@ class UsageLane:
 
 @dataclass(frozen=True, slots=True)
 class UsageRun:
-    """A run with its lanes by host, and the devices that it may have used."""
+    """A run with its lanes by host, and the devices that it may have used.
+
+    Args:
+        cpus: how many CPUs it may use, by host.
+    """
 
     owner: RunOwner
     lanes: Mapping[str, list[UsageLane]]
     devices: list[UsedDevice]
+    cpus: Mapping[str, float] = field(default_factory=dict)
 
 
 class UsageRunReader:
@@ -49,6 +55,7 @@ class UsageRunReader:
         writers = self._metadata_store.writers.of_runs(owners)
         lists = figures.key_lists(owners)
         devices = figures.devices(owners)
+        machines = self._metadata_store.usage.machines.of_runs(owners)
         found = {}
         for run_id, owner in owners.items():
             lanes: dict[str, list[UsageLane]] = {}
@@ -73,7 +80,13 @@ class UsageRunReader:
                     )
                     for lane_id, numbers in by_lane.items()
                 ]
-            found[run_id] = UsageRun(owner, lanes, devices.get(run_id, []))
+            cpus = {host: machines.get((run_id, host), UNKNOWN_MACHINE).cpus for host in lanes}
+            found[run_id] = UsageRun(
+                owner,
+                lanes,
+                [_with_slices(one, machines.get((run_id, one.host))) for one in devices.get(run_id, [])],
+                {host: count for host, count in cpus.items() if count is not None},
+            )
         return found
 
     def _plan(self, lists: tuple[int, ...]) -> SeriesPlan:
@@ -86,3 +99,9 @@ class UsageRunReader:
             if len(self._plans) > 10_000:
                 self._plans = {lists: plan}
         return plan
+
+
+def _with_slices(one: UsedDevice, machine: MachineFacts | None) -> UsedDevice:
+    """A device, with the slices of it that the run uses."""
+    slices = None if machine is None else machine.slices.get(one.identity)
+    return one if slices is None else replace(one, slices=slices.uuids, part=slices.part)

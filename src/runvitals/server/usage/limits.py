@@ -12,7 +12,7 @@ from runvitals.server.usage.report import Atom, UsageSelection, atoms
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.plans import ORGANISATION, PlanLimit, UsagePlan
-from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, in_units
+from runvitals.usage.charges import CATEGORIES, CHARGES, LIMITED, MICRO, STORAGE, expect, in_units
 from runvitals.usage.days import Month
 
 _GB: Final = 10**9
@@ -25,6 +25,8 @@ class Use:
 
     Args:
         largest: the ids of projects, and what each has used, the largest first.
+        expected: how much it will be at the end of the month, if it goes on so; None: not known. Storage is
+            as it is.
     """
 
     entity_id: int
@@ -32,6 +34,7 @@ class Use:
     value: float
     limit: PlanLimit | None
     largest: tuple[tuple[int | None, float], ...] = ()
+    expected: float | None = None
 
     @property
     def limit_units(self) -> float | None:
@@ -89,7 +92,9 @@ def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) ->
         for category, value in _values(of_entity, month).items():
             used = ((number, values[category]) for number, values in projects.items() if values[category])
             largest = tuple(sorted(used, key=lambda pair: -pair[1]))
-            found_uses.append(Use(entity_id, category, value, limits(entity_id).get(category), largest))
+            limit = limits(entity_id).get(category)
+            expected = None if category == STORAGE else expect(value, settings.calendar, month, now_ms)
+            found_uses.append(Use(entity_id, category, value, limit, largest, expected))
     return found_uses
 
 

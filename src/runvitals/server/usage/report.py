@@ -39,6 +39,7 @@ DIMENSIONS: Final = (
     "job_type",
     "model",
     "cost_centre",
+    "sweep",
     "run",
 )
 """By what usage may be grouped into rows."""
@@ -78,11 +79,13 @@ class Atom:
     model: str = ""
     tracked_ms: int = 0
     host_ms: int = 0
+    cpu_ms: int | None = None
     device_ms: int = 0
     unknown_use_ms: int = 0
     busy_ms: int = 0
     idle_ms: int = 0
     wasted_ms: int = 0
+    failed_ms: int = 0
     energy_mj: int = 0
     measured_mj: int = 0
     unknown_energy_ms: int = 0
@@ -91,6 +94,7 @@ class Atom:
     points: int = 0
     costs: dict[str, int] = field(default_factory=dict)
     wasted_micro: int | None = None
+    failed_micro: int | None = None
 
     def amounts(self) -> dict[str, int]:
         """What of it has a price, by category."""
@@ -120,11 +124,13 @@ class Labels:
         names: by kind (entity, project, user, service_account) and id.
         uids: run ids.
         cost_centres: by kind (entity or project) and id: from which day on which cost centre, ascending.
+        sweeps: the names of the sweeps of runs, by the id of the run.
     """
 
     names: Mapping[tuple[str, int], str]
     uids: Mapping[int, str]
     cost_centres: Mapping[tuple[str, int], Sequence[tuple[str, str | None]]]
+    sweeps: Mapping[int, str] = field(default_factory=dict)
 
     def of(self, atom: Atom, dimension: str) -> str | None:
         """The value of a dimension of an atom; None if it has none."""
@@ -138,6 +144,8 @@ class Labels:
             return self._cost_centre("project", atom.project, atom.day) or self._cost_centre(
                 "entity", atom.team, atom.day
             )
+        if dimension == "sweep":
+            return None if atom.run is None else self.sweeps.get(atom.run)
         number: int | None = getattr(atom, dimension)
         if number is None:
             return None
@@ -158,8 +166,9 @@ def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
         if one.amount_micro is not None:
             atom.costs[one.used.category] = one.amount_micro
             if one.used.category == DEVICE_HOURS and one.price_micro is not None:
-                wasted = cost(atom.wasted_ms, DEVICE_HOURS, Month.of(one.used.day), one.price_micro)
-                atom.wasted_micro = (atom.wasted_micro or 0) + wasted
+                month = Month.of(one.used.day)
+                atom.wasted_micro = cost(atom.wasted_ms, DEVICE_HOURS, month, one.price_micro)
+                atom.failed_micro = cost(atom.failed_ms, DEVICE_HOURS, month, one.price_micro)
     return [atom for atom in found if _fits(atom, wanted)]
 
 
@@ -181,6 +190,9 @@ def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
     for (run_id, day), energy in reading.host_energy(first, last).items():
         if (run_id, day) in by_run:
             _add_energy(by_run[run_id, day], energy, energy, settings)
+    for key, cpu_ms in reading.cpu_time(first, last).items():
+        if key in by_run:
+            by_run[key].cpu_ms = cpu_ms
     for devices in reading.devices(first, last):
         owner = days.get((devices.run_id, devices.day))
         if owner is not None:
@@ -239,7 +251,8 @@ def _of_devices(owner: UsedDay, devices: UsedDevices, settings: UsageSettings) -
     atom.device_ms = devices.share_ms
     atom.busy_ms = devices.busy_ms
     atom.idle_ms = devices.idle_ms
-    atom.wasted_ms = devices.share_ms if owner.state in WASTED_STATES else devices.idle_ms
+    atom.failed_ms = devices.share_ms if owner.state in WASTED_STATES else 0
+    atom.wasted_ms = atom.failed_ms or devices.idle_ms
     atom.unknown_energy_ms = devices.unknown_ms
     _add_energy(atom, devices.measured_mj + devices.estimated_mj, devices.measured_mj, settings)
     return atom
@@ -357,10 +370,12 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "runs": len({atom.run for atom in of if atom.tracked_ms or atom.ingest_bytes}),
         "tracked_hours": sum(atom.tracked_ms for atom in of) / HOUR_MS,
         "host_hours": sum(atom.host_ms for atom in of) / HOUR_MS,
+        "cpu_hours": _hours(atom.cpu_ms for atom in of),
         "device_hours": sum(atom.device_ms for atom in of) / HOUR_MS,
         "device_unknown_use_hours": sum(atom.unknown_use_ms for atom in of) / HOUR_MS,
         "device_busy_hours": sum(atom.busy_ms for atom in of) / HOUR_MS,
         "device_idle_hours": sum(atom.idle_ms for atom in of) / HOUR_MS,
+        "device_failed_hours": sum(atom.failed_ms for atom in of) / HOUR_MS,
         "device_wasted_hours": sum(atom.wasted_ms for atom in of) / HOUR_MS,
         "energy_kwh": kwh,
         "energy_measured_share": measured / energy if energy else None,
@@ -381,7 +396,13 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "points": sum(atom.points for atom in of),
         "cost": _money(amount for atom in of for amount in atom.costs.values()),
         "wasted": _money(atom.wasted_micro for atom in of),
+        "wasted_failed": _money(atom.failed_micro for atom in of),
     }
+
+
+def _hours(times: Iterable[int | None]) -> float | None:
+    known = [time for time in times if time is not None]
+    return sum(known) / HOUR_MS if known else None
 
 
 def _money(amounts: Iterable[int | None]) -> float | None:

@@ -15,6 +15,7 @@ from runvitals.server.usage.report import (
     UsageSelection,
     atoms,
     figures,
+    price_list,
     rows,
 )
 from runvitals.server.usage.settings import UsageSettings, usage_settings
@@ -22,11 +23,11 @@ from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.cost_centres import CostCentreTable
 from runvitals.store.metadata.usage.plans import PlanTable
 from runvitals.store.metadata.usage.rates import RateTable
-from runvitals.usage.charges import FORECAST_FROM_DAY, MICRO, forecast
-from runvitals.usage.days import Month
+from runvitals.usage.charges import PriceList, expect
+from runvitals.usage.days import Month, day_named
 
 BY_DEFAULT: Final = ("month", "team", "project", "author", "cost_centre", "model")
-_EXTRA: Final = ("day", "job_type", "service_account", "run")
+_EXTRA: Final = ("day", "job_type", "service_account", "sweep", "run")
 CSV_COLUMNS: Final = (
     "month",
     "entity_kind",
@@ -50,6 +51,13 @@ CSV_COLUMNS: Final = (
     "points",
     "cost",
     "currency",
+    "cpu_hours",
+    "device_unknown_use_hours",
+    "device_failed_hours",
+    "device_wasted_hours",
+    "energy_unknown_hours",
+    "wasted",
+    "wasted_failed",
 )
 
 
@@ -110,7 +118,11 @@ class UsageReports:
     def labels(self, wanted: UsageSelection) -> Labels:
         reading = self._metadata_store.usage.reading
         uids = reading.run_uids(wanted.first.isoformat(), wanted.last.isoformat())
-        return Labels(reading.names(), uids, reading.cost_centres())
+        return Labels(reading.names(), uids, reading.cost_centres(), reading.sweeps())
+
+    def prices(self) -> PriceList:
+        """The prices as they are now."""
+        return price_list(self._metadata_store)
 
     def rows(self, wanted: UsageSelection, by: Sequence[str], project: str | None = None) -> list[UsageRow]:
         """Rows by some dimensions."""
@@ -136,16 +148,10 @@ class UsageReports:
         self, wanted: UsageSelection, amount: float | None, settings: UsageSettings
     ) -> float | None:
         """What the present month will have cost; None for other ranges of days, and in its first days."""
-        now_ms, month = self._clock(), Month.of(wanted.first)
-        today = settings.calendar.date_at(now_ms)
-        if amount is None or Month.of(today) != month or wanted.first != month.first:
+        month = Month.of(wanted.first)
+        if amount is None or (wanted.first, wanted.last) != (month.first, month.last):
             return None
-        start_ms = settings.calendar.day(month.first).start_ms
-        end_ms = settings.calendar.day(month.last).end_ms
-        if today.day < FORECAST_FROM_DAY:
-            return None
-        expected = forecast(round(amount * MICRO), start_ms, end_ms, now_ms, today.day)
-        return None if expected is None else expected / MICRO
+        return expect(amount, settings.calendar, month, self._clock())
 
     def table(
         self, wanted: UsageSelection, by: Sequence[str] = BY_DEFAULT, project: str | None = None
@@ -200,7 +206,7 @@ def range_of(month: str | None, first: str | None, last: str | None, present: Mo
     if month is not None or first is None or last is None:
         raise ValueError("expected a month, or both from and to")
     try:
-        start, end = date.fromisoformat(first), date.fromisoformat(last)
+        start, end = day_named(first), day_named(last)
     except ValueError:
         raise ValueError("invalid day; expected days such as 2026-11-23") from None
     if not 0 <= (end - start).days <= 2 * 366:

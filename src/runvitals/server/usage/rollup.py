@@ -39,6 +39,7 @@ class UsageRollup:
     Args:
         clock: the time now, ms UTC.
         after: called after each computation, with the settings and the time.
+        leads: whether this server does it; another one does otherwise.
 
     Attributes:
         seconds: CPU time that the last computation took.
@@ -50,7 +51,9 @@ class UsageRollup:
         metadata_store: MetadataStore,
         clock: Callable[[], int],
         after: Callable[[UsageSettings, int], None] = lambda settings, now_ms: None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._leads = leads
         self._store = store
         self._metadata_store = metadata_store
         self._usage = metadata_store.usage
@@ -76,7 +79,8 @@ class UsageRollup:
     def _turn(self) -> bool:
         if self.thread.closing.is_set():
             return False
-        self.update()
+        if self._leads():
+            self.update()
         return True
 
     def update(self) -> None:
@@ -178,6 +182,7 @@ class UsageRollup:
     ) -> int:
         """Compute a day of runs: first the covered time of all of them, then their devices."""
         runs = self._reader.runs(lanes, now_ms)
+        self._usage.figures.forget_runs(day.name, lanes.keys() - runs.keys())
         hosts = {run_id: _hosts_of(run, lanes[run_id]) for run_id, run in runs.items()}
         self._days.cover(day, [(run, hosts[run_id]) for run_id, run in runs.items()], now_ms)
         sharing = self._sharing(day, runs)
@@ -191,12 +196,17 @@ class UsageRollup:
             for run_id, of_run in covered.items()
             for host, intervals in of_run.items()
         }
+        slices = {
+            (run_id, device.host, device.device_id): device.slices
+            for run_id, run in runs.items()
+            for device in run.devices
+        }
         ids = list(runs)
         today = settings.calendar.date_at(now_ms).isoformat()
         for first in range(0, len(ids), _RUNS_AT_ONCE):
             some = [runs[run_id] for run_id in ids[first : first + _RUNS_AT_ONCE]]
             wanted = [(run, hosts[run.owner.run_id]) for run in some]
-            host_rows, device_rows = self._days.figures(day, wanted, flat, now_ms)
+            host_rows, device_rows = self._days.figures(day, wanted, flat, slices, now_ms)
             self._usage.figures.put(run_days(day, some, covered), host_rows, device_rows, today)
         return len(ids)
 
@@ -224,10 +234,9 @@ class UsageRollup:
         rows = []
         for entity_id in self._usage.figures.entities():
             for project in storage_of(self._store, self._metadata_store, entity_id):
-                sizes = {"samples": project.samples, "console": project.console, "files": project.files}
                 rows += [
                     StorageRow(today, project.project_id, kind, entity_id, size)
-                    for kind, size in sizes.items()
+                    for kind, size in project.by_kind.items()
                     if size
                 ]
         self._usage.figures.put_storage(rows)

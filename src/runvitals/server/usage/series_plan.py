@@ -16,6 +16,11 @@ from runvitals.usage.device_time import NO_SERIES, DeviceSeries, TimedValues
 
 HOST: Final = "host"
 """The name under which the host's own energy is added up, beside its devices."""
+HOST_SHARED: Final = "host shared"
+"""The part of it that is of the time in which other runs are on the host."""
+CPU: Final = "cpu"
+CPU_SHARED: Final = "cpu shared"
+"""The run's own use of CPUs, and the part of it of that time."""
 _ALWAYS: Final = ("cpu.mean", "memory_percent", "cpu", "system.load1")
 """Keys that nearly every sample of a monitor has."""
 _FEW: Final = 8
@@ -49,6 +54,7 @@ class SeriesPlan:
     times: tuple[int, ...]
     devices: dict[str, _DeviceKeys] = field(default_factory=dict)
     host_energy: tuple[int, ...] = ()
+    cpu: int | None = None
 
     @classmethod
     def of(cls, keys: Mapping[str, int]) -> SeriesPlan:
@@ -58,6 +64,7 @@ class SeriesPlan:
         plan.host_energy = tuple(
             sorted(number for key, number in keys.items() if _HOST_ENERGY.fullmatch(key))
         )
+        plan.cpu = keys.get("cpu")
         for key, number in keys.items():
             match = _DEVICE_KEY.fullmatch(key)
             if match is not None:
@@ -66,7 +73,7 @@ class SeriesPlan:
 
     def metrics(self) -> tuple[int, ...]:
         """The metrics of what the devices did."""
-        found = set(self.host_energy)
+        found = set(self.host_energy) | ({self.cpu} if self.cpu is not None else set())
         for keys in self.devices.values():
             energy = keys.joules or keys.millijoules
             found |= {
@@ -84,7 +91,10 @@ class SeriesPlan:
                 joules = TimedValues(counter.t, counter.values / _MJ_PER_J)
             found[index] = DeviceSeries(_use(series, keys), joules, _series(series, keys.power))
         if self.host_energy:
-            found[HOST] = DeviceSeries(energy=_sum([_series(series, number) for number in self.host_energy]))
+            energy = DeviceSeries(energy=_sum([_series(series, number) for number in self.host_energy]))
+            found[HOST] = found[HOST_SHARED] = energy
+        if self.cpu is not None:
+            found[CPU] = found[CPU_SHARED] = DeviceSeries(_series(series, self.cpu))
         return found
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.router import Router
 from runvitals.server.usage.usage_alerts import AlertSettings, alert_settings
 from runvitals.store.metadata.usage.alerts import Recipients
 
-router = APIRouter()
+router = Router()
 Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import AccessControl, TheAccess
@@ -15,11 +15,12 @@ from runvitals.server.api.listing import ThePage, page_in_order, page_of
 from runvitals.server.api.usage.billing_text import MailAddress, PlainText
 from runvitals.server.api.usage.usage import TheReports
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.errors import NameTaken
 from runvitals.store.metadata.usage.cost_centres import CostCentre, CostCentreAssignment
 from runvitals.store.metadata.usage.issued_periods import PeriodIssued
 
-router = APIRouter()
+router = Router()
 _CODE = r"^[A-Za-z0-9][A-Za-z0-9._-]*$"
 Code = Annotated[str, Path(max_length=64)]
 

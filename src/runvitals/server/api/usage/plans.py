@@ -5,34 +5,39 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
+from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.listing import ThePage, page_in_order
+from runvitals.server.api.usage.billing_text import PlainText
 from runvitals.server.api.usage.usage import TheReports
+from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.server.usage.limits import Use, checked_plan
 from runvitals.store.metadata.usage.plans import ORGANISATION, AssignedPlan, PlanInUse, PlanLimit, UsagePlan
+from runvitals.usage.charges import CHARGES
 
-router = APIRouter()
-PlanName = Annotated[str, Path(max_length=64)]
+router = Router()
+PlanName = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$", max_length=64)]
 
 
 class LimitForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest", "charges"]
-    included: float = Field(0.0, ge=0, le=10**12)
-    limit: float | None = Field(None, ge=0, le=10**12)
+    included: float = Field(0.0, ge=0, le=10**12, allow_inf_nan=False)
+    limit: float | None = Field(None, ge=0, le=10**12, allow_inf_nan=False)
     refuse_new_runs: bool = False
 
 
 class PlanForm(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
-    description: str = Field("", max_length=500)
+    description: PlainText = Field("", max_length=500)
     limits: list[LimitForm] = Field(default_factory=list, max_length=6)
 
 
@@ -45,11 +50,19 @@ class PlanAssignment(BaseModel):
 
 
 @router.get("/billing", dependencies=[needs("billing:read")])
-def billing(reports: TheReports) -> dict[str, Any]:
+def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
     """What the organisation, each team and each user have used this month, of which limits."""
     settings, names = reports.settings(), reports.names()
-    uses = [_use_json(use, names.get(("entity", use.entity_id))) for use in reports.uses()]
-    return {"month": reports.this_month().name, "currency": settings.currency, "uses": uses}
+    found = reports.uses()
+    uses = [_use_json(use, names.get(("entity", use.entity_id))) for use in found]
+    charged = any(use.category == CHARGES and use.value > 0 for use in found)
+    return {
+        "month": reports.this_month().name,
+        "currency": settings.currency,
+        "support_contact": with_defaults(access.accounts.settings.all())["support_contact"] or "",
+        "asks_for_payment_data": charged and not access.metadata_store.usage.documents.get("settlement"),
+        "uses": uses,
+    }
 
 
 @router.get("/billing/plans", dependencies=[needs("billing:read")])
@@ -72,7 +85,7 @@ def put_plan(
     try:
         wanted = checked_plan(plan, form.description, limits)
     except ValueError as error:
-        raise HTTPException(422, str(error)) from None
+        raise InvalidFields({"limits": str(error)}) from None
     reports.plans.put(wanted, requester.actor, access.clock())
     return _plan_json(wanted)
 
@@ -97,13 +110,13 @@ def assign_plan(
     if wanted.entity is not None:
         found = access.directory.entity_named(wanted.entity)
         if found is None:
-            raise HTTPException(404, f"there is no team or user {wanted.entity!r}")
+            raise InvalidFields({"entity": f"there is no team or user {wanted.entity!r}"})
         entity_id = found.id
     assigned = AssignedPlan(entity_id, wanted.valid_from.isoformat(), wanted.plan)
     try:
         reports.plans.assign(assigned, requester.actor, access.clock())
     except LookupError as error:
-        raise HTTPException(404, str(error)) from None
+        raise InvalidFields({"plan": str(error)}) from None
     return {"entity": wanted.entity, "plan": wanted.plan, "valid_from": assigned.valid_from}
 
 
@@ -128,5 +141,6 @@ def _use_json(use: Use, name: str | None) -> dict[str, Any]:
         "included": 0.0 if use.limit is None else use.limit.included,
         "limit": None if use.limit is None else use.limit.limit_units,
         "percent": use.share,
+        "expected": use.expected,
         "refuses_new_runs": use.refuses,
     }

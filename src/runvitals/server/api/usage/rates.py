@@ -5,19 +5,22 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, HTTPException, Path
+from fastapi import HTTPException, Path
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.listing import ThePage, page_in_order
+from runvitals.server.api.usage.billing_text import PlainText
 from runvitals.server.api.usage.usage import TheReports
+from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.store.metadata.usage.issued_periods import PeriodIssued
 from runvitals.store.metadata.usage.rates import StoredRate
 from runvitals.usage.charges import MICRO, UNITS
 
-router = APIRouter()
+router = Router()
 RateId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 _MOST = 10**9
 
@@ -26,11 +29,11 @@ class NewRate(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     category: Literal["tracked_hours", "device_hours", "energy", "storage", "ingest"]
-    device_glob: str = Field("*", min_length=1, max_length=100)
-    price: float = Field(ge=0, le=_MOST)
+    device_glob: PlainText = Field("*", min_length=1, max_length=100)
+    price: float = Field(ge=0, le=_MOST, strict=True, allow_inf_nan=False)
     valid_from: date
     valid_to: date | None = None
-    note: str = Field("", max_length=200)
+    note: PlainText = Field("", max_length=200)
 
 
 class RateEnd(BaseModel):
@@ -50,7 +53,7 @@ def rates(reports: TheReports, page: ThePage) -> dict[str, Any]:
 def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
     """Set a price from a day on. The most specific one applies, then the newest."""
     if new.valid_to is not None and new.valid_to < new.valid_from:
-        raise HTTPException(422, "valid_to: expected a day not before valid_from")
+        raise InvalidFields({"valid_to": "expected a day not before the first one"})
     stored = StoredRate(
         new.category,
         new.device_glob if new.category == "device_hours" else "*",
@@ -78,6 +81,8 @@ def end_rate(
         raise HTTPException(404, str(error)) from None
     except PeriodIssued as error:
         raise HTTPException(409, str(error)) from None
+    except ValueError as error:
+        raise InvalidFields({"valid_to": str(error)}) from None
     return _rate_json(ended, reports.settings().currency)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.api.usage.billing_text import MailAddress, PlainText
+from runvitals.server.router import Router
 
-router = APIRouter()
+router = Router()
 
 
 class SettlementForm(BaseModel):

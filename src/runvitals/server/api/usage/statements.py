@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, HTTPException, Path, Query, Request, Response
+from fastapi import HTTPException, Path, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
@@ -19,13 +19,14 @@ from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.api.accounts.services import AccountServices, TheServices
 from runvitals.server.api.listing import ThePage
 from runvitals.server.api.usage.billing_text import PlainText
+from runvitals.server.router import Router
 from runvitals.server.usage.printed_statements import html_of, pdf_of
 from runvitals.server.usage.statements import Statements
 from runvitals.store.metadata.usage.statements import Statement, StatementConflict, StatementTable, Wanted
 from runvitals.usage.charges import MICRO
 from runvitals.usage.statements import money
 
-router = APIRouter()
+router = Router()
 _READS = "filtered usage:read_team"
 Number = Annotated[str, Path(max_length=40, description="Of a statement, or the id of a draft.")]
 DraftId = Annotated[int, Path(ge=1, le=2**31 - 1)]
@@ -45,10 +46,20 @@ def _statements(request: Request) -> Statements:
 
 @router.get("/billing/statements", dependencies=[needs(_READS)])
 def statements(
-    access: TheAccess, requester: TheRequester, page: ThePage, period: Period = None
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    period: Period = None,
+    entity: Annotated[str | None, Query(description="Only of this team or user.", max_length=64)] = None,
 ) -> dict[str, Any]:
     """Statements and drafts, the newest first. Administrators of teams see those issued to their teams."""
-    wanted = Wanted(period, _entity_ids(access, requester))
+    readable = _entity_ids(access, requester)
+    if entity is not None:
+        found = access.directory.entity_named(entity)
+        if found is None or (readable is not None and found.id not in readable):
+            access.hide(requester, f"team or user {entity!r}")
+        readable = [found.id]
+    wanted = Wanted(period, readable)
     rows, total = _table(access).page(wanted, page.limit + 1, page.after_id)
     part = rows[: page.limit]
     following = str(part[-1].id) if len(rows) > len(part) else None

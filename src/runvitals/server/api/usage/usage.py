@@ -5,23 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
+from fastapi import Depends, HTTPException, Query, Request, Response
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.accounts.principals import User
-from runvitals.accounts.resources import Organisation
+from runvitals.accounts.resources import Account, Entity, Organisation
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.csv_response import csv_text
 from runvitals.server.errors import InvalidFields
+from runvitals.server.router import Router
 from runvitals.server.usage.focus import COLUMNS, focus_rows
 from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import BY_DEFAULT, UsageReports, dimensions, range_of
 
-router = APIRouter()
+router = Router()
 _PERMISSION: Final = "filtered usage:read_team"
+_BY_OF_MEMBERS: Final = frozenset(("day", "month", "team", "author", "service_account", "job_type", "model"))
+"""By what members see the usage of their team, where the organisation lets them. Not by project: they need
+not know of all of them."""
 
 
 def usage_reports(request: Request) -> UsageReports:
@@ -34,6 +38,7 @@ TheReports = Annotated[UsageReports, Depends(usage_reports)]
 
 
 def selection(
+    request: Request,
     access: TheAccess,
     requester: TheRequester,
     reports: TheReports,
@@ -55,15 +60,22 @@ def selection(
         if not isinstance(requester.principal, User):
             raise HTTPException(422, "author=me: only users have runs of their own")
         wanted = replace(wanted, author_id=requester.principal.id)
-    return _readable(access, requester, wanted, entity)
+    asked = request.query_params
+    by = frozenset((asked.get("by") or "project").split(",")) | ({"project"} if "project" in asked else set())
+    return _readable(access, requester, wanted, entity, by)
 
 
 def _readable(
-    access: AccessControl, requester: Requester, wanted: UsageSelection, entity: str | None
+    access: AccessControl,
+    requester: Requester,
+    wanted: UsageSelection,
+    entity: str | None,
+    by: frozenset[str],
 ) -> UsageSelection:
     """The selection within a team or user; raises if the requester may not see it.
 
     Everyone may see the usage of their own runs, administrators that of their team, billing readers all.
+    With the setting `usage_names`, members see that of their team by user, too.
     """
     reads_all = access.may(requester, Action.BILLING_READ, Organisation())
     if entity is None:
@@ -73,9 +85,29 @@ def _readable(
     found, what = access.directory.entity_named(entity), f"team or user {entity!r}"
     if found is None:
         access.hide(requester, what)
-    if wanted.author_id is None and not reads_all:
+    if wanted.author_id is not None and not reads_all and not _knows(access, requester, found):
+        access.hide(requester, what)
+    if wanted.author_id is None and not reads_all and not _member_may(access, requester, found, by):
         access.require(requester, Action.USAGE_READ_TEAM, found, what, changes=False)
     return replace(wanted, entity_id=found.id)
+
+
+def _knows(access: AccessControl, requester: Requester, found: Entity) -> bool:
+    """Whether the requester may know that there is this team or user."""
+    if found.owner_id is None:
+        return access.may(requester, Action.TEAM_PROFILE, found)
+    return not found.deleted and access.may(requester, Action.USER_READ, Account(found.owner_id))
+
+
+def _member_may(access: AccessControl, requester: Requester, found: Entity, by: frozenset[str]) -> bool:
+    """Whether the requester may see this usage as a member of the team."""
+    return (
+        by <= _BY_OF_MEMBERS
+        and isinstance(requester.principal, User)
+        and found.id in requester.principal.teams
+        and access.may(requester, Action.TEAM_READ, found)
+        and bool(with_defaults(access.accounts.settings.all())["usage_names"])
+    )
 
 
 TheSelection = Annotated[UsageSelection, Depends(selection)]
@@ -83,7 +115,7 @@ By = Annotated[
     str | None,
     Query(
         description="Some of day, month, team, project, author, service_account, job_type, model, "
-        "cost_centre and run, separated by commas.",
+        "cost_centre, sweep and run, separated by commas.",
         max_length=200,
     ),
 ]

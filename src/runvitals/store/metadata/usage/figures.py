@@ -64,7 +64,12 @@ class RunDay:
 
 @dataclass(frozen=True, slots=True)
 class HostRunDay:
-    """The covered time of a run on a host and day; energy of the host in mJ."""
+    """The covered time of a run on a host and day; energy of the host in mJ, CPU time of the run's processes.
+
+    Args:
+        cpu_ms: None: not known.
+        shared_cpu_ms, shared_mj: of the time in which other runs were on the host.
+    """
 
     run_id: int
     day: str
@@ -72,6 +77,9 @@ class HostRunDay:
     covered: tuple[Interval, ...]
     measured_mj: int = 0
     unknown_ms: int = 0
+    cpu_ms: int | None = None
+    shared_cpu_ms: int | None = None
+    shared_mj: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,12 @@ class DeviceRunDay:
 
 @dataclass(frozen=True, slots=True)
 class UsedDevice:
-    """A device that a run saw on a host at an index, and that it used or may have used."""
+    """A device that a run saw on a host at an index, and that it used or may have used.
+
+    Args:
+        slices: of MIG, by UUID, if the run uses only these; empty: the whole device.
+        part: the share of the device that they are.
+    """
 
     run_id: int
     host: str
@@ -102,6 +115,9 @@ class UsedDevice:
     position: int | None
     used: bool | None
     model: str
+    identity: str = ""
+    slices: frozenset[str] = frozenset()
+    part: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +173,7 @@ class UsageFigureTable:
             run_device.c.position,
             run_device.c.used,
             func.coalesce(device.c.model, "").label("model"),
+            device.c.identity,
         ).join(device, device.c.id == run_device.c.device_id)
         found: dict[int, list[UsedDevice]] = defaultdict(list)
         with self._database.read() as connection:
@@ -302,6 +319,18 @@ class UsageFigureTable:
 
         self._database.write(work)
 
+    def forget_runs(self, day: str, run_ids: Collection[int]) -> None:
+        """Remove the figures of runs that do not count, such as imported ones: they were not known to be."""
+
+        def work(connection: Connection) -> None:
+            final = select(usage_run_day.c.run_id).where(usage_run_day.c.final, usage_run_day.c.day == day)
+            there = select(run.c.id).where(among(connection, run.c.id, run_ids), run.c.id.not_in(final))
+            for table in (usage_device_run_day, usage_host_run_day, usage_run_day):
+                connection.execute(delete(table).where(table.c.day == day, table.c.run_id.in_(there)))
+
+        if run_ids:
+            self._database.write(work, durable=False)
+
     def put_storage(self, rows: Sequence[StorageRow]) -> None:
         """Keep what projects store at the beginning of a day."""
 
@@ -343,6 +372,9 @@ def _host_row(row: HostRunDay) -> dict[str, Any]:
         "covered_ms": sum(end - start for start, end in row.covered),
         "measured_mj": row.measured_mj,
         "unknown_ms": row.unknown_ms,
+        "cpu_ms": row.cpu_ms,
+        "shared_cpu_ms": row.shared_cpu_ms,
+        "shared_mj": row.shared_mj,
     }
 
 

@@ -62,11 +62,14 @@ class RateTable:
 
         Raises:
             UnknownAccount: there is no such price.
+            ValueError: it begins later.
             PeriodIssued: it would change a month of which a statement was issued.
         """
 
         def work(connection: Connection) -> StoredRate:
             before = _find(connection, rate_id)
+            if valid_to < before.valid_from:
+                raise ValueError(f"expected a day not before {before.valid_from}, when the price begins")
             check_open(connection, valid_to, inclusive=False)
             if before.valid_to is not None:
                 check_open(connection, before.valid_to, inclusive=False)

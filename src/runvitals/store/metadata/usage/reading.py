@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, pairwise
 
 from sqlalchemy import func, select
 
 from runvitals.store.metadata.accounts.tables import entity
 from runvitals.store.metadata.database import Database
+from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.tables import project, run
 from runvitals.store.metadata.usage.figures import StorageRow, in_days
 from runvitals.store.metadata.usage.tables import (
@@ -95,15 +97,41 @@ class UsageReading:
             return [UsedDevices(*row[:4], *map(int, row[4:])) for row in connection.execute(statement)]
 
     def host_energy(self, first: str, last: str) -> dict[tuple[int, str], int]:
-        """The energy of the hosts themselves in mJ, by run and day."""
+        """The energy of the hosts themselves in mJ, by run and day.
+
+        Runs that were on a host at the same time share its energy of that time by the CPU time of their
+        processes in it, added up for the day; equally if that is not known of all of them.
+        """
+        column = usage_host_run_day.c
+        names = ("run_id", "day", "host", "measured_mj", "shared_mj", "shared_cpu_ms")
+        statement = (
+            select(*(column[name] for name in names))
+            .where(in_days(column.day, first, last), column.measured_mj > 0)
+            .order_by(column.day, column.host, column.run_id)
+        )
+        found: dict[tuple[int, str], int] = defaultdict(int)
+        shared: dict[tuple[str, str], list[tuple[int, int, int | None]]] = defaultdict(list)
+        with self._database.read() as connection:
+            for run_id, day, host, energy, of_shared, cpu_ms in connection.execute(statement):
+                found[run_id, day] += energy - (of_shared or 0)
+                if of_shared:
+                    shared[day, host].append((run_id, of_shared, cpu_ms))
+        for (day, _), rows in shared.items():
+            energies = by_cpu_time([(energy, cpu_ms) for _, energy, cpu_ms in rows])
+            for (run_id, _, _), energy in zip(rows, energies, strict=True):
+                found[run_id, day] += energy
+        return found
+
+    def cpu_time(self, first: str, last: str) -> dict[tuple[int, str], int]:
+        """The CPU time of the processes of runs, ms, by run and day, as far as it is known."""
         column = usage_host_run_day.c
         statement = (
-            select(column.run_id, column.day, func.sum(column.measured_mj))
-            .where(in_days(column.day, first, last), column.measured_mj > 0)
+            select(column.run_id, column.day, func.sum(column.cpu_ms))
+            .where(in_days(column.day, first, last), column.cpu_ms.is_not(None))
             .group_by(column.run_id, column.day)
         )
         with self._database.read() as connection:
-            return {(run_id, day): int(energy) for run_id, day, energy in connection.execute(statement)}
+            return {(run_id, day): int(time) for run_id, day, time in connection.execute(statement)}
 
     def received(self, first: str, last: str) -> list[ReceivedDay]:
         owner = (run.c.entity_id, run.c.project_id, run.c.author_id, run.c.service_account_id, run.c.job_type)
@@ -121,6 +149,14 @@ class UsageReading:
         statement = select(*columns).where(in_days(storage_day.c.day, first, last))
         with self._database.read() as connection:
             return [StorageRow(*row) for row in connection.execute(statement)]
+
+    def newest_storage(self) -> list[StorageRow]:
+        """What projects stored at the beginning of the newest day that was noted."""
+        columns = [storage_day.c[name] for name in StorageRow.__dataclass_fields__]
+        newest = select(func.max(storage_day.c.day)).scalar_subquery()
+        with self._database.read() as connection:
+            rows = connection.execute(select(*columns).where(storage_day.c.day == newest))
+            return [StorageRow(*row) for row in rows]
 
     def names(self) -> Mapping[tuple[str, int], str]:
         """Names by kind (entity, project, user, service_account) and id."""
@@ -153,8 +189,29 @@ class UsageReading:
                 found[kind, number].append((valid_from, code))
         return found
 
+    def sweeps(self) -> dict[int, str]:
+        """The names of the sweeps of runs, by the id of the run."""
+        found = select(sweep_run.c.run_id, sweep.c.name).join(sweep, sweep.c.id == sweep_run.c.sweep_id)
+        with self._database.read() as connection:
+            return dict(connection.execute(found.where(sweep_run.c.run_id.is_not(None))).all())
+
     def run_uids(self, first: str, last: str) -> dict[int, str]:
         """The run ids of runs that were used in these days; runs that are gone are left out."""
         used = select(usage_run_day.c.run_id).where(in_days(usage_run_day.c.day, first, last))
         with self._database.read() as connection:
             return dict(connection.execute(select(run.c.id, run.c.uid).where(run.c.id.in_(used))).all())
+
+
+def by_cpu_time(shares: Sequence[tuple[int, int | None]]) -> list[int]:
+    """Energies that were shared equally, shared anew by CPU times. Their sum stays.
+
+    Example:
+        >>> by_cpu_time([(50, 300), (50, 100)]), by_cpu_time([(50, 300), (50, None)])
+        ([75, 25], [50, 50])
+    """
+    times = [0 if time is None else time for _, time in shares]
+    if any(time is None for _, time in shares) or not sum(times):
+        return [energy for energy, _ in shares]
+    total = sum(energy for energy, _ in shares)
+    ends = [total * until // sum(times) for until in accumulate(times, initial=0)]
+    return [end - start for start, end in pairwise(ends)]

@@ -67,7 +67,9 @@ usage_run_day = Table(
     sqlite_with_rowid=False,
 )
 
-# `covered`: a JSON list of the starts and ends of the covered time.
+# `covered`: a JSON list of the starts and ends of the covered time. `cpu_ms`: CPU time of the run's
+# processes; null: not known. `shared_…`: of it, and of `measured_mj`, what is of the time in which other runs
+# were on the host.
 usage_host_run_day = Table(
     "usage_host_run_day",
     metadata,
@@ -78,6 +80,9 @@ usage_host_run_day = Table(
     Column("covered_ms", BigInteger, nullable=False),
     Column("measured_mj", BigInteger, nullable=False),
     Column("unknown_ms", BigInteger, nullable=False),
+    Column("cpu_ms", BigInteger),
+    Column("shared_cpu_ms", BigInteger),
+    Column("shared_mj", BigInteger),
     Index(None, "host", "day"),
     sqlite_with_rowid=False,
 )

@@ -9,8 +9,9 @@ from runvitals.store.metadata.usage.alerts import UsageAlertTable
 from runvitals.store.metadata.usage.cost_centres import CostCentreTable
 from runvitals.store.metadata.usage.documents import BillingDocumentTable
 from runvitals.store.metadata.usage.figures import UsageFigureTable
+from runvitals.store.metadata.usage.machines import UsageMachineTable
 from runvitals.store.metadata.usage.marks import UsageMarkTable
-from runvitals.store.metadata.usage.plans import PlanTable
+from runvitals.store.metadata.usage.plans import ORGANISATION, PlanTable
 from runvitals.store.metadata.usage.rates import RateTable
 from runvitals.store.metadata.usage.reading import UsageReading
 from runvitals.store.metadata.usage.statements import StatementTable
@@ -23,19 +24,21 @@ class UsageStore:
         marks: the days that must be computed.
         figures: what was computed.
         reading: reads it, for reports.
+        machines: the CPUs and slices of GPUs that runs use.
         rates: prices.
         cost_centres: who pays.
         documents: the settings of usage alerts, and the settlement data.
         statements: what was charged for months.
         plans, alerts: limits, and the mails about those that were passed.
-        refused: why the new runs of a team or user are refused, by id: of this process, set after each
-            roll-up.
+        refused: why the new runs of a team or user are refused, by id, or of everyone, by `ORGANISATION`: of
+            this process, set after each roll-up.
     """
 
     def __init__(self, database: Database) -> None:
         self.marks = UsageMarkTable(database)
         self.figures = UsageFigureTable(database)
         self.reading = UsageReading(database)
+        self.machines = UsageMachineTable(database)
         self.rates = RateTable(database)
         self.cost_centres = CostCentreTable(database)
         self.documents = BillingDocumentTable(database)
@@ -43,3 +46,7 @@ class UsageStore:
         self.statements = StatementTable(database)
         self.alerts = UsageAlertTable(database)
         self.refused: Mapping[int, str] = {}
+
+    def refusal(self, entity_id: int) -> str | None:
+        """Why new runs of a team or user are refused; None: they are not."""
+        return self.refused.get(entity_id) or self.refused.get(ORGANISATION)

@@ -1,0 +1,87 @@
+"""Which teams, projects and runs take the space, and who may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runvitals.store.metadata import WriterRegistration
+from runvitals.store.metadata.accounts.audit import CLI
+from runvitals.store.metadata.console import ConsoleLine
+from runvitals.store.metadata.usage.figures import StorageRow
+from runvitals.store.metadata.writer_registration import Sender
+from runvitals.store.samples.interface import SampleBatch
+from tests.server.accounts_server import AccountsServer, accounts_server
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]:
+    """ada administers vision and bob is in it; a run of each, of which bob's is the larger. olga administers
+    the organisation."""
+    with accounts_server(tmp_path_factory.mktemp("storage")) as running:
+        running.user("olga", org_role="admin")
+        ada, bob = (running.user(name) for name in ("ada", "bob"))
+        running.user("carol")
+        team = running.accounts.teams.create("vision", CLI, running.clock(), administrator=ada.id)
+        running.accounts.members.add("vision", "bob", "member", CLI, running.clock())
+        add_run(running, "small", team.id, ada.id, 10)
+        add_run(running, "large", team.id, bob.id, 100)
+        yield running
+
+
+def add_run(server: AccountsServer, uid: str, entity_id: int, author_id: int, count: int) -> None:
+    store, now_ms = server.metadata_store, server.clock()
+    sender = Sender(entity_id, author_id)
+    new = WriterRegistration(uid, "monitor.node1.1", "digits", "monitor", "node1", sender=sender)
+    (who,) = store.writers.join([new], now_ms)
+    times = now_ms + np.arange(count, dtype=np.int64)
+    server.store.append([SampleBatch(who.lane_id, who.writer_id, 0, (1,), times, np.ones((count, 1)))])
+    store.console.add([ConsoleLine(who.run_id, who.writer_id, 0, now_ms, 1, "hello")])
+    day = StorageRow("2026-11-20", who.project_id, "samples", entity_id, count)
+    store.usage.figures.put_storage([day])
+    store.usage.figures.copy_names()
+
+
+def sizes(answer: dict[str, Any], plural: str, name: str) -> list[tuple[str, int, int]]:
+    return [(one[name], one["samples"], one["console"]) for one in answer[plural]]
+
+
+def test_the_largest_come_first(server: AccountsServer) -> None:
+    found = server.ask("olga", "GET", "storage")
+    assert found["day"] == "2026-11-20"
+    assert sizes(found, "entities", "entity") == [("vision", 100, 0)]
+    of_team = server.ask("ada", "GET", "storage/vision")
+    assert sizes(of_team, "projects", "project") == [("digits", 1760, 10)]
+    runs = server.ask("ada", "GET", "storage/vision/digits")
+    assert sizes(runs, "runs", "run") == [("large", 1600, 5), ("small", 160, 5)]
+    oldest = server.ask("ada", "GET", "storage/vision/digits?sort=name&limit=1&after=1")
+    assert (sizes(oldest, "runs", "run"), oldest["total"], oldest["next"]) == ([("small", 160, 5)], 2, None)
+
+
+def test_who_may_see_what_is_stored_and_delete_it(server: AccountsServer) -> None:
+    server.ask("ada", "GET", "storage", 403)
+    server.ask("bob", "GET", "storage/vision", 403)
+    hidden = server.ask("carol", "GET", "storage/vision/digits", 404)
+    missing = server.ask("carol", "GET", "storage/vision/none", 404)
+    assert hidden["error"] == missing["error"].replace("none", "digits")
+    server.ask("olga", "GET", "storage/vision")
+    server.ask("olga", "GET", "storage/vision/digits", 404)  # no data of teams that she is not in
+    may = {one["run"]: one["may"] for one in server.ask("bob", "GET", "storage/vision/digits")["runs"]}
+    assert may == {"small": [], "large": ["run:delete"]}
+    server.ask("carol", "GET", "storage/carol")
+    server.ask(None, "GET", "storage/vision", 401)
+
+
+def test_what_was_deleted_is_in_the_trash_and_can_come_back(server: AccountsServer) -> None:
+    change = {"runs": [{"id": "small", "entity": "vision"}], "do": "delete"}
+    server.ask("ada", "POST", "runs/bulk", json=change)
+    (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
+    assert (project["bytes"], project["trash"]) == (1770, 165)
+    runs = server.ask("ada", "GET", "storage/vision/digits")["runs"]
+    assert [(one["run"], one["in_trash"]) for one in runs] == [("large", False), ("small", True)]
+    server.ask("ada", "POST", "runs/bulk", json={**change, "do": "restore"})
+    (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
+    assert project["trash"] == 0
