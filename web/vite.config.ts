@@ -6,7 +6,15 @@ const OUT = '../src/runvitals/server/static';
 /** Which the entry imports. */
 const PAGE = decodeURIComponent(new URL('src/app.ts', import.meta.url).pathname);
 /** What the entry needs, which must not wait for the page. */
-const EARLY = /\/src\/lib\/early\.ts$|preload-helper|rolldown[\\/]runtime/;
+const EARLY = /\/src\/lib\/(early|pages)\.ts$|preload-helper|rolldown[\\/]runtime/;
+const source = (path: string): string => decodeURIComponent(new URL(`src/${path}`, import.meta.url).pathname);
+/** The pages that most users open first. What two of them need is loaded with the page. */
+const FIRST_PAGES = ['pages/HomePage.svelte', 'pages/RunPage.svelte', 'pages/RunsPage.svelte'].map(source);
+/** What several pages share: a file each. */
+const SHARED: [string, string][] = [
+  ['charts', source('parts/charts/Chart.svelte')],
+  ['runs', source('parts/RunsTable.svelte')],
+];
 
 /** The entry imports the page after it requested data. With these links, browsers load it from the beginning. */
 const preloadedPage: Plugin = {
@@ -17,7 +25,7 @@ const preloadedPage: Plugin = {
       const tags: HtmlTagDescriptor[] = [];
       for (const name of chunk?.dynamicImports ?? []) {
         const page = bundle?.[name];
-        if (page?.type !== 'chunk') continue;
+        if (page?.type !== 'chunk' || !page.moduleIds.includes(PAGE)) continue;
         for (const file of new Set([...page.imports, name])) {
           if (file === chunk?.fileName || chunk?.imports.includes(file)) continue;
           const loaded = bundle?.[file];
@@ -39,7 +47,15 @@ function needed(start: string, importsOf: (id: string) => readonly string[]): Se
   return found;
 }
 
-let firstView: Set<string> | null = null;
+/** The modules of each file, unless a file before it has them. */
+function filesOf(importsOf: (id: string) => readonly string[]): [string, Set<string>][] {
+  const first = FIRST_PAGES.map((page) => needed(page, importsOf));
+  const common = [...new Set(first.flatMap((modules) => [...modules]))].filter((id) => first.filter((modules) => modules.has(id)).length > 1);
+  const [charts, runs] = SHARED.map(([name, start]): [string, Set<string>] => [name, needed(start, importsOf)]);
+  return [['page', needed(PAGE, importsOf)], charts!, ['page', new Set(common)], runs!];
+}
+
+let files: [string, Set<string>][] | null = null;
 
 export default defineConfig({
   plugins: [svelte(), preloadedPage],
@@ -57,8 +73,9 @@ export default defineConfig({
               // One file instead of a dozen that later parts share with the first view: a browser has six connections.
               debugName: 'page',
               name(id, modules) {
-                firstView ??= needed(PAGE, (from) => modules.getModuleInfo(from)?.importedIds ?? []);
-                return firstView.has(id) ? 'page' : null;
+                const importsOf = (from: string): readonly string[] => modules.getModuleInfo(from)?.importedIds ?? [];
+                files ??= filesOf(importsOf);
+                return files.find(([, modules]) => modules.has(id))?.[0] ?? null;
               },
             },
           ],

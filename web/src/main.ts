@@ -2,8 +2,10 @@
 // asynchronously, so that it waits neither for the styles nor for the rest of the document.
 
 import { startEarly } from './lib/early';
+import { pageOf } from './lib/pages';
 
 startEarly();
+pageOf(window.location.pathname)?.().catch(() => undefined); // the page says so when it shows it
 import('./app').catch(() => {
   document.body.textContent = 'The page could not be loaded: the server does not respond, or was updated. Reload the page.';
 });

@@ -180,11 +180,41 @@ export interface AuditWebhook {
   problem: string | null;
 }
 
+/** What is stored of each kind. Artifacts belong to projects, not to runs. */
+export interface StoredBytes {
+  samples: number;
+  console: number;
+  media: number;
+  files: number;
+  artifacts?: number;
+  bytes: number;
+}
+
+export interface EntityStorage extends StoredBytes {
+  entity: string | null;
+  projects: number;
+}
+
+export interface ProjectStorage extends StoredBytes {
+  project: string;
+  runs: number;
+  trash: number;
+}
+
+export interface RunStorage extends StoredBytes {
+  run: string;
+  name: string;
+  started_ms: number;
+  last_ms: number;
+  in_trash: boolean;
+  may: string[];
+}
+
 export interface Storage {
   bytes: number;
   /** How much it should be at most; null: there is no limit. */
   limit_bytes: number | null;
-  by_kind: { samples: number; console: number; files: number };
+  by_kind: { samples: number; console: number; media: number; files: number; artifacts: number };
   trash_bytes: number;
   by_project: { project: string; runs: number; bytes: number }[];
 }
@@ -445,6 +475,14 @@ export interface SlackDestination {
 }
 
 /** What a receiver said to a test. */
+/** What a team reaches by Apprise; `shown` is the service. */
+export interface AppriseDestination {
+  id: number;
+  name: string;
+  shown: string;
+  created_ms: number;
+}
+
 export interface TestAnswer {
   status: number | null;
   answer: string | null;

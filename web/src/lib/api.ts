@@ -3,6 +3,7 @@
 import type { DefinedMetrics } from './definedMetrics';
 import { takeEarly } from './early';
 import { guest } from './guest.svelte';
+import { olderServerText } from './olderServer';
 
 export type State = 'running' | 'finished' | 'failed' | 'crashed' | 'stopped' | 'lost';
 export type Value = number | null;
@@ -295,6 +296,11 @@ export class ApiError extends Error {
     super(message);
   }
 
+  /** The server does not have the address, because it is of an earlier version. */
+  get older(): boolean {
+    return this.status === 404 && String(this.body.error).startsWith('there is no /api/');
+  }
+
   get fields(): FieldErrors {
     return (this.body.fields ?? {}) as FieldErrors;
   }
@@ -352,6 +358,8 @@ export const getFile = (url: string): Promise<Blob> => ask<Blob>(url, {});
 
 /** What the page does when the server asks for more; the page sets it at its start. */
 export const onDemand = {
+  /** The server responded, whatever it said. */
+  responded: (): void => undefined,
   /** Nobody is signed in. */
   signIn: (): void => undefined,
   /** The password must be confirmed first. Resolves to whether it was. */
@@ -361,14 +369,18 @@ export const onDemand = {
 /** Requests whose 401 means a wrong password, or that nobody needs to be signed in. */
 const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account\/password$)/;
 
+/** Why a request failed to which there was no response. */
+export const NO_RESPONSE = 'The server does not respond. Is it running?';
+
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
   try {
     response = await ((how.method === undefined && takeEarly(url)) || fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } }));
   } catch (error) {
     if (how.signal?.aborted) throw error;
-    throw new ApiError(0, 'The server does not respond. Is it running?');
+    throw new ApiError(0, NO_RESPONSE);
   }
+  onDemand.responded();
   if (response.status === 204) return undefined as T;
   const type = response.headers.get('content-type') ?? '';
   if (response.ok && /zip|csv/.test(type)) return (await response.blob()) as T;
@@ -379,15 +391,14 @@ async function ask<T>(url: string, how: RequestInit): Promise<T> {
   throw await errorOf(response);
 }
 
-const OTHER_VERSION = 'The server cannot do this: it is older than this page. Reload the page.';
-
 async function errorOf(response: Response): Promise<ApiError> {
   const status = `The server responded with ${response.status} ${response.statusText}`;
   try {
     const body = (await response.json()) as Record<string, unknown>;
     // Only a server of another version lacks an address that this page requests.
-    if (response.status === 404 && String(body.error).startsWith('there is no /api/')) return new ApiError(404, OTHER_VERSION, body);
-    return new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
+    const error = new ApiError(response.status, typeof body.error === 'string' ? body.error : status, body);
+    if (error.older) return new ApiError(404, olderServerText(new URL(response.url).pathname), body);
+    return error;
   } catch (error) {
     if (!(error instanceof SyntaxError)) throw error; // the request was aborted, or the connection broke
     return new ApiError(response.status, status); // not JSON, for example a proxy's error page

@@ -84,7 +84,7 @@ export function dimensionsOf({ runs, facts, statistics }: Pick<Comparison, 'runs
   const found: Dimension[] = [];
   for (const row of facts) {
     if (row.section !== 'config') continue;
-    const dimension = ofFacts(
+    const dimension = dimensionOf(
       `config.${row.name}`,
       runs.map((_, i) => (row.absent.includes(i) ? null : row.differs ? (row.values[i] ?? null) : (row.values[0] ?? null))),
     );
@@ -96,7 +96,8 @@ export function dimensionsOf({ runs, facts, statistics }: Pick<Comparison, 'runs
   return found;
 }
 
-function ofFacts(name: string, values: readonly Json[]): Dimension | null {
+/** A dimension from a value of each run; null: it cannot be one. */
+export function dimensionOf(name: string, values: readonly Json[]): Dimension | null {
   const known = values.filter((value) => value !== null);
   if (known.length === 0) return null;
   if (known.every((value) => typeof value === 'number')) {

@@ -15,3 +15,15 @@ function cellText(value: Cell): string {
 }
 
 export const csvText = (rows: readonly (readonly Cell[])[]): string => rows.map((row) => `${row.map(cellText).join(',')}\n`).join('');
+
+/** The rows of several panels as one table: it has each of their columns once, after the title of the panel. */
+export function joinedRows(tables: readonly { title: string; rows: readonly Cell[][] }[]): Cell[][] {
+  const head = [...new Set(tables.flatMap(({ rows }) => rows[0] ?? []))];
+  return [
+    ['panel', ...head],
+    ...tables.flatMap(({ title, rows: [own = [], ...rows] }) => {
+      const places = head.map((name) => own.indexOf(name));
+      return rows.map((row) => [title, ...places.map((place) => (place < 0 ? null : row[place]))]);
+    }),
+  ];
+}

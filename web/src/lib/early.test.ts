@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { address, runPath } from './api';
-import { CARD_POINTS, EARLY_KEYS, earlyAddresses } from './early';
+import { CARD_POINTS, EARLY_REQUESTS, earlyAddresses } from './early';
 
 const early = (path: string, query = ''): string[] => earlyAddresses(path, new URLSearchParams(query));
 
@@ -11,7 +11,7 @@ it('requests what the page requests later, letter by letter', () => {
       address('about'),
       address(runPath(key)),
       address(runPath(key, '/plan')),
-      address(runPath(key, '/metrics'), { keys: [...EARLY_KEYS], max_points: CARD_POINTS }),
+      ...EARLY_REQUESTS.map((keys) => address(runPath(key, '/metrics'), { keys: [...keys], max_points: CARD_POINTS })),
     ]);
   }
   expect(early('/runs/abc/logs', 'entity=lab')).toEqual([address('about'), address(runPath({ id: 'abc', entity: 'lab' }))]);

@@ -6,20 +6,11 @@
 /** Points of a series on the card of a chart, which is about as wide. */
 export const CARD_POINTS = 300;
 
-/** The keys of the charts that are the first on most pages. */
-export const EARLY_KEYS: readonly string[] = [
-  'gpu.*.gpu',
-  'gpu.*.memoryAllocated',
-  'gpu.*.memoryAllocatedBytes',
-  'gpu.*.powerWatts',
-  'gpu.*.temp',
-  'cpu',
-  'cpu.mean',
-  'cpu.ofLimit',
-  'proc.memory.percent',
-  'memory_percent',
-  'host.memory_percent',
-  'swap.used_percent',
+/** The keys of the charts that are the first on most pages, in several requests: a response is parsed at once. */
+export const EARLY_REQUESTS: readonly (readonly string[])[] = [
+  ['gpu.*.gpu', 'gpu.*.memoryAllocated'],
+  ['gpu.*.memoryAllocatedBytes', 'gpu.*.powerWatts', 'gpu.*.temp'],
+  ['cpu', 'cpu.mean', 'cpu.ofLimit', 'proc.memory.percent', 'memory_percent', 'host.memory_percent', 'swap.used_percent'],
 ];
 
 const started = new Map<string, Promise<Response>>();
@@ -37,8 +28,10 @@ export function earlyAddresses(path: string, query: URLSearchParams): string[] {
   if (tab !== 'system') return found;
   found.push(`${run}/plan${ofEntity}`);
   if (!query.has('from') && !query.has('window')) {
-    const keys = EARLY_KEYS.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
-    found.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);
+    for (const request of EARLY_REQUESTS) {
+      const keys = request.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
+      found.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);
+    }
   }
   return found;
 }

@@ -19,6 +19,7 @@ describe('the charts of a host', () => {
 
   it('leave out what nobody measured', () => {
     expect(charts('cpu', 'gpu.0.temp').map(({ title }) => title)).toEqual(['Device temperature', 'CPU']);
+    expect(charts('cpu', 'cpu.mean').map(({ lines }) => lines.map(({ id }) => id))).toEqual([['cpu.mean']]);
     expect(charts()).toEqual([]);
   });
 

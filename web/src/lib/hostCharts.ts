@@ -23,7 +23,7 @@ const CHARTS: readonly ChartOf[] = [
   { title: 'Device memory', unit: '%', keys: ['gpu.*.memoryAllocated', 'tpu.*.memoryUsage'], pattern: /^(?:gpu|tpu)\.(\d+)\.memory(?:Allocated|Usage)$/ },
   { title: 'Device power', unit: 'W', keys: ['gpu.*.powerWatts', 'ipu.*.ipu power (W)'], pattern: /^(?:gpu\.(\d+)\.powerWatts|ipu\.(.+)\.ipu power \(W\))$/ },
   { title: 'Device temperature', unit: '°C', keys: ['gpu.*.temp', 'ipu.*.average die temp (C)'], pattern: /^(?:gpu\.(\d+)\.temp|ipu\.(.+)\.average die temp \(C\))$/ },
-  { title: 'CPU', unit: '%', keys: ['cpu'], pattern: /^cpu$/ },
+  { title: 'CPU', unit: '%', keys: ['cpu.mean', 'cpu'], pattern: /^cpu(?:\.mean)?$/ },
   { title: 'Memory', unit: '%', keys: ['memory_percent'], pattern: /^memory_percent$/ },
 ];
 
@@ -37,8 +37,11 @@ export interface HostChart {
 
 /** The charts that have values, a line for each device. A gap is where no run measured. */
 export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteName): HostChart[] {
+  // `cpu` is the use by the run's processes: it stands for the machine only where nothing else was recorded.
+  const whole = answer.series.some(({ key }) => key === 'cpu.mean');
+  const all = answer.series.filter(({ key }) => key !== 'cpu' || !whole);
   return CHARTS.map(({ title, unit, pattern }) => {
-    const members = answer.series
+    const members = all
       .map((series) => ({ series, match: pattern.exec(series.key) }))
       .filter(({ match }) => match !== null)
       .map(({ series, match }) => ({ series, device: match!.slice(1).find((part) => part !== undefined) ?? '' }))

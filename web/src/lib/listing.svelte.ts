@@ -11,6 +11,8 @@ export class Listing<Item> {
   next = $state<string | null>(null);
   /** What the user may do with the list, if the server says so. */
   may = $state.raw<string[]>([]);
+  /** The last answer, for what a list has beside its items. */
+  answer = $state.raw<Answer>({});
   error = $state('');
   #name: string;
   #asked = 0;
@@ -40,6 +42,7 @@ export class Listing<Item> {
       this.total = answer.total ?? items.length;
       this.next = answer.next ?? null;
       this.may = answer.may ?? [];
+      this.answer = answer;
       this.error = '';
     } catch (problem) {
       if (asked === this.#asked) this.error = reasonOf(problem);

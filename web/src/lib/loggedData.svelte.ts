@@ -1,7 +1,7 @@
 // The values that a run logged: the list of their names, and the points of the charts in view.
 
 import { get, reasonOf, runPath, type Logged, type LoggedRow, type RunKey } from './api';
-import { appendRow, fromLogged, processLabel, type LoggedLines } from './chart/loggedPoints';
+import { appendRow, fromLogged, loggedUpTo, processLabel, type LoggedLines } from './chart/loggedPoints';
 import { keyGlob, NAMES_PAGE } from './seriesList';
 
 export const MAX_POINTS = 1000;
@@ -22,6 +22,9 @@ export class LoggedData {
   /** Counts up when points change. */
   version = $state(0);
   #lines = new Map<string, LoggedLines>();
+  /** The same up to the time of a replay. */
+  #cut = new Map<string, LoggedLines>();
+  #until: number | null = null;
   #charts = new Map<string, number>();
   #requested = new Set<string>();
   #appended = 0;
@@ -41,12 +44,26 @@ export class LoggedData {
 
   /** The points of a name, by process; undefined until they are loaded. */
   lines(name: string): LoggedLines | undefined {
-    return this.#lines.get(name);
+    const lines = this.#lines.get(name);
+    if (this.#until === null || !lines) return lines;
+    const known = this.#cut.get(name);
+    if (known) return known;
+    const cut = loggedUpTo(lines, this.#until);
+    this.#cut.set(name, cut);
+    return cut;
   }
 
   /** The points of all loaded names. */
-  loaded(): Iterable<LoggedLines> {
-    return this.#lines.values();
+  loaded(): LoggedLines[] {
+    return [...this.#lines.keys()].map((name) => this.lines(name)!);
+  }
+
+  /** Show what was logged up to a time; null: everything. */
+  setUntil(until: number | null): void {
+    if (until === this.#until) return;
+    this.#until = until;
+    this.#cut.clear();
+    this.version += 1;
   }
 
   /** Keep the points of a name up to date while a chart of it is in view. */
@@ -143,6 +160,7 @@ export class LoggedData {
         const params = { keys, max_points: MAX_POINTS };
         const points = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
         for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map());
+        this.#cut.clear();
         this.version += 1;
       });
     }

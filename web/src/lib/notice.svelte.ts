@@ -1,6 +1,6 @@
 // A message about the last action, with an undo button where it can be undone.
 
-import { reasonOf } from './api';
+import { NO_RESPONSE, onDemand, reasonOf } from './api';
 
 export interface Message {
   text: string;
@@ -42,3 +42,8 @@ class Notice {
 }
 
 export const notice = new Notice();
+
+// What is no longer true is not said any longer.
+onDemand.responded = () => {
+  if (notice.message?.text === NO_RESPONSE) notice.close();
+};

@@ -109,6 +109,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       { kind: 'text', name: 'currency', title: 'Currency', text: 'Of prices, such as EUR.', max: 3 },
       number('idle_percent', 'Utilisation below which a device is idle, in percent', 1, 100),
       number('idle_minutes', 'Minutes after which it counts as idle', 1, 240),
+      on('usage_names', 'Members see what each member of their team used'),
       on('charge_unknown_use', 'Count devices of which it is not known whether a run used them'),
       { ...number('pue', 'Energy of the site for each kWh of its machines (PUE)', 1, 10, 'Such as 1.25.'), fractions: true },
       { ...number('co2_g_per_kwh', 'CO₂ of a kWh, in grams', 0, 5000, 'Empty: not known.', true), fractions: true },

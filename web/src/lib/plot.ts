@@ -31,6 +31,8 @@ export interface PlotSetup {
   /** Charts with the same name share a crosshair. */
   sync: string;
   pins: () => readonly Pin[];
+  /** Times that are shaded. */
+  spans: () => readonly Range[];
   hooks: Hooks;
 }
 
@@ -40,7 +42,7 @@ const MOST_POINTS = 12;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
-export function options({ lines, axis, y, size, range: shown, sync, pins, hooks }: PlotSetup): uPlot.Options {
+export function options({ lines, axis, y, size, range: shown, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const color = (name: string): string => css.getPropertyValue(name).trim();
   const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
@@ -86,6 +88,7 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, hooks 
     hooks: {
       setSelect: [(plot) => takeSelection(plot, hooks.zoom)],
       setCursor: [hooks.cursor],
+      drawClear: [(plot) => drawSpans(plot, spans(), translucent(bad, 0.14))],
       draw: [(plot) => drawPins(plot, pins(), { warning: warn, error: bad })],
     },
   };
@@ -173,6 +176,21 @@ function takeSelection(plot: uPlot, zoom: Hooks['zoom']): void {
   const [min, max] = [plot.posToVal(left, 'x'), plot.posToVal(left + width, 'x')];
   plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   zoom(min, max);
+}
+
+/** Shade times, behind the lines. */
+function drawSpans(plot: uPlot, spans: readonly Range[], color: string): void {
+  const { ctx, bbox } = plot;
+  const left = bbox.left;
+  const right = left + bbox.width;
+  ctx.save();
+  ctx.fillStyle = color;
+  for (const { min, max } of spans) {
+    const from = Math.max(left, plot.valToPos(min, 'x', true));
+    const to = Math.min(right, Math.max(plot.valToPos(max, 'x', true), from + uPlot.pxRatio));
+    if (to > from) ctx.fillRect(from, bbox.top, to - from, bbox.height);
+  }
+  ctx.restore();
 }
 
 const PIN_SIZE = 4;

@@ -136,3 +136,25 @@ export function spread(lines: readonly Line[]): Points {
   }
   return { x, y, low, high, n: null };
 }
+
+/** How many of these, in ascending order, are at most a limit. */
+export function countUpTo(ascending: readonly number[], limit: number): number {
+  let [low, high] = [0, ascending.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (ascending[middle]! <= limit) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}
+
+/** The first of some points. */
+export const firstOf = ({ x, y, low, high, n }: Points, count: number): Points => ({
+  x: x.slice(0, count),
+  y: y.slice(0, count),
+  low: low && low.slice(0, count),
+  high: high && high.slice(0, count),
+  n: n && n.slice(0, count),
+});
+
+export const upTo = (points: Points, x: number): Points => firstOf(points, countUpTo(points.x, x));

@@ -10,14 +10,16 @@ const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device', 'mute'] as const;
 export type Entry = (typeof ENTRIES)[number];
-export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'security', 'keys', 'teams', 'usage', 'account'] as const;
+export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'rules', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'automations', 'integrations', 'usage', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'rules', 'automations', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
+export const BILLING_TABS = ['plan', 'usage', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
+export type BillingTab = (typeof BILLING_TABS)[number];
 
-export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'artifacts', 'settings'] as const;
+export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'sweeps', 'artifacts', 'settings'] as const;
 export type ProjectTab = (typeof PROJECT_TABS)[number];
 
 /** Pages of a server with accounts. */
@@ -26,7 +28,7 @@ export type AccountRoute =
   | { page: 'project'; entity: string; project: string; tab: ProjectTab }
   | { page: 'settings'; tab: SettingsTab }
   | { page: 'organisation'; tab: OrganisationTab }
-  | { page: 'billing' }
+  | { page: 'billing'; tab: BillingTab }
   | { page: 'entity'; name: string }
   | { page: 'team'; team: string; tab: TeamTab };
 
@@ -86,7 +88,8 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
     if (second === 'settings' && settings) return { page: 'settings', tab: settings };
     const organisation = ORGANISATION_TABS.find((name) => name === (third ?? 'members'));
     if (second === 'organisation' && organisation) return { page: 'organisation', tab: organisation };
-    if (second === 'billing' && (third ?? 'usage') === 'usage') return { page: 'billing' };
+    const billing = BILLING_TABS.find((name) => name === (third ?? 'plan'));
+    if (second === 'billing' && billing) return { page: 'billing', tab: billing };
     return null;
   }
   if (first === undefined || !isEntityName(first)) return null;

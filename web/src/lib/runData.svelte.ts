@@ -1,11 +1,12 @@
 // One run as the page follows it: its facts, its series, the displayed time range, and the points of each chart.
 
 import { asApiError, get, type ApiError, runPath, type LoggedRow, type Metrics, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from './api';
-import type { ChartPlan } from './chartPlan';
-import { CARD_POINTS, EARLY_KEYS, forgetEarly } from './early';
+import { inRequests, type ChartFeed } from './chartFeed';
+import { forgetEarly } from './early';
 import { EventStream, type Link } from './eventStream';
 import { groupBy } from './groups';
-import { append, fromMetrics, seriesId, type Points } from './points';
+import { fromMetrics, seriesId, type Points } from './points';
+import { Replay, stageEnd } from './replay.svelte';
 import { seriesOf, type RunPlan } from './runPlan';
 import { keyGlob, merged } from './seriesList';
 
@@ -16,41 +17,10 @@ export interface Range {
 
 /** Points of a series on a chart that fills the window: more than it has pixels could not be seen. */
 export const LARGE_POINTS = 1200;
-/** Live samples that may be appended to a response before it is requested again. */
-const MAX_APPENDED = 200;
 /** Until a request that the server did not respond to is repeated. */
 const RETRY_MS = 3000;
-/** Charts in one request: its address has a limit. */
-const CHARTS_PER_REQUEST = 20;
 /** How long live samples are kept for responses that have not arrived yet. */
 const RECENT_MS = 30_000;
-
-/** The points of one chart: of the whole range (`base`), and of a zoom into it. */
-export class ChartFeed {
-  points: ReadonlyMap<string, Points> = new Map();
-  state: 'waiting' | 'ready' | 'failed' = 'waiting';
-  error = '';
-  /** Width of the buckets that the points stand for; null if they are samples. */
-  bucketMs: number | null = null;
-  zoomed = false;
-  appended = 0;
-  /** Points of a series to request. */
-  maxPoints = CARD_POINTS;
-  base: Map<string, Points> | null = null;
-  /** The end of what `base` was computed from. */
-  upto = -Infinity;
-  readonly ids: ReadonlySet<string>;
-
-  constructor(
-    readonly plan: ChartPlan,
-    readonly changed: () => void,
-  ) {
-    this.ids = new Set(plan.series.map((one) => seriesId(one)));
-  }
-}
-
-const isEarly = ({ plan, maxPoints }: ChartFeed): boolean =>
-  maxPoints === CARD_POINTS && plan.patterns.every((pattern) => EARLY_KEYS.includes(pattern));
 
 export class RunData {
   run = $state.raw<RunDetail | null>(null);
@@ -66,15 +36,21 @@ export class RunData {
   /** Show only the newest samples of this duration; null shows the whole run. */
   windowMs = $state<number | null>(null);
   newestMs = $state(0);
+  /** While the run is replayed. */
+  replay = $state.raw<Replay | null>(null);
+  /** Show the run as it was at this time; null: all of it. */
+  until = $state<number | null>(null);
   /** The time range without a zoom. */
   whole = $derived.by((): Range => {
     const start = this.run?.started_ms ?? 0;
-    const end = Math.max(this.newestMs, this.run?.ended_ms ?? 0, start + 1000);
+    const end = Math.max(this.until ?? Math.max(this.newestMs, this.run?.ended_ms ?? 0), start + 1000);
     return { min: this.windowMs === null ? start : Math.max(start, end - this.windowMs), max: end };
   });
   /** The displayed time range. */
   range = $derived(this.zoom ?? this.whole);
 
+  /** The end of the part of the run whose points are loaded for a replay. */
+  #stage: number | null = null;
   #live: EventStream | null = null;
   #feeds = new Set<ChartFeed>();
   #requested = new Set<ChartFeed>();
@@ -125,6 +101,7 @@ export class RunData {
 
   close(): void {
     this.#withoutEarly();
+    this.replay?.pause();
     this.#closed.abort();
     this.#live?.close();
     for (const timer of this.#timers.values()) clearTimeout(timer);
@@ -261,7 +238,7 @@ export class RunData {
     this.zoom = zoom;
     for (const feed of this.#feeds) {
       if (zoom === null && feed.base) this.#show(feed, feed.base, false);
-      if (zoom !== null || feed.appended > MAX_APPENDED || !feed.base) this.#request(feed);
+      if (zoom !== null || feed.isFull || !feed.base) this.#request(feed);
     }
   }
 
@@ -269,6 +246,32 @@ export class RunData {
     this.windowMs = windowMs;
     this.zoom = null;
     this.reload();
+  }
+
+  /** Replay the run from its begin. */
+  startReplay(): void {
+    const { min, max } = this.whole;
+    this.replay = new Replay(this.run?.started_ms ?? min, max, (at) => this.#showUntil(at));
+    this.#showUntil(this.replay.start);
+    this.replay.play();
+  }
+
+  endReplay(): void {
+    this.replay?.pause();
+    this.replay = null;
+    this.#showUntil(null);
+  }
+
+  #showUntil(until: number | null): void {
+    const { replay, windowMs } = this;
+    const back = windowMs !== null && until !== null && until < (this.until ?? Infinity);
+    const stage = until === null || !replay ? null : stageEnd(replay.start, replay.end, until);
+    this.until = until;
+    if (stage !== this.#stage || back) {
+      this.#stage = stage;
+      for (const feed of this.#feeds) this.#request(feed);
+    }
+    for (const feed of this.#feeds) if (feed.base && !feed.zoomed) this.#show(feed, feed.base, false);
   }
 
   #request(feed: ChartFeed): void {
@@ -280,15 +283,13 @@ export class RunData {
   async #loadRequested(): Promise<void> {
     const feeds = [...this.#requested];
     this.#requested.clear();
-    const early = this.#first && this.zoom === null && this.windowMs === null ? feeds.filter(isEarly) : [];
+    const mayBeEarly = this.#first && this.zoom === null && this.windowMs === null;
     this.#first = false;
-    if (early.length > 0) void this.#load(early, EARLY_KEYS);
-    const others = feeds.filter((feed) => !early.includes(feed));
+    const early = groupBy(feeds, (feed) => (mayBeEarly ? feed.early : null));
+    for (const [keys, some] of early) if (keys) void this.#load(some, keys);
+    const others = early.get(null) ?? [];
     for (const sameWidth of groupBy(others, ({ maxPoints }) => maxPoints).values()) {
-      for (let i = 0; i < sameWidth.length; i += CHARTS_PER_REQUEST) {
-        const some = sameWidth.slice(i, i + CHARTS_PER_REQUEST);
-        await this.#load(some, [...new Set(some.flatMap((feed) => feed.plan.patterns))]);
-      }
+      for (const some of inRequests(sameWidth)) await this.#load(some, [...new Set(some.flatMap((feed) => feed.plan.patterns))]);
     }
   }
 
@@ -296,11 +297,12 @@ export class RunData {
   async #load(feeds: readonly ChartFeed[], keys: readonly string[]): Promise<void> {
     const zoom = this.zoom;
     const windowMs = this.windowMs;
+    const stage = this.#stage;
     const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
-    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : null };
+    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : stage };
     try {
       const answer = await get<Metrics>(runPath(this.key, '/metrics'), params, this.#closed.signal);
-      if (zoom !== this.zoom || windowMs !== this.windowMs) return; // the user changed the range meanwhile
+      if (zoom !== this.zoom || windowMs !== this.windowMs || stage !== this.#stage) return; // the range was changed meanwhile
       this.#receive(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;
@@ -308,9 +310,10 @@ export class RunData {
       for (const feed of feeds) {
         if (feed.state !== 'ready') feed.state = 'failed';
         feed.error = message;
+        if (feed.isFull) feed.forgetBase();
         feed.changed();
       }
-      if (status === 0) this.#later('again', RETRY_MS, () => this.reload());
+      if (status === 0 || status >= 500) this.#later('again', RETRY_MS, () => this.reload());
     }
   }
 
@@ -321,19 +324,15 @@ export class RunData {
       feed.bucketMs = answer.bucket_ms;
       feed.error = '';
       if (!zoomed) {
-        feed.base = points;
-        feed.appended = 0;
-        feed.upto = answer.bucket_ms === null ? -Infinity : answer.t1;
-        for (const sample of this.#recent) this.#append(feed, sample);
+        feed.setBase(points, answer.bucket_ms === null ? -Infinity : answer.t1);
+        if (this.until === null) for (const sample of this.#recent) feed.append(sample);
       }
       this.#show(feed, points, zoomed);
     }
   }
 
   #show(feed: ChartFeed, points: ReadonlyMap<string, Points>, zoomed: boolean): void {
-    feed.points = points;
-    feed.zoomed = zoomed;
-    feed.state = 'ready';
+    feed.show(points, zoomed, this.until);
     this.#draw([feed]);
   }
 
@@ -377,23 +376,14 @@ export class RunData {
     if (this.complete && samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
-    for (const feed of this.#feeds) {
-      for (const sample of samples) this.#append(feed, sample);
-      if (feed.appended > MAX_APPENDED && !this.zoom) this.#request(feed);
-    }
     this.newestMs = newest;
+    if (this.until !== null) return; // a run that has ended is replayed, and this is the rest of it
+    for (const feed of this.#feeds) {
+      for (const sample of samples) feed.append(sample);
+      if (feed.isFull && this.zoom) feed.forgetBase();
+      else if (feed.isFull) this.#request(feed);
+    }
     // All of them, because the end of the time axis moves too.
     this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
-  }
-
-  #append(feed: ChartFeed, sample: Sample): void {
-    if (!feed.base || sample.t <= feed.upto) return;
-    let moved = false;
-    for (const one of feed.plan.series) {
-      if (one.host !== sample.host || one.role !== sample.role || !Object.hasOwn(sample.values, one.key)) continue;
-      const points = feed.base.get(seriesId(one));
-      if (points) moved = append(points, sample.t, sample.values[one.key] ?? null) || moved;
-    }
-    if (moved) feed.appended += 1;
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { chartSvg, pageSvg, xmlText, type Colors } from './chartImage';
+import { chartSvg, pageSvg, wrapped, xmlText, type Colors } from './chartImage';
 import type { Drawn } from './drawn';
 import type { ChartSnapshot } from './shownCharts.svelte';
 
@@ -55,12 +55,25 @@ describe('a chart as SVG', () => {
 });
 
 it('a page has each of its charts once', () => {
-  const svg = pageSvg('my run', [chart(), chart({ title: 'Second' }), chart({ title: 'Third' })], colors);
+  const svg = pageSvg('my run', [chart(), chart({ title: 'Second' }), { draw: () => '<text>Third</text>' }], ['samples (image)'], colors);
   expect(svg.match(/<g transform/g)).toHaveLength(3);
-  expect(new Set([...svg.matchAll(/clipPath id="(\w+)"/g)].map((match) => match[1])).size).toBe(3);
+  expect(svg).toContain('<text>Third</text>');
+  expect(svg).toContain('Not in this picture: samples (image)');
+  expect(new Set([...svg.matchAll(/clipPath id="(\w+)"/g)].map((match) => match[1])).size).toBe(2);
   expect(svg).toContain('my run');
 });
 
 it('text is escaped for XML', () => {
   expect(xmlText('a<b & "c" 😀')).toBe('a&#60;b &#38; &#34;c&#34; 😀');
+});
+
+it('text is wrapped at spaces, and anywhere in long words', () => {
+  expect(wrapped('one two three\nfour', 8)).toEqual(['one two', 'three', 'four']);
+  expect(wrapped('abcdefghij', 4)).toEqual(['abcd', 'efgh', 'ij']);
+});
+
+it('a legend names as many lines as have room', () => {
+  const lines = Array.from({ length: 8 }, (_, i) => line({ label: `a rather long name of run ${i}` }));
+  expect(chartSvg(chart({ lines }), colors)).toContain('and 6 more');
+  expect(chartSvg(chart({ lines: lines.slice(0, 2) }), colors)).not.toContain('more');
 });

@@ -3,7 +3,7 @@
 import { longestStep } from '../points';
 import { formatMoment } from '../time';
 import type { Drawn } from './drawn';
-import type { ChartSnapshot } from './shownCharts.svelte';
+import type { ChartSnapshot, DrawnPanel } from './shownCharts.svelte';
 import { labelsOf, ticksOf, whereText } from './xAxis';
 import { rangeOf, yLabels, yTicks } from './yAxis';
 
@@ -16,13 +16,16 @@ export interface Colors {
   error: string;
 }
 
-const WIDTH = 560;
-const HEIGHT = 300;
-const [LEFT, RIGHT, TOP, BOTTOM] = [64, 12, 58, 28];
+export const WIDTH = 560;
+export const HEIGHT = 300;
+export const [LEFT, RIGHT, TOP, BOTTOM] = [64, 12, 58, 28];
 const GAP = 16;
 const MOST_NAMED = 8;
 const FONT = 'system-ui, Segoe UI, Roboto, Liberation Sans, sans-serif';
 const HEAD = 44;
+/** About the width of a letter, and the height of a line. */
+export const LETTER = 6.2;
+export const LINE = 16;
 
 /** The colours of the page, for a picture of it. */
 export function pageColors(): Colors {
@@ -43,16 +46,20 @@ export function chartSvg(chart: ChartSnapshot, colors: Colors): string {
   return document_(WIDTH, HEIGHT, colors, chartGroup(chart, colors));
 }
 
-/** The charts of a page in a grid under its title. */
-export function pageSvg(title: string, charts: readonly ChartSnapshot[], colors: Colors): string {
+/** The charts of a page in a grid under its title, and the names of what is not in the picture. */
+export function pageSvg(title: string, charts: readonly (ChartSnapshot | DrawnPanel)[], leftOut: readonly string[], colors: Colors): string {
   const columns = charts.length > 8 ? 3 : charts.length > 1 ? 2 : 1;
   const rows = Math.ceil(charts.length / columns);
   const cells = charts.map((chart, i) => {
     const [x, y] = [(i % columns) * (WIDTH + GAP), HEAD + Math.floor(i / columns) * (HEIGHT + GAP)];
-    return `<g transform="translate(${x} ${y})">${chartGroup(chart, colors)}</g>`;
+    return `<g transform="translate(${x} ${y})">${'draw' in chart ? chart.draw(colors) : chartGroup(chart, colors)}</g>`;
   });
   const head = text(12, 28, `${title} · ${formatMoment(Date.now())}`, colors.text, 'font-size="16" font-weight="600"');
-  return document_(columns * (WIDTH + GAP) - GAP, HEAD + rows * (HEIGHT + GAP), colors, head + cells.join(''));
+  const width = columns * (WIDTH + GAP) - GAP;
+  const bottom = HEAD + rows * (HEIGHT + GAP);
+  const without = leftOut.length > 0 ? wrapped(`Not in this picture: ${leftOut.join(', ')}`, width / LETTER) : [];
+  const foot = without.map((line, i) => text(12, bottom + 6 + LINE * (i + 1), line, colors.soft));
+  return document_(width, bottom + without.length * LINE + (without.length > 0 ? GAP : 0), colors, head + cells.join('') + foot.join(''));
 }
 
 function document_(width: number, height: number, colors: Colors, content: string): string {
@@ -66,10 +73,26 @@ function document_(width: number, height: number, colors: Colors, content: strin
 export const xmlText = (value: string): string =>
   value.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, '\ufffd').replace(/[&<>"']/g, (letter) => `&#${letter.charCodeAt(0)};`);
 
-const text = (x: number, y: number, value: string, fill: string, more = ''): string =>
+/** A text in lines of at most so many letters, broken at spaces where there are some. */
+export function wrapped(value: string, letters: number): string[] {
+  const most = Math.max(1, Math.floor(letters));
+  return value.split('\n').flatMap((paragraph) => {
+    const lines: string[] = [];
+    let rest = paragraph;
+    while (rest.length > most) {
+      const space = rest.lastIndexOf(' ', most);
+      const at = space > most / 2 ? space : most;
+      lines.push(rest.slice(0, at));
+      rest = rest.slice(at).trimStart();
+    }
+    return [...lines, rest];
+  });
+}
+
+export const text = (x: number, y: number, value: string, fill: string, more = ''): string =>
   `<text x="${round(x)}" y="${round(y)}" fill="${fill}" ${more}>${xmlText(value)}</text>`;
 
-const round = (value: number): number => Math.round(value * 100) / 100;
+export const round = (value: number): number => Math.round(value * 100) / 100;
 
 function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const { axis, range, lines, y } = chart;
@@ -121,8 +144,12 @@ function gridOf({ axis, range, y }: ChartSnapshot, [low, high]: [number, number]
 }
 
 function legend(lines: readonly Drawn[], colors: Colors): string {
-  const named = lines.slice(0, MOST_NAMED).map(({ label, color }) => `<tspan fill="${color}">● </tspan><tspan>${xmlText(label.slice(0, 60))}   </tspan>`);
-  const more = lines.length > MOST_NAMED ? `<tspan>and ${lines.length - MOST_NAMED} more</tspan>` : '';
+  const room = (WIDTH - 12 - RIGHT) / LETTER;
+  const widths = lines.map(({ label }) => Math.min(label.length, 60) + 4);
+  let count = Math.min(lines.length, MOST_NAMED);
+  while (count > 1 && widths.slice(0, count).reduce((sum, width) => sum + width, count < lines.length ? 'and 99 more'.length : 0) > room) count -= 1;
+  const named = lines.slice(0, count).map(({ label, color }) => `<tspan fill="${color}">● </tspan><tspan>${xmlText(label.slice(0, 60))}   </tspan>`);
+  const more = lines.length > count ? `<tspan>and ${lines.length - count} more</tspan>` : '';
   return `<text x="12" y="40" fill="${colors.soft}" xml:space="preserve">${named.join('')}${more}</text>`;
 }
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { appendRow, byMetric, byTime, fromLogged, timesOf, type LoggedPoints } from './loggedPoints';
+import { appendRow, byMetric, byTime, fromLogged, loggedUpTo, timesOf, type LoggedPoints } from './loggedPoints';
 
 const points = (x: number[], y: (number | null)[], t: (number | null)[] = x): LoggedPoints => ({ x, y, t, low: null, high: null, n: null });
 
@@ -74,3 +74,9 @@ it('the times of some steps are between the first and the last of them', () => {
 function withoutTimes({ t: _, ...others }: LoggedPoints): Omit<LoggedPoints, 't'> {
   return others;
 }
+
+it('a replay shows what was logged up to its time', () => {
+  const points = { x: [0, 1, 2], y: [5, 6, 7], low: null, high: null, n: null, t: [100, null, 300], host: 'a', rank: null };
+  const cut = (until: number): number[] => loggedUpTo(new Map([['a', points]]), until).get('a')!.x;
+  expect([cut(99), cut(100), cut(299), cut(300)]).toEqual([[], [0, 1], [0, 1], [0, 1, 2]]);
+});

@@ -1,7 +1,7 @@
 // Points that a run logged, and the axis that they are drawn over.
 
 import type { Logged, LoggedRow, Value } from '../api';
-import { append, type Points } from '../points';
+import { append, firstOf, type Points } from '../points';
 
 /** Values by step; `t` is when each was logged, in ms UTC. */
 export interface LoggedPoints extends Points {
@@ -97,3 +97,13 @@ export function timesOf(lines: Iterable<LoggedPoints>, inRange: (points: LoggedP
   }
   return max >= min ? { min, max } : null;
 }
+
+/** What was logged up to a time. Steps are logged one after the other, but for those of a process that resumed another. */
+export const loggedUpTo = (lines: LoggedLines, until: number): LoggedLines =>
+  new Map(
+    [...lines].map(([label, points]) => {
+      const first = points.t.findIndex((t) => t !== null && t > until);
+      const count = first < 0 ? points.t.length : first;
+      return [label, { ...points, ...firstOf(points, count), t: points.t.slice(0, count) }];
+    }),
+  );

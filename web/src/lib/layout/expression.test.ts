@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { nameText, parseExpression, SyntaxProblem } from './expression';
+import { shownText } from './layout';
 
 const value = (text: string, ...values: (number | null)[]): number | null => parseExpression(text).value(values);
 const unit = (text: string, ...units: string[]): string => parseExpression(text).unit(units);
@@ -97,4 +98,13 @@ it.each(['loss', 'train/loss', 'gpu.0.powerWatts', 'a "b" \\', 'logged', '0', 'g
   const { metrics, plain } = parseExpression(nameText(name));
   expect([metrics[0]!.name, plain]).toEqual([name, true]);
   expect(parseExpression(nameText(name, 'system')).metrics).toEqual([{ name, source: 'system' }]);
+});
+
+it.each([
+  ['"train/loss"', 'train/loss'],
+  ['"a \\"b\\" \\\\ c"', 'a "b" \\ c'],
+  ['"train/loss" / "val/loss"', '"train/loss" / "val/loss"'],
+  ['loss', 'loss'],
+])('%s is shown as %s', (text, shown) => {
+  expect(shownText(text)).toBe(shown);
 });

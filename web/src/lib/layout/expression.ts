@@ -13,9 +13,10 @@
 //
 // A gap makes the result a gap, and so does what has no finite value: a division by zero, the root of a negative number.
 
+import { MAX_EXPRESSION } from './layout';
+
 import type { Value } from '../api';
 
-export const MAX_CHARACTERS = 500;
 
 export type Source = 'logged' | 'system';
 
@@ -192,7 +193,7 @@ const apply = (name: string, ...of: Node[]): Node => ({ kind: 'apply', function:
 
 /** The expression that a text is. Throws a SyntaxProblem. */
 export function parseExpression(text: string): Expression {
-  if (text.length > MAX_CHARACTERS) throw new SyntaxProblem(`expected at most ${MAX_CHARACTERS} characters`, MAX_CHARACTERS);
+  if (text.length > MAX_EXPRESSION) throw new SyntaxProblem(`expected at most ${MAX_EXPRESSION} characters`, MAX_EXPRESSION);
   const parser = new Parser(text);
   const root = parser.whole();
   const { metrics } = parser;

@@ -4,8 +4,8 @@
 // Supported: . [abc] [^a-z] \d \w \s \D \W \S * + ? {2,5} ( ) (?: ) | ^ $, and \ before any other sign.
 
 import { SyntaxProblem } from './expression';
+import { MAX_PATTERN } from './layout';
 
-export const MAX_CHARACTERS = 200;
 const MAX_INSTRUCTIONS = 500;
 const MAX_REPETITIONS = 50;
 
@@ -203,7 +203,7 @@ class Program {
 
 /** Whether a name matches a pattern somewhere, as `RegExp.test` does. Throws a SyntaxProblem. */
 export function parsePattern(text: string): (name: string) => boolean {
-  if (text.length > MAX_CHARACTERS) throw new SyntaxProblem(`expected at most ${MAX_CHARACTERS} characters`, MAX_CHARACTERS);
+  if (text.length > MAX_PATTERN) throw new SyntaxProblem(`expected at most ${MAX_PATTERN} characters`, MAX_PATTERN);
   const { steps } = new Program(new Parser(text).whole());
   return (name) => matches(steps, [...name]);
 }

@@ -72,6 +72,10 @@ export const MAX_SECTIONS = 50;
 export const MAX_PANELS = 200;
 export const MAX_TITLE = 200;
 
+/** Letters of an expression, and of a pattern. */
+export const MAX_EXPRESSION = 500;
+export const MAX_PATTERN = 200;
+
 export const EMPTY: Layout = { sections: [] };
 
 const ID_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
@@ -187,3 +191,9 @@ export function stepPanel(layout: Layout, id: string, by: 1 | -1): Layout {
   const next = layout.sections[at + by];
   return next ? movePanel(layout, id, { section: next.id, index: by > 0 ? 0 : next.panels.length }) : layout;
 }
+
+/** An expression as it is shown: a name that is all of it needs no quotes. */
+export const shownText = (text: string): string => /^"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1]!.replace(/\\(.)/g, '$1') ?? text;
+
+export const titleOf = (panel: LayoutPanel): string =>
+  panel.title || (panel.pattern ? `Metrics like ${panel.pattern}` : panel.kind === 'text' ? 'Text' : panel.metrics.filter(Boolean).map(shownText).join(', ')) || 'New panel';

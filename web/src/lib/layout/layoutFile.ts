@@ -3,11 +3,11 @@
 
 import { smoothingOf, Y_SCALES } from '../chart/viewState';
 import type { PanelX } from '../panels';
-import { MAX_CHARACTERS as MAX_EXPRESSION } from './expression';
-import { MAX_CHARACTERS as MAX_PATTERN } from './keyPattern';
 import {
   COLUMNS,
+  MAX_EXPRESSION,
   MAX_PANELS,
+  MAX_PATTERN,
   MAX_ROWS,
   MAX_SECTIONS,
   MAX_TITLE,

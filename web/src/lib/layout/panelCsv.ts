@@ -2,7 +2,7 @@
 
 import type { Cell } from '../csv';
 import type { Line } from '../points';
-import { STATISTICS, type LayoutPanel } from './layout';
+import { shownText, STATISTICS, type LayoutPanel } from './layout';
 import type { PanelLine } from './panelLines';
 import { statisticOf } from './panelNumbers';
 import { histogramBins, percentileLines, scatterDots } from './panelValues';
@@ -20,7 +20,7 @@ export function panelRows(panel: LayoutPanel, lines: readonly PanelLine[], x: st
     case 'percentile':
       return [['percentile', x, 'value'], ...percentileLines(panel, lines).flatMap((line, i) => pointRows([panel.percentiles[i]], line).map((row) => row.slice(0, 3)))];
     case 'scatter':
-      return [[...SUBJECT, 'metric', panel.across, 'value'], ...scatterDots(panel, lines).map(({ x, y, line }) => [...subjectOf(line), line.text, x, y])];
+      return [[...SUBJECT, 'metric', shownText(panel.across), 'value'], ...scatterDots(panel, lines).map(({ x, y, line }) => [...subjectOf(line), line.text, x, y])];
     case 'histogram':
       return histogramRows(panel, lines);
     case 'bar':

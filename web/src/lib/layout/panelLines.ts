@@ -1,7 +1,7 @@
 // The lines of a panel: its expressions, for each run or device.
 
 import { nameText, parseExpression, SyntaxProblem, type Expression } from './expression';
-import type { LayoutPanel } from './layout';
+import { shownText, type LayoutPanel } from './layout';
 import { parsePattern } from './keyPattern';
 import { combined } from './combined';
 import type { PanelX } from '../panels';
@@ -25,7 +25,7 @@ export interface PanelLine {
   dashed: boolean;
   /** Which of the panel's expressions it is. */
   metric: number;
-  /** The expression. */
+  /** The expression, as it is shown. */
   text: string;
   subject: Subject;
   /** What the line is about, in words. */
@@ -83,9 +83,6 @@ export function shownPanels(panel: LayoutPanel, names: MetricNames): LayoutPanel
 export const xOf = (panel: LayoutPanel, metrics: readonly PanelMetric[]): PanelX =>
   panel.x !== 'wall' && metrics.some((one) => one.metrics.some(({ source }) => source === 'system')) ? 'relative' : panel.x;
 
-export const titleOf = (panel: LayoutPanel): string =>
-  panel.title || (panel.pattern ? `Metrics like ${panel.pattern}` : panel.kind === 'text' ? 'Text' : panel.metrics.filter(Boolean).join(', ')) || 'New panel';
-
 /** The lines of expressions from those of their metrics. */
 export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, runs: readonly OverlayRun[]): PanelLine[] {
   const lines = metrics.flatMap((metric, index) => {
@@ -98,9 +95,10 @@ export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, run
   const ids = new Set<string>();
   return lines.slice(0, MOST_LINES).map(({ metric, index, subject, points }, i) => {
     const about = label(subject);
-    const own = about && several ? `${about} · ${metric.text}` : about || metric.text;
+    const text = shownText(metric.text);
+    const own = about && several ? `${about} · ${text}` : about || text;
     const slot = runs.length > 1 ? runSlot(subject.run) + COLOURS * index : i;
-    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: runs.length > 1, metric: index, text: metric.text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points };
+    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: runs.length > 1, metric: index, text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points };
   });
 }
 
