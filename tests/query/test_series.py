@@ -23,7 +23,7 @@ NAN = math.nan
 @pytest.fixture(params=["numpy", "lists"], autouse=True)
 def with_and_without_numpy(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if request.param == "lists":
-        monkeypatch.setattr(columns_module, "numpy", None)
+        monkeypatch.setattr(columns_module, "numpy_or_none", lambda: None)
 
 
 def metrics(directory: Path, *patterns: str, host: str | None = None, run_id: str = "abc") -> Columns:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -184,7 +185,14 @@ class LocalVersion:
         """
         assert entry.sha256 is not None
         folder = paths.run_dir(self._logged.run, self._directory)
-        shutil.copyfile(paths.content_path(folder, entry.sha256), path)
+        draft = f"{path}.{os.getpid()}.part"  # what is at the path may be a link, and is replaced
+        try:
+            shutil.copyfile(paths.content_path(folder, entry.sha256), draft)
+            os.replace(draft, path)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(draft)
+            raise
 
     def run(self, run_id: str) -> OpenRun:
         """A run that logged or used it."""

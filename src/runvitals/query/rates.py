@@ -14,11 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.metrics import DEFINITIONS
 
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
-
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -64,7 +59,7 @@ def derive(t: Any, values: Any, factor: float) -> tuple[Any, Any]:
         >>> derive([0, 1000, 2000, 3000], [0.0, 5.0, 1.0, 2.0], 1.0)
         ([1000, 2000, 3000], [5.0, nan, 1.0])
     """
-    if numpy is not None and isinstance(values, numpy.ndarray):
+    if hasattr(values, "dtype"):
         return _derive_arrays(t, values, factor)
     return _derive_lists(t, values, factor)
 
@@ -75,6 +70,8 @@ def _derive_lists(t: Sequence[int], values: Sequence[float], factor: float) -> t
 
 
 def _derive_arrays(t: Any, values: Any, factor: float) -> tuple[Any, Any]:
+    import numpy
+
     growth = numpy.diff(values)
     seconds = numpy.diff(t) / 1000.0
     with numpy.errstate(divide="ignore", invalid="ignore"):

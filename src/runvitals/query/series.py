@@ -15,13 +15,9 @@ from operator import le
 from typing import TYPE_CHECKING, Any
 
 from runvitals.metrics import mlflow
+from runvitals.query.arrays import numpy_or_none
 from runvitals.query.key_filter import KeyFilter, canonical, unit
 from runvitals.query.rates import Rate, derive, rate_of
-
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from runvitals.journal.records import Record
@@ -160,6 +156,7 @@ class SampleTable:
         self.rows = array("d")
 
     def column(self, index: int) -> Column:
+        numpy = numpy_or_none()
         if numpy is None:
             return self.rows[index :: len(self.keys)].tolist()
         return numpy.frombuffer(self.rows, numpy.float64)[index :: len(self.keys)].copy()
@@ -231,7 +228,7 @@ class WriterSamples:
     def column(self, key: str) -> tuple[Column, Column]:
         """(times, values) of a key, ordered by time; empty if this writer never wrote it."""
         tables = self._of_key.get(key, [])
-        if numpy is None:
+        if numpy_or_none() is None:
             return _merged_lists(tables, key)
         return _merged_arrays(tables, key)
 
@@ -247,6 +244,8 @@ def _merged_lists(tables: Sequence[SampleTable], key: str) -> tuple[list[int], l
 
 
 def _merged_arrays(tables: Sequence[SampleTable], key: str) -> tuple[Column, Column]:
+    import numpy
+
     if not tables:
         return numpy.empty(0, numpy.int64), numpy.empty(0, numpy.float64)
     t = numpy.concatenate([numpy.frombuffer(table.times, numpy.int64) for table in tables])
@@ -272,6 +271,7 @@ def _joined(series: Sequence[tuple[Column, Column]]) -> tuple[Column, Column]:
         return pieces[0] if pieces else series[0]
     gaps = [([(int(end[-1]) + int(start[0])) // 2], [NAN]) for (end, _), (start, _) in pairwise(pieces)]
     parts = [pieces[0], *(part for pair in zip(gaps, pieces[1:], strict=True) for part in pair)]
+    numpy = numpy_or_none()
     if numpy is None:
         rows = sorted(((t, v) for part in parts for t, v in zip(*part, strict=True)), key=lambda row: row[0])
         return [row[0] for row in rows], [row[1] for row in rows]

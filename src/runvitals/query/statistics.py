@@ -8,13 +8,9 @@ from itertools import pairwise
 from math import ceil, floor, isnan
 from typing import Any
 
+from runvitals.query.arrays import numpy_or_none
 from runvitals.query.key_filter import find
 from runvitals.query.series import Series
-
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +51,7 @@ def of_series(series: Series) -> Statistics:
     values = _present(series.values)
     if not len(values):
         return Statistics(series.key, series.host, unit, 0)
-    ordered = sorted(values) if isinstance(values, list) else numpy.sort(values)
+    ordered = sorted(values) if isinstance(values, list) else numpy_or_none().sort(values)
     return Statistics(
         key=series.key,
         host=series.host,
@@ -75,7 +71,7 @@ def _present(values: Any) -> Any:
     """The values that are not NaN, as a list or numpy array, like the input."""
     if isinstance(values, list):
         return [value for value in values if not isnan(value)]
-    return values[~numpy.isnan(values)]
+    return values[~numpy_or_none().isnan(values)]
 
 
 def percentile(ordered: Any, percent: float) -> float:
@@ -96,5 +92,5 @@ def grown(values: Any) -> float:
     """
     if isinstance(values, list):
         return float(sum(later - before for before, later in pairwise(values) if later > before))
-    steps = numpy.diff(values)
+    steps = numpy_or_none().diff(values)
     return float(steps[steps > 0].sum())
