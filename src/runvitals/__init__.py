@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from runvitals.client import Client
+    from runvitals.client.sweeps.functions import agent, sweep
     from runvitals.client.wandb.api import Api
     from runvitals.integrations.wandb import AlertLevel, login
     from runvitals.query import open_run
@@ -59,6 +60,7 @@ __all__ = [
     "Text",
     "Video",
     "__version__",
+    "agent",
     "alert",
     "config",
     "define_metric",
@@ -71,6 +73,7 @@ __all__ = [
     "run",
     "save",
     "summary",
+    "sweep",
     "unwatch",
     "use_artifact",
     "watch",
@@ -78,6 +81,7 @@ __all__ = [
 
 _IN_SDK = ("Run", "SettingError", "Settings", "init")
 _MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
+_SWEEPS = ("agent", "sweep")
 _OF_ACTIVE_RUN = ("config", "summary")
 _OF_WANDB = (
     "AlertLevel", "login", "require", "setup", "teardown", "termerror", "termlog", "termwarn", "util",
@@ -231,6 +235,10 @@ def __getattr__(name: str) -> object:
         from runvitals.client import Client
 
         return Client
+    if name in _SWEEPS:
+        from runvitals.client.sweeps import functions
+
+        return getattr(functions, name)
     return _of_wandb(name)
 
 

@@ -40,7 +40,7 @@ TRIED = {
     "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
-    "project", "files", "leet", "usage", "alerts", "artifact",
+    "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -172,12 +172,14 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["organisation", "set", f"{EVIL}=1"], ["organisation", "release-name", EVIL],
         ["invite", "create", EVIL, EVIL], ["simulate", EVIL], ["import", EVIL], ["metrics", EVIL],
         ["cloudwatch", EVIL],
-        ["neuron", "check", EVIL], ["sample"], ["sample", "--json"], ["top"], ["leet", EVIL],
+        ["neuron", "check", EVIL], ["sample"], ["sample", "--json"], ["top"],
+        ["leet", EVIL], ["leet", "inspect", "abc"],
         ["usage", EVIL], ["alerts", EVIL], ["artifact", EVIL],
         ["run", "--id", EVIL, "--", "true"], ["run", "--project", EVIL, "--", "true"],
         ["project", "list", EVIL], ["project", "create", f"{EVIL}/{EVIL}"],
         ["files", EVIL], ["files", "abc", "--names", EVIL],
         ["alerts", "check", EVIL, EVIL], ["alerts", "mute", EVIL, EVIL], ["usage", "--by", EVIL],
+        ["sweep", EVIL], ["sweep", "--pause", EVIL], ["agent", EVIL], ["agent", EVIL, "--count", EVIL],
         ["artifact", "put", EVIL, "--name", EVIL], ["artifact", "get", EVIL], ["artifact", "ls", EVIL],
         ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],
     ],
@@ -276,6 +278,9 @@ def test_only_known_modules_write_to_the_terminal() -> None:
         "terminal.py",
         "sdk/messages.py",  # `notify`, which escapes control characters
         "top/live.py",  # what it prints is drawn by `drawing`, of inert text
+        "leet/inspection.py",  # JSON in ASCII
+        "leet/images/terminal_graphics.py",  # asks the terminal what it can show
+        "server/notifications/apprise_process.py",  # JSON, to the process that started it
         "relay/destinations/cloudwatch/pipe.py",  # to stderr, in the command `neuron`
         "user_content/picture_worker.py",  # bytes of pictures, to the process that started it
         "doctor/examination.py",  # looks which letters stdout can show

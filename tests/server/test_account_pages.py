@@ -395,6 +395,7 @@ def test_a_member_sees_no_settings_and_a_stranger_no_organisation(page: Browser,
         "Members",
         "Roles",
         "Alerts",
+        "Rules",
         "Automations",
     ]
     assert page.evaluate("document.querySelectorAll('main select:not([aria-label=Role])').length") == 0

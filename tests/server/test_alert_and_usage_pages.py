@@ -8,15 +8,20 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from runvitals.alerts.mute_links import PURPOSE, MuteLink
-from runvitals.store.metadata import WriterRegistration
+from runvitals.store.metadata import StoredEvent, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
-from runvitals.store.metadata.writer_registration import Sender
+from runvitals.store.metadata.alerts.firings import Firing
+from runvitals.store.metadata.alerts.outbox import Notification
+from runvitals.store.metadata.writer_registration import RegisteredWriter, Sender
+from runvitals.store.samples.interface import SampleBatch
+from runvitals.usage.days import Month
 from tests.server.api.accounts.people import People, serving_people
 from tests.server.browser import Browser
-from tests.server.test_account_pages import at, check, field, fill, signed_in
+from tests.server.test_account_pages import at, check, field, fill, signed_in, violations
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_joining_pages import as_user
 from tests.server.test_page import browser, static  # noqa: F401
@@ -91,6 +96,96 @@ def test_an_automation_is_created_tried_and_edited(page: Browser, people: People
     fill(page, "Type told all to confirm", "told all", "dialog")
     click(page, "dialog button", "Delete")
     shown(page, "No automations yet.")
+
+
+def idle_run(people: People) -> RegisteredWriter:
+    """A run of bob whose GPU is idle twice, for more than a minute, in the last minutes."""
+    team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
+    run = WriterRegistration("otter-7", "monitor.node1.1", "digits", sender=Sender(team, author_id=bob))
+    store = people.served.metadata_store
+    [writer] = store.writers.join([run], people.now_ms)
+    keys = store.metrics.schema(["gpu.0.gpu"])
+    store.metrics.record_schemas([(writer.writer_id, keys.id)])
+    values = np.array([60.0] * 90 + [1.0] * 80 + [70.0] * 60 + [2.0] * 90 + [65.0] * 30)
+    t = people.now_ms - 1000 * np.arange(len(values), dtype=np.int64)[::-1]
+    people.served.store.append(
+        [SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, values[:, None])]
+    )
+    people.rights_changed()
+    return writer
+
+
+def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, people: People) -> None:
+    writer, store = idle_run(people), people.served.metadata_store
+    page.resize(1280, 900)
+    signed_in(page, "ada")
+    page.open("/vision/-/settings/rules")
+    shown(page, "No rules yet.")
+    page.wait("document.querySelector('[aria-label=\"Choose GPU idle for 15 minutes\"]')")
+    click(page, "main button", "New rule")
+    fill(page, "Name", "idle", "dialog")
+    fill(page, "Metric", "gpu.*.gpu", "dialog")
+    page.evaluate(
+        "(option => { option.parentElement.value = '<';"
+        " option.parentElement.dispatchEvent(new Event('change', {bubbles: true})); })"
+        "(document.querySelector('dialog option[value=\"<\"]'))"
+    )
+    fill(page, "Value", "low", "dialog")
+    fill(page, "For at least", "1m", "dialog")
+    click(page, "dialog button", "Preview")
+    shown(page, "expected a number", "dialog .error")
+    fill(page, "Value", "5", "dialog")
+    click(page, "dialog button", "Preview")
+    shown(page, "Would have fired 2 times", "dialog")
+    page.wait("document.querySelector('dialog .plot canvas')")
+    click(page, "dialog button", "Add a time")
+    page.evaluate(f"{AXE}; true")
+    assert violations(page) == []
+    keep_picture(page, "rule-editor")
+    page.evaluate("document.querySelector('dialog').scrollTo(0, 9999)")
+    keep_picture(page, "rule-preview")
+    page.resize(390, 800, dark=True)
+    page.evaluate("document.querySelector('dialog').scrollTo(0, 9999)")
+    keep_picture(page, "rule-preview-phone")
+    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 390
+    click(page, "dialog button", "Switch on")
+    shown(page, "gpu.*.gpu < 5 for 1m", "table")
+
+    [rule] = store.alerts.rules.of_entity(people.accounts.teams.by_name("vision").id)
+    at_ms = people.now_ms - 60_000
+    fired = Firing(
+        rule.id, writer.run_id, writer.lane_id, "gpu.0.gpu", "node1", "error", 1.5, at_ms, told="author"
+    )
+    told = Notification(
+        f"{fired.key_prefix}user:{people.accounts.users.by_name('bob').id}",
+        "rule.fired", f"user:{people.accounts.users.by_name('bob').id}", "rule", "idle", {}, at_ms,
+    )  # fmt: skip
+    event = StoredEvent(writer.run_id, at_ms, "rule", "error", "idle", {})
+    store.alerts.firings.fired(fired, event, None, [told])
+    page.wait(
+        "[...document.querySelectorAll('main button')].find(e => e.innerText === 'Refresh').click() ||"
+        " document.querySelector('main details')?.textContent.includes('this server sends no mail')"
+    )
+    click(page, "main button", "Mute")
+    click(page, "dialog button", "Mute")
+    shown(page, "muted until", "table")
+    check(page, "/vision/-/settings/rules", AXE)
+    shown(page, "firing: 1 series", "table")
+    shown(page, "gpu.0.gpu is 1.5 on node1", "section:nth-of-type(2)")
+    keep_picture(page, "rules-phone")
+    page.resize(1280, 900)
+    keep_picture(page, "rules")
+    click(page, "main button", "Send again")
+    shown(page, "It will be sent again.")
+    click(page, "main button", "Unmute")
+    click(page, "main button", "Switch off")
+    shown(page, "off", "table .tag")
+    click(page, "main button", "Delete")
+    fill(page, "Type idle to confirm", "idle", "dialog")
+    click(page, "dialog button", "Delete")
+    shown(page, "No rules yet.")
+    page.resize(390, 800)
+    check(page, "/-/settings/rules", AXE)
 
 
 def test_a_user_and_a_team_choose_their_alerts(page: Browser, people: People) -> None:
@@ -178,3 +273,114 @@ def test_usage_is_shown_by_team_project_user_and_model(page: Browser, people: Pe
     keep_picture(page, "usage")
     page.open("/-/settings/usage")
     shown(page, "vision/digits", "table")
+
+
+BILLING_TABS = (
+    "plan",
+    "budget",
+    "alerts",
+    "prices",
+    "cost-centres",
+    "payment",
+    "administrators",
+    "statements",
+)
+
+
+def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
+    store = people.served.metadata_store
+    team = people.accounts.teams.by_name("vision").id
+    use(store, "billed", "2027-01-05", entity_id=team, hours=4, state="crashed")
+    signed_in(page, "rita")
+
+    page.open("/-/billing/prices")
+    click(page, "main button", "New price")
+    fill(page, "Device model", "*H100*", "dialog")
+    fill(page, "Price", "2.5", "dialog")
+    fill(page, "Note", "list price", "dialog")
+    set_date(page, "From", "2027-01-01")
+    set_date(page, "Until, included", "2026-01-01")
+    click(page, "dialog button", "Save")
+    page.wait("document.activeElement.matches('[aria-invalid=true]')")
+    assert "not before" in field(page, "Until, included")["error"]
+    set_date(page, "Until, included", "")
+    click(page, "dialog button", "Save")
+    shown(page, "2.50 EUR / h", "table")
+    click(page, "main button", "Remove")
+    shown(page, "No prices yet")
+    click(page, ".message button", "Undo")
+    shown(page, "2.50 EUR / h", "table")
+
+    page.open("/-/billing/plan")
+    click(page, "main button", "New plan")
+    fill(page, "Name", "small", "dialog")
+    for label, value in (("Limit of Charges", "8"), ("Device-hours included", "0")):
+        page.evaluate(
+            f"(e => {{ e.value = {value!r}; e.dispatchEvent(new Event('input', {{bubbles: true}})); }})"
+            f"(document.querySelector('[aria-label=\"{label}\"]'))"
+        )
+    click(page, "dialog button", "Save")
+    shown(page, "up to 8.00 EUR")
+    click(page, "main button", "Give")
+    fill(page, "Team or user", "nobody", "dialog")
+    set_date(page, "From", "2027-01-01")
+    click(page, "dialog button", "Give")
+    page.wait("document.activeElement.matches('[aria-invalid=true]')")
+    fill(page, "Team or user", "vision", "dialog")
+    click(page, "dialog button", "Give")
+    page.wait("[...document.querySelectorAll('meter')].some(e => e.ariaLabel === '125 % of the limit')")
+
+    page.open("/-/billing/alerts")
+    fill(page, "Percent of a limit", "85, x")
+    click(page, "main button", "Save")
+    page.wait("document.activeElement.matches('[aria-invalid=true]')")
+    fill(page, "Percent of a limit", "90 100")
+    click(page, "main button", "Save")
+    shown(page, "The usage alerts were saved.")
+    assert store.usage.documents.get("alerts")["percent"] == [90, 100]
+
+    people.served.app.api.state.statements.compute(Month.named("2027-01"))
+    page.open("/-/billing/statements")
+    click(page, "main button", "Issue")
+    shown(page, "It never changes again", "dialog")
+    click(page, "dialog button", "Issue")
+    shown(page, "RV-2027-000001", "table")
+    assert page.evaluate("document.querySelector('a[download]').href").endswith("RV-2027-000001.pdf")
+    page.resize(390, 800, dark=True)
+    for tab in BILLING_TABS:
+        check(page, f"/-/billing/{tab}", AXE)
+        keep_picture(page, f"billing-{tab}")
+    page.open("/-/billing/budget")
+    shown(page, "over", "table")
+    page.evaluate(
+        "(e => { e.value = '2027-01'; e.dispatchEvent(new Event('input', {bubbles: true})); })"
+        "(document.querySelector('[type=month]'))"
+    )
+    shown(page, "100 %", "section:last-of-type table")
+    use(store, "stored", "2027-01-06", entity_id=team, storage_bytes=5120)
+    writer = WriterRegistration("heavy", "m.a.1", "space", sender=Sender(team, author_id=None))
+    store.writers.join([writer], people.now_ms)
+    check(page, "/-/billing/storage", AXE)
+    shown(page, "5 KiB", "table")
+    keep_picture(page, "billing-storage")
+    as_user(page, "ada")
+    check(page, "/vision/-/settings/usage", AXE)
+    click(page, "main section:nth-of-type(2) button", "space")
+    click(page, "[aria-label='Choose heavy']")
+    click(page, "main button", "Delete 1")
+    shown(page, "in the trash", "section:nth-of-type(2) table")
+    keep_picture(page, "storage-runs")
+    click(page, ".message button", "Undo")
+    page.wait("document.querySelector(\"[aria-label='Choose heavy']\")?.disabled === false")
+    as_user(page, "bob")
+    page.open("/-/billing/plan")
+    shown(page, "Page not found")
+
+
+def set_date(page: Browser, label: str, value: str) -> None:
+    """Choose a day, or none, in the date field with this label."""
+    page.evaluate(
+        f"(e => {{ e.value = {value!r}; e.dispatchEvent(new Event('input', {{bubbles: true}})); }})"
+        f"(document.getElementById([...document.querySelectorAll('label')]"
+        f".find(e => e.innerText === {label!r}).htmlFor))"
+    )

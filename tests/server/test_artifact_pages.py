@@ -1,4 +1,4 @@
-"""Artifacts in a real browser, and the addresses that clients of wandb and MLflow print."""
+"""Artifacts and sweeps in a real browser, and the addresses that clients of wandb and MLflow print."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 import runvitals
 from runvitals.cli import main
+from runvitals.store.metadata.sweeps.runs import RunOutcome
 from tests.patience import PATIENCE_S
 from tests.server.browser import Browser
 from tests.server.doors.wandb.conftest import UPSERT
@@ -44,11 +45,41 @@ def served(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Se
         yield served
 
 
+@pytest.fixture(scope="module")
+def sweep(served: Served) -> str:
+    """A sweep of three runs, of which one waits for its agent."""
+    store = served.metadata_store
+    configuration = {
+        "method": "random",
+        "metric": {"name": "loss"},
+        "parameters": {"lr": {"min": 0.1, "max": 0.9}, "opt": {"values": ["adam", "sgd"]}},
+    }
+    path = f"{served.url}/api/v1/projects/digits/sweeps"
+    sent = {"configuration": configuration, "name": "rates"}
+    name = str(httpx.post(path, json=sent, timeout=PATIENCE_S).json()["id"])
+    sweep = store.sweeps.sweeps.named(store.projects.id("digits"), name)
+    assert sweep is not None
+    agent = store.sweeps.agents.add(sweep.id, "node1", 1)
+    for place, (opt, run) in enumerate((("adam", "trained"), ("sgd", "same"), ("sgd", None))):
+        parameters = {"lr": 0.1 + place / 4, "opt": opt}
+        assigned = store.sweeps.runs.assign(sweep.id, place, parameters, agent.id, 1)
+        assert assigned is not None
+        if run is not None:
+            run_id = store.runs.places(run)[0].run_id
+            store.sweeps.runs.begin(sweep.id, assigned.run_name, run_id, 1)
+            store.sweeps.runs.end({assigned.id: RunOutcome(0.5 - place / 10, None)})
+    return name
+
+
 @pytest.fixture
 def page(browser: Browser, served: Served) -> Browser:  # noqa: F811
     browser.base = served.url
     browser.resize(1280, 800)
     return browser
+
+
+def axe() -> str:
+    return files("axe_core_python").joinpath("axe.min.js").read_text()
 
 
 def opened(page: Browser, path: str, width: int, dark: bool) -> None:
@@ -57,7 +88,7 @@ def opened(page: Browser, path: str, width: int, dark: bool) -> None:
     if width > 390:
         page.open(path)
     else:
-        check(page, path, files("axe_core_python").joinpath("axe.min.js").read_text())
+        check(page, path, axe())
 
 
 @pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
@@ -80,6 +111,26 @@ def test_the_artifacts_of_a_project(page: Browser, width: int, dark: bool) -> No
     shown(page, "large")
     page.evaluate("history.back()")
     shown(page, "Versions")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (390, True)])
+def test_a_sweep(page: Browser, sweep: str, width: int, dark: bool) -> None:
+    opened(page, "/projects/digits?sweeps=1", width, dark)
+    click(page, "main table a", "rates")
+    shown(page, "Lowest loss")
+    assert page.text("tr.best").split()[0] == "of"  # the run `of digits`
+    page.wait("document.querySelectorAll('main svg path').length === 2")
+    shown(page, "not begun")
+    shown(page, f"runvitals agent digits/{sweep}")
+    click(page, "thead button", "lr")
+    page.wait("document.querySelector('th[aria-sort=ascending]').textContent.includes('lr')")
+    click(page, "button", "Pause")
+    shown(page, "paused")
+    click(page, "button", "Resume")
+    click(page, "button", "Delete …")
+    shown(page, "runs stay")
+    if width == 390:
+        check(page, page.evaluate("location.pathname + location.search"), axe())
 
 
 @pytest.mark.parametrize(

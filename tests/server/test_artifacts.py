@@ -108,7 +108,7 @@ def test_what_a_run_logged_and_used(lab: Lab) -> None:
     (logged,) = lab.get(f"/runs/{maker}/artifacts").json()["artifacts"]
     assert (logged["name"], logged["version"], logged["run"]) == ("used", 0, maker)
     (used,) = lab.get(f"/runs/{user}/artifacts", relation="used").json()["artifacts"]
-    assert used["name"] == "used"
+    assert (used["name"], used["run"]) == ("used", maker)
     shown = lab.get("/projects/digits/artifacts/used/latest").json()
     assert (shown["run"], shown["used_by"]) == (maker, [user])
     with lab.client() as client:

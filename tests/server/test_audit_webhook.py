@@ -20,9 +20,9 @@ from runvitals.store.metadata.accounts.request_tables import audit_webhook
 from tests.mail.conftest import SetClock
 from tests.outbound.site import Site
 from tests.outbound.site import serving as serving_site
-from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql, templates
+from tests.store.metadata.conftest import address, empty, kind, metadata_store, postgresql
 
-__all__ = ["address", "empty", "kind", "metadata_store", "postgresql", "templates"]
+__all__ = ["address", "empty", "kind", "metadata_store", "postgresql"]
 
 URL = "https://logs.example/audit"
 SECRET = "a secret of the receiver"

@@ -277,3 +277,27 @@ def test_a_layout_is_imported_only_if_it_is_valid(page: Browser, folder: Path) -
     assert titles(page) == [HOSTILE]
     click(page, "Undo", ".notice")
     page.wait("document.querySelectorAll('[data-panel]').length === 0")
+
+
+def test_a_run_that_has_ended_is_replayed(page: Browser, folder: Path) -> None:
+    trained(folder, "replayed")
+    page.open("/runs/replayed")
+    power = "document.querySelector('figure[aria-label^=\"GPU power\"]').innerText"
+    page.wait(
+        f"document.querySelector('figure[aria-label^=\"GPU power\"] canvas') && {power}.includes('269 W')"
+    )
+    click(page, "Replay", ".tools")
+    page.wait("document.querySelector('.replay [aria-label=Pause]')")
+    page.evaluate("document.querySelector('.replay [aria-label=Pause]').click()")
+    page.evaluate(
+        "(input => { input.value = Number(input.min) + 30_000;"
+        "input.dispatchEvent(new Event('input', {bubbles: true})); })"
+        "(document.querySelector('.replay input'))"
+    )
+    page.wait(f"{power}.includes('230 W')")
+    page.evaluate("document.querySelector('nav.tabs a[href$=charts]').click()")
+    page.wait(
+        "document.querySelector('figure[aria-label=loss]')?.innerText.includes('0.5')"
+    )  # 2 / (1 + 30 / 10)
+    click(page, "End replay", ".replay")
+    page.wait("document.querySelector('figure[aria-label=loss]').innerText.includes('0.29')")

@@ -286,7 +286,7 @@ def test_selected_runs_are_tagged_deleted_and_restored(page: Browser, served: Se
     page.wait("document.querySelector('tbody .name')?.innerText === 'changed 0'")
     click(page, "tbody tr:nth-child(2) input[type=checkbox]")
     click(page, "tbody tr:nth-child(4) input[type=checkbox]", shift=True)
-    page.wait("document.querySelector('.bulk b').innerText === '3 runs selected'")
+    page.wait("document.querySelector('.bulk b')?.innerText === '3 runs selected'")
     keep_picture(page, "selected")
     click(page, ".bulk button", "Tag")
     page.wait("document.querySelector('dialog textarea')")

@@ -123,6 +123,7 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "hide_teams_by_default": _switch(False),
     "code_saving_default": _switch(False),
     "members_see_emails": _switch(False),
+    "usage_names": _switch(False),
     **{f"enforce_{name}": SettingRule("none", ("none", "on", "off")) for name in _ENFORCED},
     "allow_public_projects": _switch(True),
     "allow_public_links": _switch(True),

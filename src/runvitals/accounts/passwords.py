@@ -14,6 +14,7 @@ from typing import Final
 
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError, VerifyMismatchError
+from argon2.low_level import error_to_str
 from argon2.profiles import RFC_9106_LOW_MEMORY
 
 MIN_CHARACTERS: Final = 12
@@ -21,6 +22,9 @@ MAX_CHARACTERS: Final = 128
 MAX_HASHING: Final = 2
 MAX_WAITING: Final = 20
 _SHORTEST_PART: Final = 4
+_TOO_MANY: Final = "too many sign-ins at the same time; try again in a few seconds"
+_TOO_LITTLE: Final = frozenset(map(error_to_str, (-22, -33)))
+"""What Argon2 says without memory or a thread for a hash, which does not mean that the password is wrong."""
 _NOBODYS: Final = (  # of a random password that nobody has kept
     "$argon2id$v=19$m=65536,t=3,p=4$ArgS22LJ5tXEQXTpvSUBHA$P3GPWJxsbgSnsQBnt7R03FQEdBlReD8wFgTXsRTa8BE"
 )
@@ -90,12 +94,16 @@ class Passwords:
         """Whether a password has this hash. Takes the same time where there is no hash (`stored` None).
 
         Raises:
-            TooManySignIns: too many are waiting.
+            TooManySignIns: too many are waiting, or there is no memory for the hash.
         """
         with self._turn():
             try:
                 self._hasher.verify(stored or self._nobodys, normalised(password)[: MAX_CHARACTERS + 1])
-            except (VerifyMismatchError, VerificationError, InvalidHashError):
+            except (VerifyMismatchError, InvalidHashError):
+                return False
+            except VerificationError as error:
+                if str(error) in _TOO_LITTLE:
+                    raise TooManySignIns(_TOO_MANY) from error
                 return False
         return stored is not None
 
@@ -106,7 +114,7 @@ class Passwords:
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if not self._places.acquire(blocking=False):
-            raise TooManySignIns("too many sign-ins at the same time; try again in a few seconds")
+            raise TooManySignIns(_TOO_MANY)
         try:
             with self._hashing:
                 yield

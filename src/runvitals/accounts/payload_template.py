@@ -24,6 +24,8 @@ NAMES: Final = (
     "run_url",
     "metric_name",
     "metric_value",
+    "rule_name",
+    "host_name",
 )
 """What stands for values of the event; `ACCESS_TOKEN` for the access token of the webhook."""
 _PLACE: Final = re.compile(r"\$\{([^{}]*)\}")

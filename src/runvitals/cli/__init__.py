@@ -26,6 +26,8 @@ COMMANDS = (
     "export",
     "files",
     "artifact",
+    "sweep",
+    "agent",
     "import",
     "sample",
     "top",
@@ -52,6 +54,7 @@ COMMANDS = (
     "role",
     "organisation",
     "alerts",
+    "automations",
     "usage",
     "store",
 )
@@ -82,13 +85,14 @@ def _run(words: list[str]) -> int:
 
 
 def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser for all subcommands. If the first word names one, only for that one, to avoid importing the
-    others.
+    """The parser for all subcommands. If the first word names one, only for that one, and for `--version` for
+    none, to avoid importing the others.
     """
     top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")
     top.add_argument("--version", action="version", version=f"runvitals {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for name in words[:1] if words and words[0] in COMMANDS else COMMANDS:
+    first = words[0] if words else ""
+    for name in () if first == "--version" else (first,) if first in COMMANDS else COMMANDS:
         _module(name).add(subparsers)
     return top
 

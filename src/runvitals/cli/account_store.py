@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Listing, Outcome, expected, printed
-from runvitals.cli.server import add_store, store_locations
+from runvitals.cli.store_options import add_store, store_locations
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore

@@ -45,3 +45,14 @@ def _parsed(text: str, units: dict[str, int], expected: str) -> int:
     if not 0 < value < INT64:
         raise argparse.ArgumentTypeError(f"invalid value {text!r:.80}: expected {expected}")
     return value
+
+
+def positive_integer(text: str) -> int:
+    """A count from 1.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise argparse.ArgumentTypeError(f"{text[:60]!r}: expected a number from 1")
+    return int(text)

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import SETTINGS
-from runvitals.wandb_files.importer import import_file
 
 if TYPE_CHECKING:
     from runvitals.importers.report import ImportReport
@@ -134,6 +133,8 @@ def _team(arguments: argparse.Namespace) -> str:
 
 def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
     """Import `.wandb` files; returns the ids, and how many failed."""
+    from runvitals.wandb_files.importer import import_file
+
     found = [file for path in paths for file in files(path)]
     if arguments.run and len(found) > 1:
         raise ValueError(f"--run {arguments.run} applies to a single file, but {len(found)} files were found")

@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.formatting import inert, moment, table
-from runvitals.cli.server import add_store, store_locations
+from runvitals.cli.store_options import add_store, store_locations
 from runvitals.model.limits import INT64
 from runvitals.model.numbers import parse_integer
 

@@ -8,6 +8,7 @@ import sys
 import webbrowser
 from typing import Any
 
+from runvitals.cli import quick_start
 from runvitals.cli.data_folder import add_dir, directory
 
 DEFAULT_PORT = 8900
@@ -28,8 +29,9 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        from runvitals.server import create_app
-        from runvitals.server.http import serve
+        with quick_start.for_imports():
+            from runvitals.server import create_app
+            from runvitals.server.http import serve
     except ModuleNotFoundError as error:
         print(f"runvitals: the page needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1

@@ -32,7 +32,8 @@ def start_background(
         app.usage_gauges.update(settings, now_ms)
         app.statements.update(settings, now_ms)
 
-    usage = UsageRollup(store, metadata_store, clock, after)
+    leads = app.others.leads
+    usage = UsageRollup(store, metadata_store, clock, after, leads)
     housekeeping = Housekeeping(
         store,
         metadata_store,
@@ -42,8 +43,9 @@ def start_background(
         app.mailer,
         files.collect,
         usage.keep_before,
+        leads,
     )
     app.housekeeping = housekeeping.totals
-    for work in (housekeeping, StatisticsUpdater(store, metadata_store, clock), usage):
+    for work in (housekeeping, StatisticsUpdater(store, metadata_store, clock, leads=leads), usage):
         app.threads.append(work.thread)
         stack.enter_context(work)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Literal, NamedTuple, Protocol
 
 from runvitals.metrics import DEFINITIONS
@@ -53,13 +53,18 @@ _FIELDS = {
     "ipu.{device_id}.average die temp (C)": "temperature",
 }
 """What metrics of devices tell about them, by key template."""
+_CPU = ("cpu.mean", "cpu")
+"""The use of the whole machine, and that of the run's processes where only it was recorded."""
 _THROTTLING = "gpu.{i}.throttle.{reason}Seconds"
 _REASONS = ("hwSlowdown", "swThermal", "hwThermal", "hwPowerBrake")
-SHOWN = KeyFilter(
-    ["cpu", "memory_percent", *(re.sub(r"\{\w+\}", "*", template) for template in (*_FIELDS, _THROTTLING))]
-)
-"""The series whose newest values are needed."""
 _PARTS = re.compile("[0-9]+|[^0-9]+")
+
+
+@cache
+def shown_keys() -> KeyFilter:
+    """The series whose newest values are needed."""
+    of_devices = (re.sub(r"\{\w+\}", "*", template) for template in (*_FIELDS, _THROTTLING))
+    return KeyFilter([*_CPU, "memory_percent", *of_devices])
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +255,8 @@ def _running(name: str, readings: list[HostReading]) -> FleetHost:
     # The newest run is taken first: several runs measure the same devices.
     for reading in readings:
         fresh = reading.fresh()
-        host.cpu = fresh.get("cpu") if host.cpu is None else host.cpu
+        cpu = next((fresh[key] for key in _CPU if key in fresh), None)
+        host.cpu = cpu if host.cpu is None else host.cpu
         host.memory = fresh.get("memory_percent") if host.memory is None else host.memory
         values = _device_values(fresh)
         knows_users = any("use_by_run" in fields for fields in values.values())

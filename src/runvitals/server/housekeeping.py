@@ -1,4 +1,5 @@
-"""Retention: drop samples beyond their age or a total size, empty the trash, end what expires of accounts.
+"""Retention: drop samples beyond their age or a total size, empty the trash, end what expires of accounts;
+note which runs of sweeps have ended.
 
 Retention applies to samples only. A run without samples is still listed, searched and shown, with its facts,
 summary, events and output.
@@ -16,8 +17,9 @@ from runvitals.mail.mailer import Mailer
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.account_housekeeping import AccountHousekeeping
 from runvitals.server.account_trash import AccountTrash
+from runvitals.server.sweeps.outcomes import note_all_ended
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.alerts.outbox import KEPT_MS
+from runvitals.store.metadata.alerts import firings, outbox, run_events
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 from runvitals.usage.days import LATEST_MS
@@ -72,6 +74,7 @@ class Housekeeping:
         collect_files: removes files that no run has any more, and returns how many.
         keep_usage: called before samples are dropped, with the time before which all may go: their usage is
             computed then.
+        leads: whether this server does it; another one does otherwise.
 
     Attributes:
         totals: what was done so far.
@@ -87,7 +90,9 @@ class Housekeeping:
         mailer: Mailer,
         collect_files: Callable[[], int] = lambda: 0,
         keep_usage: Callable[[int], None] = lambda before_ms: None,
+        leads: Callable[[], bool] = lambda: True,
     ) -> None:
+        self._leads = leads
         self._keep_usage = keep_usage
         self._collect_files = collect_files
         self._store = store
@@ -123,16 +128,20 @@ class Housekeeping:
     def _run_unless_closing(self) -> bool:
         if self.thread.closing.is_set():
             return False
-        self.run_once()
+        if self._leads():
+            self.run_once()
         return True
 
     def _run_due(self, now_ms: int) -> None:
         self._accounts.send_notices(now_ms)
+        note_all_ended(self._metadata_store, now_ms)
         if now_ms >= self._age_check_due_ms:
             self._empty_trash(now_ms)
             self._accounts.remove_expired(now_ms)
             self._account_trash.empty(now_ms)
-            self._metadata_store.alerts.outbox.purge(now_ms - KEPT_MS)
+            self._metadata_store.alerts.outbox.purge(now_ms - outbox.KEPT_MS)
+            self._metadata_store.alerts.events.forget(now_ms - run_events.KEPT_MS)
+            self._metadata_store.alerts.firings.forget(now_ms - firings.KEPT_MS)
             self._metadata_store.alerts.automations.purge_firings(now_ms)
             if removed := self._collect_files():
                 log.info("removed files that no run has any more", extra={"fields": {"files": removed}})

@@ -6,7 +6,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from fastapi import Depends, Request
 
@@ -16,13 +16,17 @@ from runvitals.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.outbound.policy import OutboundPolicy, outbound_policy
 from runvitals.server.audit_webhook import AuditWebhook
+from runvitals.server.made_once import MadeOnce
+from runvitals.server.slack_app import SlackApp
 from runvitals.server.workers import Workers
-from runvitals.single_sign_on.discovery import Discovery
-from runvitals.single_sign_on.service_tokens import ServiceTokens
-from runvitals.single_sign_on.sign_on import SingleSignOn
 from runvitals.store.metadata import MetadataStore
 from runvitals.user_content.image_links import PURPOSE, ImageLinks
 from runvitals.user_content.outside_images import OutsideImages
+
+if TYPE_CHECKING:
+    from runvitals.single_sign_on.discovery import Discovery
+    from runvitals.single_sign_on.service_tokens import ServiceTokens
+    from runvitals.single_sign_on.sign_on import SingleSignOn
 
 _THREADS = 8
 _DEADLINE_S = 60.0
@@ -40,8 +44,7 @@ class OutsideServices:
 
     Attributes:
         images: fetches and keeps images, until the server ends.
-        sign_on: signs users in by providers.
-        service_tokens: finds the service account of another service's token.
+        slack_app: connects channels of Slack.
         audit_webhook: sends the audit log; start its thread.
         workers: threads for what waits for other servers.
     """
@@ -63,13 +66,44 @@ class OutsideServices:
         self._image_key = box.derived_key(PURPOSE)
         self._folder = tempfile.TemporaryDirectory(prefix="runvitals-images-", ignore_cleanup_errors=True)
         self.images = OutsideImages(self._folder.name, fetcher, time.time)
-        self.sign_on = SingleSignOn(
-            metadata_store, box, fetcher, clock, monotonic, self.server_url, asks_second_factor
-        )
-        discovery = Discovery(fetcher, monotonic)
-        self.discovery = discovery
-        self.service_tokens = ServiceTokens(metadata_store, discovery, clock)
+        self.slack_app = SlackApp(self.settings, box, fetcher, self.server_url, clock)
+
+        # What signs users in needs packages that take 0.07 s to import.
+        def sign_on() -> SingleSignOn:
+            from runvitals.single_sign_on.sign_on import SingleSignOn
+
+            return SingleSignOn(
+                metadata_store, box, fetcher, clock, monotonic, self.server_url, asks_second_factor
+            )
+
+        def discovery() -> Discovery:
+            from runvitals.single_sign_on.discovery import Discovery
+
+            return Discovery(fetcher, monotonic)
+
+        def service_tokens() -> ServiceTokens:
+            from runvitals.single_sign_on.service_tokens import ServiceTokens
+
+            return ServiceTokens(metadata_store, self.discovery, clock)
+
+        self._sign_on, self._discovery = MadeOnce(sign_on), MadeOnce(discovery)
+        self._service_tokens = MadeOnce(service_tokens)
         self.audit_webhook = AuditWebhook(metadata_store.accounts.audit_webhook, box, fetcher, clock)
+
+    @property
+    def sign_on(self) -> SingleSignOn:
+        """Signs users in by providers."""
+        return self._sign_on()
+
+    @property
+    def discovery(self) -> Discovery:
+        """Finds the addresses and keys of providers."""
+        return self._discovery()
+
+    @property
+    def service_tokens(self) -> ServiceTokens:
+        """Finds the service account of another service's token."""
+        return self._service_tokens()
 
     def settings(self) -> dict[str, Any]:
         """The settings that differ from their defaults."""

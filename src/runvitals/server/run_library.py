@@ -155,10 +155,16 @@ ArtifactRelation = Literal["logged", "used"]
 
 
 class RunArtifact(NamedTuple):
-    """A version of an artifact of a run. `project_id`: in the metadata store; None on this machine."""
+    """A version of an artifact of a run. On this machine `project_id` and `maker` are None.
+
+    Args:
+        project_id: in the metadata store.
+        maker: where the run is that logged it, unless it is the run that was asked for.
+    """
 
     version: ArtifactVersion
     project_id: int | None
+    maker: Any = None
 
 
 class RunArtifactPage(NamedTuple):

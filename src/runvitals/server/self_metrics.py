@@ -111,3 +111,8 @@ def waiting_text(waiting: OutboxLength, now_ms: int) -> str:
     number, oldest = "runvitals_notifications_waiting", "runvitals_notifications_oldest_seconds"
     lines = [f"# TYPE {number} gauge", f"{number} {waiting.waiting}"]
     return "\n".join([*lines, f"# TYPE {oldest} gauge", f"{oldest} {age_s!r}"]) + "\n"
+
+
+def leader_text(leads: bool) -> str:
+    """The part of `/metrics` about which of several servers leads."""
+    return f"# TYPE runvitals_leader gauge\nrunvitals_leader {int(leads)}\n"

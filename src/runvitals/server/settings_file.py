@@ -17,6 +17,7 @@ from typing import Any, Final
 from runvitals.accounts.organisation_settings import checked_settings
 from runvitals.accounts.secret_box import SecretBox
 from runvitals.mail.settings import sealed_smtp_url, server_url
+from runvitals.server.slack_app import ID_SETTING, SECRET_SETTING, sealed_slack_secret
 from runvitals.single_sign_on.providers import stored_providers
 
 if sys.version_info >= (3, 11):
@@ -53,12 +54,18 @@ def _settings(tables: dict[str, Any], box: SecretBox) -> dict[str, Any]:
     given = tables.get("settings", {})
     if not isinstance(given, dict):
         raise ValueError("expected settings as a table: [settings]")
-    plain = {name: value for name, value in given.items() if name != "smtp_url"}
+    plain = {
+        name: value for name, value in given.items() if name not in ("smtp_url", ID_SETTING, SECRET_SETTING)
+    }
     settings = checked_settings(plain)
     if settings.get("url"):
         settings["url"] = server_url(settings["url"])
     if "smtp_url" in given:
         settings["smtp_url"] = sealed_smtp_url(str(given["smtp_url"]), box)
+    if ID_SETTING in given:
+        settings[ID_SETTING] = str(given[ID_SETTING])
+    if SECRET_SETTING in given:
+        settings[SECRET_SETTING] = sealed_slack_secret(str(given[SECRET_SETTING]), box)
     providers = tables.get("providers")
     if providers is not None:
         if not isinstance(providers, list) or not all(isinstance(entry, dict) for entry in providers):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from functools import partial
 
-from fastapi import APIRouter, FastAPI
+from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
 from starlette.requests import Request
@@ -33,7 +34,6 @@ from runvitals.server.api import uploads
 from runvitals.server.api.accounts.services import AccountServices
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
-from runvitals.server.doors.mlflow import metric_routes
 from runvitals.server.doors.mlflow.requests import with_common_prefix
 from runvitals.server.doors.mlflow.run_writes import MlflowDoor
 from runvitals.server.doors.otlp.http import PATHS as OTLP_PATHS
@@ -54,12 +54,15 @@ from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.server.notifications.channels import Channels
 from runvitals.server.notifications.delivery import NotificationDelivery
+from runvitals.server.other_servers import OtherServers
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.received_files import ReceivedFiles
 from runvitals.server.response_memory import ResponseLimits, ResponseMemory
-from runvitals.server.self_metrics import SelfMetrics, waiting_text
+from runvitals.server.router import Router, RouterModule
+from runvitals.server.self_metrics import SelfMetrics, leader_text, waiting_text
 from runvitals.server.stored.run_library import StoredLibrary
 from runvitals.server.usage.gauges import UsageGauges
+from runvitals.server.usage.payments import payment_provider
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
 from runvitals.store.errors import MetadataStoreUnavailable
@@ -115,6 +118,7 @@ class SharedServer:
         usage_gauges: what teams have used, for `/metrics`.
         response_memory: what those responses hold.
         housekeeping: totals of housekeeping, for `/metrics`; the caller may set them.
+        others: the servers that share the stores, and who of them leads.
         threads: background threads whose failures `/readyz` and `/metrics` report; the caller may add to
             them.
 
@@ -132,7 +136,7 @@ class SharedServer:
         limits: Limits | None = None,
         static: str = page.FOLDER,
         response_limits: ResponseLimits | None = None,
-        routers: Sequence[APIRouter] = (),
+        routers: Sequence[Router | RouterModule] = (),
         first_team: str = FIRST_TEAM,
         offers_setup: bool = False,
         trusted_proxies: Sequence[str] = LOOPBACK,
@@ -147,6 +151,7 @@ class SharedServer:
         self.tally = SelfMetrics()
         self.housekeeping = HousekeepingTotals()
         self._store = store
+        self.others = OtherServers(store, metadata_store)  # before the first row is logged
         self._recorder = Recorder(store, metadata_store, clock, limits)
         self._metadata_store = metadata_store
         self._metadata_check = SupervisedThread(
@@ -169,9 +174,10 @@ class SharedServer:
         self.access = access.control
         self._recorder.artifacts.may = partial(may_of_author, self.access)
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)
+        library = StoredLibrary(store, metadata_store, clock, self._recorder.version, files)
         self.api = self._with_health(
             application(
-                StoredLibrary(store, metadata_store, clock, self._recorder.version, files),
+                library,
                 static,
                 response_limits,
                 (*ACCOUNT_ROUTERS, *DOOR_ROUTERS, *([] if files is None else [uploads.router]), *routers),
@@ -207,6 +213,7 @@ class SharedServer:
             metadata_store, box, clock, monotonic, services.sign_in.second_factors.are_asked, fetcher
         )
         self.api.state.outside_services = self._outside
+        self.api.state.payments = payment_provider(self._outside.fetcher, os.environ)
         self._outside.audit_webhook.thread.start()
         self.threads.append(self._outside.audit_webhook.thread)
         self.api.state.channels = Channels(
@@ -221,11 +228,13 @@ class SharedServer:
         )
         self._automations.thread.start()
         self.threads += [self.delivery.thread, self._automations.thread]
-        self.alerting = Alerting(metadata_store, store, self.access.directory, box, clock, monotonic)
-        self._recorder.sample_commits.on_stored = self.alerting.rule_watch.queue.add
+        self.alerting = Alerting(
+            metadata_store, store, self.access.directory, box, clock, monotonic, self.others.leads
+        )
+        self.others.start(self._recorder, library, self.alerting.rule_watch.queue, self._recorder.forget)
         self.alerting.start()
-        self.threads += self.alerting.threads
-        self.access.directory.accept_tokens(self._outside.service_tokens.account)
+        self.threads += [*self.alerting.threads, *self.others.threads]
+        self.access.directory.accept_tokens(lambda token: self._outside.service_tokens.account(token))
         self._rights = access.thread
         self._rights.start()
         self.threads.append(self._rights)
@@ -247,8 +256,9 @@ class SharedServer:
             await self._api_entry(entered, receive, send)
 
     def forget(self, run_ids: Collection[int]) -> None:
-        """Forget runs that were removed for good. Call it from any thread."""
+        """Forget runs that were removed for good, here and at the other servers. Call it from any thread."""
         self._recorder.forget(run_ids)
+        self.others.forget(run_ids)
 
     def close(self) -> None:
         """Finish the requests in flight. No request may follow."""
@@ -260,6 +270,7 @@ class SharedServer:
         self.mailer.thread.close()
         self._outside.close()
         self._recorder.close()
+        self.others.close()
 
     def _add_accounts(
         self,
@@ -298,14 +309,11 @@ class SharedServer:
 
     def _with_health(self, app: FastAPI) -> FastAPI:
         # Before the page, which is mounted at `/` and answers every other path.
-        # Not its methods: FastAPI keeps the functions of routes in a cache, and with them the whole server.
         app.state.shared_server = self
-        for path, endpoint in (("/healthz", _healthy), ("/readyz", _ready), ("/metrics", _metrics)):
-            permission = AUTHENTICATED if path == "/metrics" else PUBLIC
-            app.add_api_route(path, endpoint, include_in_schema=False, dependencies=[needs(permission)])
-            app.router.routes.insert(0, app.router.routes.pop())
-        remote_write.add_first(app)
-        metric_routes.add_first(app)
+        app.router.routes[:0] = (
+            *remote_write.router.routes,
+            *_own_routes.routes,
+        )
         return app
 
     async def readiness(self) -> tuple[str | None, list[str]]:
@@ -325,7 +333,7 @@ class SharedServer:
         """The metrics of the server itself, in Prometheus' text format."""
         stats = await run_in_threadpool(self._stats)
         threads = {**stats.threads, **{thread.name: thread.problem for thread in self.threads}}
-        text = self.tally.exposition(stats, self.housekeeping, threads)
+        text = self.tally.exposition(stats, self.housekeeping, threads) + leader_text(self.others.leads())
         try:
             waiting = await run_in_threadpool(self._metadata_store.alerts.outbox.length)
         except MetadataStoreUnavailable:
@@ -333,10 +341,15 @@ class SharedServer:
         return text + waiting_text(waiting, self.access.clock())
 
 
+_own_routes = Router(include_in_schema=False)
+
+
+@_own_routes.get("/healthz", dependencies=[needs(PUBLIC)])
 async def _healthy(request: Request) -> Response:
     return PlainTextResponse("ok\n")
 
 
+@_own_routes.get("/readyz", dependencies=[needs(PUBLIC)])
 async def _ready(request: Request) -> Response:
     server: SharedServer = request.app.state.shared_server
     problem, warnings = await server.readiness()
@@ -344,6 +357,7 @@ async def _ready(request: Request) -> Response:
     return JSONResponse(body, 503 if problem else 200)
 
 
+@_own_routes.get("/metrics", dependencies=[needs(AUTHENTICATED)])
 async def _metrics(request: Request) -> Response:
     server: SharedServer = request.app.state.shared_server
     text = await server.exposition()

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.collectors.nvidia.visible_devices import VisibleGpu, environment, visible
+from runvitals.collectors.nvidia.visible_devices import VisibleGpu, environment, named_slices, visible
 
 GPUS = [
     VisibleGpu(0, "GPU-8f1c0000-aaaa", "H100"),
@@ -56,3 +56,12 @@ def test_the_environment_a_process_was_started_with(tmp_path: Path) -> None:
     (tmp_path / "7" / "environ").write_bytes(b"CUDA_VISIBLE_DEVICES=0,1\0EMPTY=\0odd\0NAME=\xff\0")
     assert environment(str(tmp_path), 7) == {"CUDA_VISIBLE_DEVICES": "0,1", "EMPTY": "", "NAME": "\ufffd"}
     assert environment(str(tmp_path), 8) is None
+
+
+def test_the_slices_to_which_processes_are_restricted(tmp_path: Path) -> None:
+    for pid, setting in ((7, "MIG-11aa-22bb"), (8, "MIG-33cc,MIG-77,MIG-11aa"), (9, "1")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "environ").write_bytes(f"CUDA_VISIBLE_DEVICES={setting}\0".encode())
+    assert named_slices([7], str(tmp_path), GPUS) == {"MIG-11aa-22bb"}
+    assert named_slices([7, 8, 9, 10], str(tmp_path), GPUS) == {"MIG-11aa-22bb", "MIG-33cc-44dd"}
+    assert named_slices([9], str(tmp_path), GPUS) == set()

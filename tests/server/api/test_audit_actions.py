@@ -102,6 +102,8 @@ TEAM: Final = (
     "slack.create",
     "slack.update",
     "slack.delete",
+    "apprise.create",
+    "apprise.delete",
     "team.alerts",
     "alert_rule.create",
     "alert_rule.update",
@@ -274,6 +276,10 @@ class Walk:
         destination = self.ask("ada", "POST", slack, 201, channel="#runs", webhook_url=url)
         self.ask("ada", "PATCH", f"{slack}/{destination['id']}", channel="#training")
         self.server.ask("ada", "DELETE", f"{slack}/{destination['id']}", 204)
+        apprise = f"{team}/apprise-destinations"
+        topic = f"ntfys://ntfy.sh/{PASSWORD.replace(' ', '_')}"
+        service = self.ask("ada", "POST", apprise, 201, name="on call", url=topic)
+        self.server.ask("ada", "DELETE", f"{apprise}/{service['id']}", 204)
 
     def billing(self) -> None:
         self.ask("olga", "PUT", "billing/plans/small", limits=[{"category": "storage", "included": 5}])

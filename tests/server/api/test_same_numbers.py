@@ -18,19 +18,26 @@ from tests.server.stored_runs import StoredServer
 KEYS = ("cpu", "gpu.0.powerWatts", "gpu.1.powerWatts", "memory_percent")
 
 
-@pytest.fixture
-def servers(tmp_path: Path) -> Iterator[list[Client]]:
-    """A run with values that no rounding would leave as they are, in journals and in a store."""
-    monitor, trainer = Monitor(tmp_path), Trainer(tmp_path)
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Journals of a run with values that no rounding would leave as they are."""
+    folder = tmp_path_factory.mktemp("runs")
+    monitor, trainer = Monitor(folder), Trainer(folder)
     for i in range(700):
         values = {key: (0.1 + 0.2) * math.sin(i + place) + 1 / 3 for place, key in enumerate(KEYS)}
         monitor.sample(T0 + i * 1000, {**values, "disk.in": i * math.pi, "app.tiny": 5e-324 * i})
         trainer.log(T0 + i * 1000 + 7, i, loss=math.exp(-i / 97) + 1e-17)
     monitor.end(T0 + 700_000)
     trainer.close()
-    stored = StoredServer(tmp_path / "server")
-    stored.take(tmp_path)
-    yield [Client(tmp_path), stored]
+    return folder
+
+
+@pytest.fixture(scope="module")
+def servers(folder: Path) -> Iterator[list[Client]]:
+    """Clients of the journals, and of a store with the same run."""
+    stored = StoredServer(folder / "server")
+    stored.take(folder)
+    yield [Client(folder), stored]
     stored.close()
 
 
@@ -69,8 +76,8 @@ def test_the_same_series_has_the_same_buckets_in_every_request(servers: list[Cli
         assert again == [alone]
 
 
-def test_samples_are_those_that_were_recorded(servers: list[Client], tmp_path: Path) -> None:
-    run = open_run("abc", str(tmp_path))
+def test_samples_are_those_that_were_recorded(servers: list[Client], folder: Path) -> None:
+    run = open_run("abc", str(folder))
     for key in (*KEYS, "app.tiny", "disk.in", "disk.readMBps"):
         recorded = list(run.metrics(key)[key].values)
         for server in servers:

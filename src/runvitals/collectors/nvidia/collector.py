@@ -9,7 +9,7 @@ from runvitals.collectors.nvidia.locations import NVIDIA_SMI
 from runvitals.collectors.nvidia.nvml import Nvml
 from runvitals.collectors.nvidia.nvml_session import NvmlSession
 from runvitals.collectors.nvidia.processes import HIDDEN, RunGpuProcesses
-from runvitals.collectors.nvidia.visible_devices import VisibleGpu, visible_to
+from runvitals.collectors.nvidia.visible_devices import VisibleGpu, named_slices, visible_to
 from runvitals.collectors.plumbing.background import BackgroundReader
 from runvitals.collectors.plumbing.executables import find
 
@@ -164,7 +164,13 @@ class Nvidia:
             self.facts = facts
 
     def _facts(self, session: NvmlSession, is_hidden: bool) -> dict[str, object]:
-        shown = self._visible(session)
+        candidates = [
+            VisibleGpu(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
+            for device in session.devices
+        ]
+        shown = visible_to(self._scope.pids, self._proc, candidates)
+        has_slices = any(device.slices for device in session.devices)
+        named = named_slices(self._scope.pids, self._proc, candidates) if has_slices else set()
         gpus: list[dict[str, object]] = []
         by_uuid = {device.uuid: device for device in session.devices}
         for uuid, index in sorted(self._numbers.items(), key=lambda pair: pair[1]):
@@ -173,16 +179,11 @@ class Nvidia:
             about["used"] = None if device is None or is_hidden else device.in_use
             if device is None:
                 about["lost"] = True
+            slices = about.get("slices")
+            if named and isinstance(slices, list):
+                about["slices"] = [{**one, "visible": one["uuid"] in named} for one in slices]
             gpus.append(about)
         return {**session.driver, "gpu_nvidia": gpus}
-
-    def _visible(self, session: NvmlSession) -> set[int] | None:
-        """Indices of the GPUs that any process of the run may use; None if unknown."""
-        gpus = [
-            VisibleGpu(device.index, device.uuid, device.name, [slice.uuid for slice in device.slices])
-            for device in session.devices
-        ]
-        return visible_to(self._scope.pids, self._proc, gpus)
 
 
 def _missing(devices: list[NvidiaGpu]) -> dict[str, str]:

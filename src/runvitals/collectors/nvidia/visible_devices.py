@@ -53,6 +53,20 @@ def visible(setting: str | None, gpus: Sequence[VisibleGpu], order: str | None =
     return {entry if isinstance(entry, int) else by_slice[entry] for entry in chosen}
 
 
+def named_slices(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[str]:
+    """The UUIDs of the MIG slices to which the processes are restricted by name."""
+    found: set[str] = set()
+    for pid in list(pids):
+        setting = (environment(proc, pid) or {}).get("CUDA_VISIBLE_DEVICES", "")
+        for word in setting.split(","):
+            entry = _named(word.strip(), gpus, [])
+            if entry is None:
+                break
+            if isinstance(entry, str):
+                found.add(entry)
+    return found
+
+
 def visible_to(pids: Sequence[int], proc: str, gpus: Sequence[VisibleGpu]) -> set[int] | None:
     """Indices of the GPUs that any of the processes may use; None if unknown."""
     shown: set[int] = set()

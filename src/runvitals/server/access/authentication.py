@@ -51,8 +51,10 @@ RightsCheck = Callable[[Requester], Awaitable[None]]
 """Raises HTTPException if the requester may not have what the route gives."""
 SCIM_PATHS = "/scim/v2/"
 """Its routes check the secret of the identity provider, which is no key."""
-SIGNED_PATHS: Final = "/wandb/signed/"
-"""Its routes check the signature of their address, which an authenticated request has asked for."""
+WANDB_SIGNED: Final = "/wandb/signed/"
+MLFLOW_SIGNED: Final = "/mlflow/signed/"
+SIGNED_PATHS: Final = (WANDB_SIGNED, MLFLOW_SIGNED)
+"""Their routes check the signature of the address, which an authenticated request has asked for."""
 
 
 class Authentication:
@@ -84,7 +86,7 @@ class Authentication:
             await self._app(scope, receive, send)
             return
         try:
-            if scope["path"] in OPEN_PATHS or scope["path"].startswith((SCIM_PATHS, SIGNED_PATHS)):
+            if scope["path"] in OPEN_PATHS or scope["path"].startswith((SCIM_PATHS, *SIGNED_PATHS)):
                 scope[SCOPE_KEY] = _of_scope(Anonymous(), scope)
                 await self._app(scope, receive, send)
             elif self._authenticator.accounts_exist:

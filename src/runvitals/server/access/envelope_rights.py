@@ -146,7 +146,7 @@ class KeyRights:
         decided = _Decided(AdmittedEnvelope(sender, ignored, project if place is None else None), entity)
         named = project_name(envelope.project)
         if place is None:
-            if (refused := self._metadata_store.usage.refused.get(entity.id)) is not None:
+            if (refused := self._metadata_store.usage.refusal(entity.id)) is not None:
                 raise HttpRejection(403, refused)
             self._decide_project(decided, project_name(project))
             if ignored is not None:

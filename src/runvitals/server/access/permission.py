@@ -58,6 +58,9 @@ class RouteCheck(Protocol):
         """Those of some projects, by number, whose artifacts the requester may see, or download. With
         accounts only."""
 
+    def readable_runs(self, request: Request) -> Any:
+        """The runs that the requester may read: `.has(place)`; None: all."""
+
     def bound_cursor(self, request: Request, cursor: str) -> str:
         """A cursor for the requester only."""
 

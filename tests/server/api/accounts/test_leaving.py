@@ -89,7 +89,7 @@ def test_storage_of_the_own_space(people: People) -> None:
     line = ConsoleLine(1, writers[0].id, 0, people.now_ms, 1, "hello")
     served.metadata_store.console.add([line])
     usage = people.browser("ada").get("/account/usage").json()["storage"]
-    assert usage["by_kind"] == {"samples": 1600, "console": 5, "files": 0}
+    assert usage["by_kind"] == {"samples": 1600, "console": 5, "media": 0, "files": 0, "artifacts": 0}
     assert (usage["bytes"], usage["trash_bytes"], usage["limit_bytes"]) == (1605, 0, 100 * 10**9)
     people.set(storage_limit_gb=None)
     assert people.browser("ada").get("/account/usage").json()["storage"]["limit_bytes"] is None
@@ -114,12 +114,12 @@ def test_files_count_once_for_a_team(people: People) -> None:
     store.stored_files.add(numbers["team-2"], own, people.now_ms)
     store.stored_files.add(numbers["own-1"], shared, people.now_ms)
     usage = people.browser("ada").get("/account/usage").json()["storage"]
-    assert (usage["bytes"], usage["by_kind"]["files"]) == (1000, 1000)
+    assert (usage["bytes"], usage["by_kind"]["media"]) == (1000, 1000)
     store.runs.delete([numbers["team-2"]], people.now_ms)
     assert people.browser("ada").get("/teams/vision/usage").status_code == 403
     usage = people.browser("bob").get("/teams/vision/usage").json()["storage"]
-    assert (usage["by_kind"]["files"], usage["trash_bytes"]) == (1030, 30)
-    assert sum(row["files"] for row in usage["by_project"]) == 1030
+    assert (usage["by_kind"]["media"], usage["trash_bytes"]) == (1030, 30)
+    assert sum(row["media"] for row in usage["by_project"]) == 1030
 
 
 def test_a_copy_needs_a_confirmed_password_and_is_limited(people: People) -> None:

@@ -54,7 +54,9 @@ from runvitals.store.metadata.accounts.slack_destinations import SlackDestinatio
 from runvitals.store.metadata.accounts.storage_places import (
     FileStorage,
     StoragePlace,
+    StoredRunPlace,
     file_storage,
+    run_storage,
     storage_places,
 )
 from runvitals.store.metadata.accounts.team_secrets import TeamSecretTable
@@ -138,6 +140,10 @@ class AccountStore:
     def file_storage(self, entity_id: int | None) -> dict[int, FileStorage]:
         """What the media and files of a team or user take, by project id."""
         return file_storage(self._database, entity_id)
+
+    def run_storage(self, entity_id: int | None, project_id: int) -> list[StoredRunPlace]:
+        """The runs of a project of a team or user, with what each stores."""
+        return run_storage(self._database, entity_id, project_id)
 
     def contents_of(self, user_id: int) -> AccountContents:
         """What a deletion of an account would remove."""
