@@ -31,7 +31,9 @@ TITLES = {
     "metadata": "Metadata store",
     "accounts": "Accounts",
     "usage": "Usage",
+    "fleet": "Fleet",
     "web": "Page",
+    "leet": "Terminal UI",
 }
 
 

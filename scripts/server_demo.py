@@ -24,7 +24,7 @@ from typing import Final
 
 from runvitals.accounts.passwords import Passwords
 from runvitals.cli.formatting import table
-from runvitals.cli.server import METADATA_FILE
+from runvitals.cli.store_options import METADATA_FILE
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.accounts.account_store import AccountStore
 from runvitals.store.metadata.accounts.audit import CLI
