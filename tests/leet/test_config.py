@@ -134,9 +134,9 @@ def test_palette_configuration_and_state_of_a_run(tmp_path: Path) -> None:
             assert isinstance(screen, RunScreen)
             await until(pilot, lambda: "1 of 2 with loss" in screen.metrics.text)
             await until(pilot, lambda: "loss (log)" in screen.metrics.text)
+            await until(pilot, lambda: not screen.console.is_on_screen)
             assert screen.on_time
             assert screen.data.only.text == "node:node2 device:1"
-            assert not screen.console.is_on_screen
             await pilot.press("q")
 
     asyncio.run(first())

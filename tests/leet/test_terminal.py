@@ -25,6 +25,7 @@ class Terminal:
     def __init__(self, folder: Path, command: str) -> None:
         self._socket = str(folder / "tmux")
         self._environ = {**os.environ, "TERM": "xterm-256color", "NO_COLOR": "1", "LC_ALL": "C.UTF-8"}
+        self._environ |= {"LINES": "24", "COLUMNS": "80"}  # as programs with readline leave them
         self._environ |= {"XDG_STATE_HOME": str(folder), "XDG_CONFIG_HOME": str(folder)}
         self.call("-f", "/dev/null", "new-session", "-d", "-x", "120", "-y", "40", command)
 
@@ -99,7 +100,10 @@ def test_it_ends_when_the_terminal_is_gone() -> None:
     with subprocess.Popen(
         [sys.executable, "-m", "runvitals", "top"], stdin=inside, stdout=inside, stderr=inside
     ) as program:
-        os.close(inside)
-        assert os.read(terminal, 1)
-        os.close(terminal)
-        assert program.wait(PATIENCE_S) == 129
+        try:
+            os.close(inside)
+            assert os.read(terminal, 1)
+            os.close(terminal)
+            assert program.wait(PATIENCE_S) == 129
+        finally:
+            program.kill()

@@ -82,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     speed = None if arguments.replay is None else speed_of(arguments.replay)
     shown = graphics(str(config["images"]), os.environ)
     app = LeetApp(wanted, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
-    app.run()
-    return app.return_code or 0
+    return app.run_in_terminal(os.environ)
 
 
 def _inspect(wanted: OpeningTarget, on_screen: bool, follow: bool) -> int:
@@ -98,8 +97,7 @@ def _inspect(wanted: OpeningTarget, on_screen: bool, follow: bool) -> int:
         from runvitals.leet.inspect_app import InspectApp
 
         app = InspectApp(source, follow, config=Config.of_user(os.environ))
-        app.run()
-        return app.return_code or 0
+        return app.run_in_terminal(os.environ)
     finally:
         source.close()
         wanted.catalogue.close()
@@ -118,5 +116,4 @@ def _configure() -> int:
         print(json.dumps(config.as_dict(), indent=1))
         return 0
     app = ConfigApp(config)
-    app.run()
-    return app.return_code or 0
+    return app.run_in_terminal(os.environ)

@@ -64,5 +64,4 @@ def _interactive(values: Mapping[str, Any], arguments: argparse.Namespace) -> in
 
     data = MachineData(values, arguments.interval, platform.node(), now_ms)
     app = MachineApp(data, arguments.interval, arguments.readonly, Config.of_user(os.environ))
-    app.run()
-    return app.return_code or 0
+    return app.run_in_terminal(os.environ)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import select
 import sys
+from collections.abc import MutableMapping
 
 from textual.app import App
+from textual.driver import Driver
 
 from runvitals.leet.config import Config
 from runvitals.leet.config_screen import ConfigScreen
@@ -15,6 +17,15 @@ from runvitals.leet.rows_widget import RowsWidget
 _TERMINAL_CHECK_S = 1.0
 _TERMINAL_GONE = 129
 """As for a program that SIGHUP ended."""
+
+
+def _driver_class() -> type[Driver] | None:
+    """None: Textual's own."""
+    if sys.platform == "win32":
+        return None
+    from runvitals.leet.terminal_driver import TerminalDriver
+
+    return TerminalDriver
 
 
 class LeetProgram(App[None]):
@@ -29,9 +40,26 @@ class LeetProgram(App[None]):
     CSS = "* { background: ansi_default; color: ansi_default; }"  # the terminal's own, light or dark
 
     def __init__(self, config: Config | None) -> None:
-        super().__init__(ansi_color=True)
+        super().__init__(driver_class=_driver_class(), ansi_color=True)
         self.config = config or Config("")
         RowsWidget.palette = Palette(self.config["line_colours"], self.config["heat_colours"])
+
+    def run_in_terminal(self, environ: MutableMapping[str, str]) -> int:
+        """Run until the user quits.
+
+        Programs that use readline leave LINES and COLUMNS in the environment of their children. Textual would
+        take these for the size, also after the terminal was resized.
+
+        Args:
+            environ: environment variables of this process.
+
+        Returns:
+            The exit status.
+        """
+        environ.pop("LINES", None)
+        environ.pop("COLUMNS", None)
+        self.run()
+        return self.return_code or 0
 
     def on_mount(self) -> None:
         if not self.is_headless:
