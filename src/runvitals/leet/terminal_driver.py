@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class TerminalOutput(io.FileIO):
     """The file of a terminal. What is written to a terminal that is gone is dropped."""
 
-    def write(self, data: ReadableBuffer, /) -> int | None:
+    def write(self, data: ReadableBuffer, /) -> int:
         try:
             return super().write(data)
         except OSError as error:
