@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -78,3 +79,26 @@ def test_a_file_that_others_can_write_is_not_used(tmp_path: Path, ask: Callable[
     assert "has registered no commands" in ask(1, "drain")
     register(tmp_path, '[commands]\ndrain = ["/bin/true"]\n', 0o666)
     assert "can be written by other users" in ask(2, "drain")
+
+
+def test_a_command_that_goes_on_is_ended_with_its_children_and_its_output_is_bounded(tmp_path: Path) -> None:
+    reported: list[str] = []
+    environ = {"XDG_CONFIG_HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+    script = f"sleep 600 & echo $! > {tmp_path}/child; yes"
+    register(tmp_path, f'[commands]\nflood = ["/bin/sh", "-c", "{script}"]\n')
+    (tmp_path / "run").mkdir()
+    commands = HostCommands(environ, lambda run, text: reported.append(text), timeout_s=1.5)
+    commands.request(str(tmp_path / "run"), "otter-1", 1, "flood")
+    eventually(lambda: reported)
+    assert reported == ["command 1 (flood) was ended after 1.5 s"]
+    child = Path("/proc", (tmp_path / "child").read_text().strip())
+    eventually(lambda: not child.exists() or " Z " in (child / "stat").read_text())
+
+
+def test_a_command_may_leave_a_service_behind(tmp_path: Path, ask: Callable[[int, str], str]) -> None:
+    script = f"echo begun; sleep 600 & echo $! > {tmp_path}/service"
+    register(tmp_path, f'[commands]\nserve = ["/bin/sh", "-c", "{script}"]\n')
+    try:
+        assert ask(1, "serve") == "command 1 (serve) ended with status 0: begun"
+    finally:
+        os.kill(int((tmp_path / "service").read_text()), signal.SIGKILL)

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 import os
 import re
+import select
+import signal
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Mapping
 from stat import S_IWGRP, S_IWOTH
 from typing import Final
@@ -28,6 +31,8 @@ FILE: Final = "commands.toml"
 TIMEOUT_S: Final = 60.0
 _NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,64}", re.ASCII)
 _MAX_OUTPUT: Final = 500
+_CHUNK_BYTES: Final = 8192
+_POLL_S: Final = 0.2
 _MAX_AT_ONCE: Final = 4
 _KEPT: Final = ("PATH", "HOME", "LANG", "USER", "LOGNAME", "TZ")
 
@@ -41,10 +46,12 @@ class HostCommands:
     Args:
         environ: where the user's settings are.
         report: what came of a command.
+        timeout_s: how long a command may run.
     """
 
-    def __init__(self, environ: Mapping[str, str], report: Report) -> None:
+    def __init__(self, environ: Mapping[str, str], report: Report, timeout_s: float = TIMEOUT_S) -> None:
         self._environ = environ
+        self._timeout_s = timeout_s
         self._report = report
         self._room = threading.BoundedSemaphore(_MAX_AT_ONCE)
 
@@ -71,21 +78,49 @@ class HostCommands:
 
     def _outcome(self, run_id: str, command: list[str]) -> str:
         environment = {name: self._environ[name] for name in _KEPT if name in self._environ}
-        try:
-            done = subprocess.run(
-                command,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                timeout=TIMEOUT_S,
-                env={**environment, "RUNVITALS_RUN": run_id},
-                cwd=os.path.expanduser("~"),
-                start_new_session=True,
-            )
-        except subprocess.TimeoutExpired:
-            return f"was ended after {TIMEOUT_S:.0f} s"
-        output = " ".join(done.stdout.decode("utf-8", "replace").split())[-_MAX_OUTPUT:]
-        return f"ended with status {done.returncode}" + (f": {output}" if output else "")
+        with subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env={**environment, "RUNVITALS_RUN": run_id},
+            cwd=os.path.expanduser("~"),
+            start_new_session=True,
+        ) as process:
+            output = _last_output(process, self._timeout_s)
+            status = process.poll()
+            if status is None:
+                # Its children too: they have its session.
+                os.killpg(process.pid, signal.SIGKILL)
+                return f"was ended after {self._timeout_s:g} s"
+        text = " ".join(output.decode("utf-8", "replace").split())[-_MAX_OUTPUT:]
+        return f"ended with status {status}" + (f": {text}" if text else "")
+
+
+def _last_output(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
+    """The last output of a process, which has ended or has run for too long when this returns."""
+    assert process.stdout is not None
+    file = process.stdout.fileno()
+    readable = select.poll()
+    readable.register(file, select.POLLIN | select.POLLHUP)
+    until_s = time.monotonic() + timeout_s
+    output = b""
+    # A child may keep the pipe open after the process has ended.
+    while process.poll() is None or readable.poll(0):
+        remaining_s = until_s - time.monotonic()
+        if remaining_s <= 0:
+            break
+        if not readable.poll(min(remaining_s, _POLL_S) * 1000):
+            continue
+        chunk = os.read(file, _CHUNK_BYTES)
+        if not chunk:
+            try:
+                process.wait(remaining_s)
+            except subprocess.TimeoutExpired:
+                pass  # the caller ends it
+            break
+        output = (output + chunk)[-_CHUNK_BYTES:]
+    return output
 
 
 def registered(name: str, environ: Mapping[str, str]) -> list[str]:
