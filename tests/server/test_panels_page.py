@@ -282,7 +282,7 @@ def test_a_layout_is_imported_only_if_it_is_valid(page: Browser, folder: Path) -
 def test_a_run_that_has_ended_is_replayed(page: Browser, folder: Path) -> None:
     trained(folder, "replayed")
     page.open("/runs/replayed")
-    power = "document.querySelector('figure[aria-label^=\"GPU power\"]').innerText"
+    power = "(document.querySelector('figure[aria-label^=\"GPU power\"]')?.innerText ?? '')"
     page.wait(
         f"document.querySelector('figure[aria-label^=\"GPU power\"] canvas') && {power}.includes('269 W')"
     )
@@ -295,9 +295,16 @@ def test_a_run_that_has_ended_is_replayed(page: Browser, folder: Path) -> None:
         "(document.querySelector('.replay input'))"
     )
     page.wait(f"{power}.includes('230 W')")
+    page.wait("location.search === '?replay=30'")
+    page.open("/runs/replayed?replay=30&speed=10")
+    page.wait(f"document.querySelector('.replay [aria-label=Play]') && {power}.includes('230 W')")
+    assert page.evaluate("document.querySelector('.replay select').value") == "10"
+    keep_picture(page, "replay")
     page.evaluate("document.querySelector('nav.tabs a[href$=charts]').click()")
     page.wait(
         "document.querySelector('figure[aria-label=loss]')?.innerText.includes('0.5')"
     )  # 2 / (1 + 30 / 10)
+    page.wait("location.search === '?replay=30&speed=10'")
     click(page, "End replay", ".replay")
     page.wait("document.querySelector('figure[aria-label=loss]').innerText.includes('0.29')")
+    page.wait("location.search === ''")

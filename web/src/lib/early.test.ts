@@ -20,5 +20,6 @@ it('requests what the page requests later, letter by letter', () => {
 it('requests no points of all times for a part of them, and nothing for other views', () => {
   expect(early('/runs/abc', 'from=1&to=2')).toHaveLength(3);
   expect(early('/runs/abc', 'window=300000')).toHaveLength(3);
+  expect(early('/runs/abc', 'replay=30')).toHaveLength(3);
   for (const path of ['/', '/runs', '/projects/runs', '/-/shared/runs/abc', '/lab/digits', '/a/b/c/runs/abc']) expect(early(path)).toEqual([]);
 });

@@ -27,7 +27,7 @@ export function earlyAddresses(path: string, query: URLSearchParams): string[] {
   const found = ['/api/v1/about', run + ofEntity];
   if (tab !== 'system') return found;
   found.push(`${run}/plan${ofEntity}`);
-  if (!query.has('from') && !query.has('window')) {
+  if (!query.has('from') && !query.has('window') && !query.has('replay')) {
     for (const request of EARLY_REQUESTS) {
       const keys = request.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
       found.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);

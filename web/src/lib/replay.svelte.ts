@@ -2,6 +2,7 @@
 
 export const SPEEDS = [1, 10, 60, 600] as const;
 export type Speed = (typeof SPEEDS)[number];
+const USUAL_SPEED: Speed = 60;
 
 const TICK_MS = 250;
 /** After a pause of the tab, a replay goes on where it was. */
@@ -10,7 +11,7 @@ const LONGEST_TICK_MS = 1000;
 export class Replay {
   at = $state(0);
   playing = $state(false);
-  speed = $state<Speed>(60);
+  speed = $state<Speed>(USUAL_SPEED);
   #timer: ReturnType<typeof setInterval> | undefined;
   #last = 0;
 
@@ -49,6 +50,19 @@ export class Replay {
     this.seek(this.at + passed * this.speed);
     if (this.at >= this.end) this.pause();
   }
+}
+
+/** What the address of a page says about a replay: the moment in seconds after the begin of the run, and the speed. */
+export const replayChanges = ({ at, start, speed }: Pick<Replay, 'at' | 'start' | 'speed'>): Record<string, string | null> => ({
+  replay: String(Math.round(at - start) / 1000),
+  speed: speed === USUAL_SPEED ? null : String(speed),
+});
+
+/** The same read from an address: how long after the begin it is; null if it has no replay. */
+export function replayOf(query: URLSearchParams): { afterMs: number; speed: Speed } | null {
+  const seconds = query.get('replay');
+  if (seconds === null || !/^\d{1,9}(\.\d{1,3})?$/.test(seconds)) return null;
+  return { afterMs: Math.round(Number(seconds) * 1000), speed: SPEEDS.find((speed) => String(speed) === query.get('speed')) ?? USUAL_SPEED };
 }
 
 /** The shortest first part of a run that is requested by itself. */

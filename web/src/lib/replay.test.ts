@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { Replay, stageEnd } from './replay.svelte';
+import { Replay, replayChanges, replayOf, stageEnd } from './replay.svelte';
 
 const HOUR = 3_600_000;
 const seen: number[] = [];
@@ -57,4 +57,18 @@ it.each([
   [HOUR, HOUR],
 ])('at %d, the points up to %d are requested', (at, end) => {
   expect(stageEnd(0, HOUR, at)).toBe(Math.ceil(end));
+});
+
+it.each([
+  [30_250, 60, 'replay=30.25'],
+  [0, 600, 'replay=0&speed=600'],
+] as const)('is in the address at %d ms, %d times as fast', (afterMs, speed, text) => {
+  const changes = replayChanges({ start: 1000, at: 1000 + afterMs, speed });
+  const query = new URLSearchParams(Object.entries(changes).filter((change): change is [string, string] => change[1] !== null));
+  expect(query.toString()).toBe(text);
+  expect(replayOf(query)).toEqual({ afterMs, speed });
+});
+
+it.each(['', 'replay=', 'replay=-1', 'replay=1e9', 'replay=x', 'speed=10'])('is not in the address with “%s”', (query) => {
+  expect(replayOf(new URLSearchParams(query))).toBeNull();
 });

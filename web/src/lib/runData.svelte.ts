@@ -248,12 +248,12 @@ export class RunData {
     this.reload();
   }
 
-  /** Replay the run from its begin. */
-  startReplay(): void {
+  /** Show the run as it was at its begin, from where it can be played. */
+  openReplay(): Replay {
     const { min, max } = this.whole;
     this.replay = new Replay(this.run?.started_ms ?? min, max, (at) => this.#showUntil(at));
-    this.#showUntil(this.replay.start);
-    this.replay.play();
+    this.replay.seek(this.replay.start);
+    return this.replay;
   }
 
   endReplay(): void {
