@@ -23,7 +23,7 @@ def clickhouse(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ClickHouseS
     server.stop()
 
 
-def test_what_is_posted_is_there_after_clickhouse_and_the_server_were_killed(
+def test_what_is_posted_is_kept_while_clickhouse_is_away_and_the_server_is_killed_and_started(
     clickhouse: ClickHouseServer, tmp_path: Path
 ) -> None:
     address = f"clickhouse://127.0.0.1:{clickhouse.port}"
@@ -42,9 +42,19 @@ def test_what_is_posted_is_there_after_clickhouse_and_the_server_were_killed(
         written = "".join(process.communicate(timeout=PATIENCE_S))
         assert "wait" in written
         assert clickhouse.password not in written
-    clickhouse.start()
-    with serving(address, environ=environ) as (process, client):
-        eventually(lambda: values(client) == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0])
+    with serving(address, environ=environ) as (process, client):  # it starts without ClickHouse
+        ready = client.get("/readyz")
+        assert ready.status_code == 200
+        assert any("cannot be reached" in warning for warning in ready.json()["warnings"])
+        metrics = client.get("/metrics").text
+        assert 'runvitals_thread_failing{thread="store-waiting"} 1' in metrics
+        assert "runvitals_store_warnings 2" in metrics
+        assert "cannot be reached" in client.get("/api/v1/runs").json()["error"]
+        assert client.post("/api/v1/ingest", json=envelope(2)).status_code == 200
+        clickhouse.start()
+        eventually(lambda: client.get("/readyz").json()["warnings"] == [])
+        assert values(client) == [float(value) for value in range(9)]
+        assert client.post("/api/v1/ingest", json=envelope(1)).json()["stored"] is False
         process.send_signal(signal.SIGTERM)
         process.communicate(timeout=PATIENCE_S)
         assert process.returncode == 0

@@ -6,6 +6,7 @@ import argparse
 import glob
 import os
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from runvitals.cli.data_folder import add_dir, directory
@@ -100,46 +101,81 @@ def _worker_folder(folder: str, worker: int) -> str:
     return os.path.join(folder, f"{_WORKER}{worker}") if worker else folder
 
 
-def open_sample_store(arguments: argparse.Namespace, worker: int = 0) -> SqliteChunks | ClickHouseStore:
+def open_sample_store(arguments: argparse.Namespace) -> SqliteChunks | ClickHouseStore:
     """The sample store. The caller closes it.
-
-    Args:
-        worker: the number of this process; each has a folder of its own for what waits.
 
     Raises:
         ValueError: invalid address.
         StoreError: it cannot be opened.
     """
-    folder, _ = store_locations(arguments)
-    if not is_clickhouse(arguments):
-        from runvitals.store.samples.sqlite_chunks import SqliteChunks
+    if is_clickhouse(arguments):
+        return _open_clickhouse(arguments)
+    from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
-        return SqliteChunks(folder)
+    folder, _ = store_locations(arguments)
+    return SqliteChunks(folder)
+
+
+def _open_clickhouse(
+    arguments: argparse.Namespace, worker: int = 0, may_be_away: bool = False
+) -> ClickHouseStore:
+    """
+    Args:
+        worker: the number of this process; each has a folder of its own for what waits.
+    """
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 
-    return ClickHouseStore(parse_address(arguments.store), _worker_folder(folder, worker))
+    folder, _ = store_locations(arguments)
+    address = parse_address(arguments.store)
+    return ClickHouseStore(address, _worker_folder(folder, worker), may_be_away=may_be_away)
 
 
 def open_stores(
     stack: ExitStack, arguments: argparse.Namespace, worker: int = 0
 ) -> tuple[SqliteChunks | ClickHouseStore, MetadataStore]:
-    """Both stores, until the stack closes.
+    """Both stores, until the stack closes. ClickHouse may be away: they are paired when it is back.
+
+    Args:
+        worker: the number of this process.
 
     Raises:
         ValueError: invalid address.
         OSError: one of them cannot be opened, or they do not belong together.
     """
     from runvitals.store import pairing
+
+    _, address = store_locations(arguments)
+    store: SqliteChunks | ClickHouseStore
+    if is_clickhouse(arguments):
+        store = clickhouse = _open_clickhouse(arguments, worker, may_be_away=True)
+        stack.callback(store.close)
+        if not clickhouse.is_prepared:
+            return clickhouse, _pair_later(stack, clickhouse, address)
+    else:
+        store = open_sample_store(arguments)
+        stack.callback(store.close)
+    pairing.check_metadata_store_exists(store, address)
+    metadata_store = _open_metadata_store(stack, address)
+    pairing.pair(store, metadata_store)
+    return store, metadata_store
+
+
+def _pair_later(stack: ExitStack, store: ClickHouseStore, address: str) -> MetadataStore:
+    """Open the metadata store, and pair it once ClickHouse can be reached."""
+    from runvitals.store import pairing
+
+    pairing.check_metadata_store_is_not_new(store, address)
+    metadata_store = _open_metadata_store(stack, address)
+    known = metadata_store.issued_ids.pairing()
+    store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
+    return metadata_store
+
+
+def _open_metadata_store(stack: ExitStack, address: str) -> MetadataStore:
     from runvitals.store.errors import MetadataStoreError
     from runvitals.store.metadata import open_metadata_store
 
-    _, address = store_locations(arguments)
-    store = open_sample_store(arguments, worker)
-    stack.callback(store.close)
-    pairing.check_metadata_store_exists(store, address)
     try:
-        metadata_store = stack.enter_context(open_metadata_store(address))
+        return stack.enter_context(open_metadata_store(address))
     except MetadataStoreError as error:
         raise OSError(str(error)) from error
-    pairing.pair(store, metadata_store)
-    return store, metadata_store

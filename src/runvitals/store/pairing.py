@@ -129,6 +129,17 @@ def check_metadata_store_exists(store: PairedStore, address: str) -> None:
         raise StoreError(f"{path} is missing, and the store in {store.name} has samples: {REMEDY}")
 
 
+def check_metadata_store_is_not_new(store: PairedStore, address: str) -> None:
+    """Check that the metadata store exists while the sample store cannot say whether it should.
+
+    Raises:
+        StoreError: it does not exist.
+    """
+    path = sqlite_path(address)
+    if path is not None and not os.path.exists(path):
+        raise StoreError(f"{path} is missing, and {store.name} cannot be reached to see whether it is new")
+
+
 def pair(store: PairedStore, metadata_store: MetadataStore) -> None:
     """Pair both, or count another start if they are paired already.
 

@@ -28,7 +28,7 @@ from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata
 from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.ingest.sample_commits import SampleCommits
-from runvitals.server.ingest.summary_recovery import restore_summaries
+from runvitals.server.ingest.summary_recovery import restore_summaries_at_start
 from runvitals.server.ingest.usage_marks import UsageCollector, envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
@@ -102,7 +102,7 @@ class Recorder:
         self.on_change: Callable[[int, bool], None] | None = None
         self.feed = MetricFeed(metadata_store.metrics.keys)
         self._metadata_commits = GroupCommit("metadata", self._commit_metadata, (ValueError, UnknownRun))
-        restore_summaries(sample_store, metadata_store)
+        restore_summaries_at_start(sample_store, metadata_store)
         self._summaries = SupervisedThread(
             "summaries", self._write_summaries, every_s=_SUMMARIES_S, longest_pause_s=_SUMMARIES_S
         )

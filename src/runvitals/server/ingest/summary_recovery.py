@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
+
 import numpy as np
 
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.summary import SummaryRules
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues
-from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
+from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore, StoreUnavailable
 
 _METRICS = "metrics"
+log = logging.getLogger("runvitals.server")
 
 
 def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_running: bool = False) -> None:
@@ -23,8 +26,25 @@ def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_r
     pending = metadata_store.pending_summaries
     if while_running and not pending.server:
         return
-    for run_id in pending.incomplete():
+    run_ids = pending.incomplete()
+    if run_ids and while_running:
+        store.flush()  # rows that this server has added to summaries may still wait for the store
+    for run_id in run_ids:
         pending.restore(LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all"))
+
+
+def restore_summaries_at_start(store: SampleStore, metadata_store: MetadataStore) -> None:
+    """Complete the summaries before this server logs rows.
+
+    Raises:
+        StoreUnavailable: the samples cannot be read, and there is no other server that could do it later.
+    """
+    try:
+        restore_summaries(store, metadata_store)
+    except StoreUnavailable as error:
+        if not metadata_store.pending_summaries.server:
+            raise
+        log.warning("summaries of runs of a server that has died are completed later: %s", error)
 
 
 def _logged(run_id: int, store: SampleStore, metadata_store: MetadataStore) -> dict[str, LoggedValues]:

@@ -20,6 +20,7 @@ from runvitals.store.samples.clickhouse.insertion import Insertion
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.clickhouse.waiting_batches import WaitingBatches
 from runvitals.store.samples.interface import CommitAck, StoreError, StoreUnavailable
+from runvitals.store.samples.sqlite_chunks.log import Pairing
 from tests.patience import PATIENCE_S, eventually
 from tests.store.samples.clickhouse.server import PROMPT, ClickHouseServer, installed, open_store
 from tests.store.samples.conformance import ALL, batch, samples_of
@@ -52,6 +53,50 @@ def test_batches_wait_while_clickhouse_is_away(own_server: ClickHouseServer, tmp
         eventually(lambda: not store.stats().warnings)
         assert samples_of(store.read([1], None, *ALL)) == {(1, 1): [(0, 1.0), (2, 2.0), (3, 3.0)]}
         assert store.append([batch(2, [2], [9.0])]) == CommitAck(0, 1)
+
+
+def test_a_store_that_is_opened_while_clickhouse_is_away(
+    own_server: ClickHouseServer, tmp_path: Path
+) -> None:
+    address = own_server.address()
+    with open_store(address, tmp_path / "a") as store:
+        store.pair(Pairing("ours", 1, "metadata"))
+    own_server.kill()
+
+    def wrong() -> None:
+        raise StoreError("the metadata store belongs to a different store")
+
+    away = [ClickHouseStore(address, str(tmp_path / name), PROMPT, may_be_away=True) for name in "abc"]
+    paired, never_paired, mismatched = away
+    try:
+        assert not any(store.is_prepared for store in away)
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            paired.append([batch(1, [0], [1.0])])
+        paired.pair_later("ours", lambda: None)
+        never_paired.pair_later(None, lambda: None)
+        mismatched.pair_later("theirs", wrong)
+        for store in (paired, mismatched):
+            assert store.append([batch(1, [0], [1.0])]) == CommitAck(1, 0)
+            assert store.stats().problem is None
+        with pytest.raises(StoreUnavailable, match="cannot be reached"):
+            never_paired.append([batch(1, [0], [1.0])])
+        assert "cannot be reached" in str(never_paired.stats().problem)
+        own_server.start()
+        eventually(lambda: not paired.stats().warnings)
+        eventually(lambda: never_paired.stats().problem is None)
+        assert never_paired.append([batch(1, [0], [1.0])]) == CommitAck(0, 1)
+        # What was accepted for another store is neither stored nor shown, also after the next start.
+        eventually(lambda: "belongs to a different store" in str(mismatched.stats().problem))
+        for use in (lambda: mismatched.append([batch(2, [1], [2.0])]), lambda: mismatched.last_times([1])):
+            with pytest.raises(StoreUnavailable, match="belongs to a different store"):
+                use()
+        mismatched.close()
+        with pytest.raises(StoreError, match="wait for another store"):
+            open_store(address, tmp_path / "c")
+        assert samples_of(paired.read([1], None, *ALL)) == {(1, 1): [(0, 1.0)]}
+    finally:
+        for store in away:
+            store.close()
 
 
 def test_what_waits_survives_that_the_server_is_killed(own_server: ClickHouseServer, tmp_path: Path) -> None:

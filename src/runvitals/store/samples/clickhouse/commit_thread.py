@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 
 from runvitals.store.samples.clickhouse.insertion import Insertion, identity
+from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
 from runvitals.store.samples.clickhouse.settings import ClickHouseSettings
 from runvitals.store.samples.clickhouse.waiting_batches import WaitingBatches
@@ -56,11 +57,13 @@ class ClickHouseCommits:
 
     def __init__(
         self,
+        preparation: Preparation,
         insertion: Insertion,
         waiting: WaitingBatches,
         settings: ClickHouseSettings,
         clock_us: Callable[[], int],
     ) -> None:
+        self._preparation = preparation
         self._insertion = insertion
         self._waiting = waiting
         self._settings = settings
@@ -71,7 +74,7 @@ class ClickHouseCommits:
         self._in_progress = 0
         self._version = 0
         self._inserted_s = 0.0
-        self.away: str | None = None
+        self.away = preparation.pending
         self._retry = threading.Event()
         self._storing_waiting = threading.Lock()
         self.thread = SupervisedThread("store-committer", self._turn, self._wake, longest_pause_s=5.0)
@@ -90,6 +93,9 @@ class ClickHouseCommits:
             StoreClosed: the thread is closing.
         """
         submission = _Submission(batches)
+        if self._preparation.refusal is not None:
+            submission.future.set_exception(StoreUnavailable(self._preparation.refusal))
+            return submission.future
         with self._changed:
             if self.thread.closing.is_set():
                 raise StoreClosed("the store is closed")
@@ -115,6 +121,8 @@ class ClickHouseCommits:
         Raises:
             StoreError: ClickHouse cannot store it.
         """
+        if self._preparation.pending is not None:
+            raise StoreUnavailable(self._preparation.pending)
         while self._store_oldest():
             pass
 
@@ -215,13 +223,14 @@ class ClickHouseCommits:
         return flags
 
     def _waiting_turn(self) -> bool:
-        if not len(self._waiting):
+        if self._preparation.pending is None and not len(self._waiting):
             self.away = None
             self._retry.wait()
             self._retry.clear()
         if self.waiting_thread.closing.is_set():
             return False  # what waits is stored after the next start
         try:
+            self._preparation.run()
             self._store_oldest()
         except StoreError as error:
             self.away = str(error)

@@ -58,6 +58,8 @@ class ClickHouse:
         self._lock = threading.Lock()
         self.settings: dict[str, str] = {}
         """Settings of every SELECT: those of `schema.Features`."""
+        self.withheld: str | None = None
+        """Why no request is sent at present: it is not known yet whether the tables may be used."""
 
     def select(self, sql: str, dtype: DTypeLike) -> Rows:
         """The rows of a query, whose columns must have the types of `dtype`."""
@@ -89,6 +91,8 @@ class ClickHouse:
             connection.close()
 
     def _request(self, parameters: Mapping[str, str], body: bytes, left_s: float | None) -> bytes:
+        if self.withheld is not None:
+            raise StoreUnavailable(self.withheld)
         path = "/?" + urlencode({"database": self.address.database, **parameters})
         headers = {"X-ClickHouse-User": self.address.user, "X-ClickHouse-Key": self.address.password}
         try:

@@ -9,8 +9,9 @@ import numpy as np
 
 from runvitals.backoff import Backoff
 from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.rows import month_end_ms, month_number
-from runvitals.store.samples.clickhouse.schema import TABLES, Features
+from runvitals.store.samples.clickhouse.schema import TABLES
 from runvitals.store.samples.clickhouse.selection import listed
 from runvitals.store.samples.clickhouse.series_hints import HINTS_APART_MS
 from runvitals.store.samples.interface import StoreUnavailable
@@ -29,9 +30,9 @@ _SHRUNK_TO = 0.9
 class Removal:
     """Deletes from the tables of samples. One caller at a time."""
 
-    def __init__(self, clickhouse: ClickHouse, able: Features) -> None:
+    def __init__(self, clickhouse: ClickHouse, preparation: Preparation) -> None:
         self._clickhouse = clickhouse
-        self._able = able
+        self._preparation = preparation
 
     def delete(self, runs: Sequence[int]) -> None:
         """Delete everything about runs. If it fails, part is left; delete them again."""
@@ -117,7 +118,7 @@ class Removal:
         Args:
             rewrite: give the space back now, which takes longer.
         """
-        if self._able.lightweight_deletes and not rewrite:
+        if self._preparation.features.lightweight_deletes and not rewrite:
             self._clickhouse.command(f"DELETE FROM {table} WHERE {condition}", {"mutations_sync": "2"})
             return
         self._clickhouse.command(f"ALTER TABLE {table} DELETE WHERE {condition}")

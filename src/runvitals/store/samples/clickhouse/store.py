@@ -8,17 +8,19 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from contextlib import ExitStack
 from types import TracebackType
 
 import numpy as np
 
 from runvitals.buckets import Grid
-from runvitals.store.samples.clickhouse import import_export, schema
+from runvitals.store.samples.clickhouse import import_export
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
 from runvitals.store.samples.clickhouse.aggregate import aggregate
 from runvitals.store.samples.clickhouse.commit_thread import ClickHouseCommits
 from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.insertion import Insertion
+from runvitals.store.samples.clickhouse.preparation import Preparation
 from runvitals.store.samples.clickhouse.reader import ClickHouseReader
 from runvitals.store.samples.clickhouse.removal import Removal
 from runvitals.store.samples.clickhouse.selection import listed
@@ -35,6 +37,7 @@ from runvitals.store.samples.interface import (
     SeriesSamples,
     StoreError,
     StoreStats,
+    StoreUnavailable,
 )
 from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
@@ -55,6 +58,8 @@ class ClickHouseStore:
             One process at a time.
         clock_us: the time now, µs UTC. If those of several servers differ, it may decide which of two writes
             at the same time of a series is the last.
+        may_be_away: open the store also if ClickHouse cannot be reached. Nothing is accepted or read then
+            before `pair_later` was called.
 
     Raises:
         StoreError: ClickHouse cannot be reached, its tables are of a later version, or the folder is in use.
@@ -66,30 +71,44 @@ class ClickHouseStore:
         folder: str,
         settings: ClickHouseSettings | None = None,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        may_be_away: bool = False,
     ) -> None:
         settings = settings or ClickHouseSettings()
         self.address = address
         self.folder = os.path.abspath(folder)
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        self._lock = FolderLock(self.folder)
         self.clickhouse = ClickHouse(address, settings.timeout_s)
-        try:
-            self._able = schema.features(self.clickhouse)
-            self.clickhouse.settings = self._able.known(do_not_merge_across_partitions_select_final="1")
-            schema.prepare(self.clickhouse, self._able)
+        self._unchecked = ClickHouse(address, settings.timeout_s)
+        self._preparation = Preparation(self._unchecked, self.clickhouse, self._claim_waiting)
+        with ExitStack() as opened:
+            lock = FolderLock(self.folder)
+            opened.callback(lock.close)
+            opened.callback(self.clickhouse.close)
+            opened.callback(self._unchecked.close)
             self._waiting = WaitingBatches(os.path.join(self.folder, NAME), settings.waiting_bytes)
-        except BaseException:
-            self.clickhouse.close()
-            self._lock.close()
-            raise
+            opened.callback(self._waiting.close)
+            try:
+                self._preparation.run()
+            except StoreUnavailable as error:
+                if not may_be_away:
+                    raise
+                self._preparation.wait(str(error))
+            self._opened = opened.pop_all()
         self._insertion = Insertion(self.clickhouse)
         self._reader = ClickHouseReader(self.clickhouse, settings.raw_samples)
-        self._removal = Removal(self.clickhouse, self._able)
+        self._removal = Removal(self.clickhouse, self._preparation)
         self._removing = threading.Lock()
         self._last_stats = _NO_STATS
         self._closed = False
-        self._commits = ClickHouseCommits(self._insertion, self._waiting, settings, clock_us)
+        self._commits = ClickHouseCommits(
+            self._preparation, self._insertion, self._waiting, settings, clock_us
+        )
         self._commits.start()
+
+    def _claim_waiting(self) -> None:
+        store_id = self.store_id
+        if store_id is not None:
+            self._waiting.claim(store_id)
 
     def __enter__(self) -> ClickHouseStore:
         return self
@@ -101,11 +120,32 @@ class ClickHouseStore:
 
     @property
     def capabilities(self) -> Capabilities:
+        fsync = self.is_prepared and self._preparation.features.fsync
         return Capabilities(
-            durable_ack=self._able.fsync, exact_float64=True, read_after_write_ms=0, atomic_batches=False
+            durable_ack=fsync, exact_float64=True, read_after_write_ms=0, atomic_batches=False
         )
 
     # Pairing with a metadata store
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether ClickHouse has been reached, so that the store can be paired."""
+        return self._preparation.pending is None
+
+    def pair_later(self, store_id: str | None, pair: Callable[[], None]) -> None:
+        """Pair the store once ClickHouse can be reached. Until then batches wait on the disk.
+
+        Args:
+            store_id: the id that the metadata store shares with its sample store. None: it was never paired,
+                so that ids may be wrong and nothing is accepted before.
+            pair: raises `StoreError` if the two do not belong together. Nothing more is accepted then.
+
+        Raises:
+            StoreError: batches for another store wait on the disk.
+        """
+        if store_id is not None:
+            self._waiting.claim(store_id)
+        self._preparation.check_by(pair, accepts=store_id is not None)
 
     @property
     def name(self) -> str:
@@ -115,7 +155,7 @@ class ClickHouseStore:
     @property
     def pairing(self) -> Pairing | None:
         """The pairing with a metadata store; None if there is none yet."""
-        rows = self.clickhouse.command(
+        rows = self._unchecked.command(
             "SELECT id, starts, metadata_store FROM pairing ORDER BY starts DESC LIMIT 1 FORMAT JSONEachRow"
         )
         if not rows:
@@ -132,18 +172,19 @@ class ClickHouseStore:
     @property
     def is_new(self) -> bool:
         """Whether nothing was ever stored."""
-        return not int(self.clickhouse.command("SELECT count() FROM (SELECT 1 FROM batches LIMIT 1)"))
+        return not int(self._unchecked.command("SELECT count() FROM (SELECT 1 FROM batches LIMIT 1)"))
 
     def highest(self) -> tuple[int, int]:
         """The highest id of a run, and of a metric, that was stored."""
-        runs = self.clickhouse.command("SELECT max(run) FROM extents")
-        metrics = self.clickhouse.command("SELECT max(metric) FROM series")
+        runs = self._unchecked.command("SELECT max(run) FROM extents")
+        metrics = self._unchecked.command("SELECT max(metric) FROM series")
         return int(runs or 0), int(metrics or 0)
 
     def pair(self, pairing: Pairing) -> None:
         """Record the pairing with a metadata store."""
         fields = dict(zip(("id", "starts", "metadata_store"), pairing, strict=True))
-        self.clickhouse.command(f"INSERT INTO pairing FORMAT JSONEachRow {json.dumps(fields)}")
+        self._waiting.claim(pairing.id)
+        self._unchecked.command(f"INSERT INTO pairing FORMAT JSONEachRow {json.dumps(fields)}")
 
     # Migration from and to other stores (see `store.samples.migration`)
 
@@ -252,7 +293,7 @@ class ClickHouseStore:
         waiting, limit = self._waiting.bytes, self._waiting.limit_bytes
         if waiting:
             warnings.append(f"{waiting} of at most {limit} bytes wait for ClickHouse: {self._commits.away}")
-        problem = self._waiting.problem()
+        problem = self._waiting.problem() or self._preparation.refusal
         if waiting >= limit * 0.99:
             problem = problem or f"ClickHouse has not stored anything for too long: {self._commits.away}"
         counts = self._last_stats
@@ -286,9 +327,7 @@ class ClickHouseStore:
         if not self._closed:
             self._closed = True
             self._commits.close()
-            self._waiting.close()
-            self.clickhouse.close()
-            self._lock.close()
+            self._opened.close()
 
 
 _ACTIVE = "FROM system.parts WHERE active AND database = currentDatabase()"

@@ -1,7 +1,8 @@
 """Batches that wait on this machine's disk until ClickHouse can store them, with a limit.
 
 A row per append: its batches, each with its version, identity, columns, and times and values packed as the
-client sent them; then a CRC-32. For one process at a time.
+client sent them; then a CRC-32. `owner` has the id of the store that they are for: the metadata store that
+belongs to it has assigned their ids. For one process at a time.
 """
 
 from __future__ import annotations
@@ -18,17 +19,25 @@ import numpy as np
 from runvitals.model import batch_body
 from runvitals.store.open_file_identity import OpenedFile
 from runvitals.store.samples.clickhouse.rows import AcceptedBatch
-from runvitals.store.samples.interface import SampleBatch, StoreUnavailable
+from runvitals.store.samples.interface import SampleBatch, StoreError, StoreUnavailable
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks.database import Format
 
 NAME = "waiting.db"
+
+
+def _add_owner(connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE owner (store_id TEXT NOT NULL)")
+
+
 FORMAT = Format(
     application_id=0x52564357,
     schema="""
     CREATE TABLE waiting (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL);
-    CREATE TABLE damaged (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL)
+    CREATE TABLE damaged (seq INTEGER PRIMARY KEY, batches BLOB NOT NULL);
+    CREATE TABLE owner (store_id TEXT NOT NULL)
     """,
+    migrations=(_add_owner,),
 )
 _BATCH = struct.Struct("<QQQQII")
 _CHECKSUM = struct.Struct("<I")
@@ -72,6 +81,25 @@ class WaitingBatches:
     def problem(self) -> str | None:
         """Why batches would be lost: the file was deleted or replaced."""
         return self._file.problem()
+
+    def claim(self, store_id: str) -> None:
+        """Use the file for the store of this id from now on.
+
+        Raises:
+            StoreError: batches for another one wait in it.
+        """
+        with self._lock, database.store_errors(self.path):
+            row = self._connection.execute("SELECT store_id FROM owner").fetchone()
+            if row == (store_id,):
+                return
+            if row is not None and self._sizes:
+                raise StoreError(
+                    f"{self.path} has batches that wait for another store: start a server with that one "
+                    "and its metadata store, or move the file away"
+                )
+            with database.transaction(self._connection):
+                self._connection.execute("DELETE FROM owner")
+                self._connection.execute("INSERT INTO owner VALUES (?)", (store_id,))
 
     def add(self, accepted: Sequence[AcceptedBatch]) -> None:
         """Add batches durably.
