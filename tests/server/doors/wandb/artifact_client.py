@@ -97,6 +97,30 @@ def link_to_registry(run: wandb.Run, folder: str) -> list[Any]:
     ]
 
 
+def read_registries() -> dict[str, Any]:
+    """Lists of registries, of their collections, and of versions in these."""
+    api = wandb.Api()
+    (registry,) = api.registries(filter={"name": {"$in": ["model", "other"]}})
+    collection = api.artifact_collection("model", f"{ENTITY}/wandb-registry-model/digits")
+    collection.tags = ["prod"]
+    collection.save()
+    return {
+        "registry": [registry.name, registry.full_name, registry.entity, registry.organization],
+        "shown": [registry.visibility, list(registry.artifact_types), registry.allow_all_artifact_types],
+        "named": api.registry("model").created_at == registry.created_at,
+        "others": [one.name for one in api.registries(filter={"name": {"$regex": "^other"}})],
+        "collections": [[one.name, one.type, one.tags] for one in registry.collections()],
+        "tagged": [one.name for one in api.registries(order="-name").collections(filter={"tag": "prod"})],
+        "count": len(registry.collections(filter={"name": {"$ne": "digits"}})),
+        "versions": [
+            [one.qualified_name, sorted(one.aliases), one.source_name]
+            for one in api.registries().versions(filter={"$or": [{"alias": "production"}, {"tag": "x"}]})
+        ],
+        "new ones": [one.name for one in registry.versions(filter={"created_at": {"$gt": "2100-01-01"}})],
+        "of collections": [one.name for one in registry.collections().versions(filter={"version": "v0"})],
+    }
+
+
 def change_and_read() -> dict[str, Any]:
     api = wandb.Api()
     seen: dict[str, Any] = {}
@@ -122,6 +146,7 @@ def change_and_read() -> dict[str, Any]:
     seen["used"] = [one.name for one in api.run(f"{path}/user").used_artifacts()]
     linked = found.link(f"{path}/best datasets", aliases=["gold"])
     seen["linked"] = [linked.name, sorted(linked.aliases), linked.source_name, linked.is_link]
+    seen["registries"] = read_registries()
     seen["errors"] = errors_of(api, path)
     collection = api.artifact_collection("dataset", f"{path}/mnist")
     collection.description = "digits, written by hand"

@@ -143,6 +143,32 @@ def test_the_client_links_to_a_registry_and_reads_from_it(owners: Owners, seen: 
     assert owners.graphql(organization, "stranger")["data"]["organization"] is None
 
 
+_REGISTRIES = """query R($filters: JSONString) { organization(name: "ada") { orgEntity { entityType
+    projects(filters: $filters) { edges { node { name access } } pageInfo { hasNextPage } }
+    artifactMemberships { edges { node { versionIndex } } } } } }"""
+
+
+def test_the_client_lists_registries_with_their_collections_and_versions(owners: Owners, seen: Any) -> None:
+    registry = ["model", "wandb-registry-model", "ada", "ada"]
+    assert seen["read"]["registries"] == {
+        "registry": registry,
+        "shown": ["organization", ["model"], True],
+        "named": True,
+        "others": [],
+        "collections": [["digits", "model", ["prod"]]],
+        "tagged": ["digits"],
+        "count": 0,
+        "versions": [["ada/wandb-registry-model/digits:v0", ["latest", "production"], "weights:v0"]],
+        "new ones": [],
+        "of collections": ["digits:v0"],
+    }
+    found = owners.graphql(_REGISTRIES)["data"]["organization"]["orgEntity"]
+    assert [one["node"]["name"] for one in found["projects"]["edges"]] == ["wandb-registry-model"]
+    assert owners.graphql(_REGISTRIES, "stranger")["data"]["organization"] is None
+    refused = owners.graphql(_REGISTRIES, filters='{"owner": "ada"}')
+    assert "unknown field 'owner'; expected one of created_at, description" in error_of(refused)
+
+
 def test_the_client_logs_versions(seen: Any) -> None:
     assert seen["log"] == {
         "first": ["v0", "COMMITTED", ["best", "latest"], 6, 2],

@@ -337,7 +337,8 @@ def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
     context: GraphQLContext = info.context
     rows = [row for row in artifact.memberships if may_read(context, project_of(context, row.collection))]
     context.count_rows(len(rows))
-    return {"edges": [{"node": MembershipNode(context, row, artifact)} for row in rows]}
+    edges = [{"node": MembershipNode(context, row, artifact)} for row in rows]
+    return {"edges": edges, "pageInfo": page_info(None, False)}
 
 
 @ARTIFACT_READS.field("Artifact", "createdBy")

@@ -52,6 +52,10 @@ class EntityNode:
     def id(self) -> str:
         return node_id("Entity", self.number or 0)
 
+    @property
+    def entity_type(self) -> str:
+        return "team" if self.is_team else "user"
+
 
 class GraphQLContext:
     """A request, and what answers it.

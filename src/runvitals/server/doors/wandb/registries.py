@@ -24,10 +24,20 @@ def organization(node: EntityNode, info: Info) -> EntityNode:
     return node
 
 
+class OrganizationEntity(EntityNode):
+    """A team or a user's own space, as the place of its registries."""
+
+    __slots__ = ()
+
+    @property
+    def entity_type(self) -> str:
+        return "organization"
+
+
 @REGISTRIES.field("Organization", "orgEntity")
-def org_entity(node: EntityNode, info: Info) -> EntityNode:
+async def org_entity(node: EntityNode, info: Info) -> OrganizationEntity:
     """Where the registries are."""
-    return node
+    return OrganizationEntity(node.number, node.name, node.is_team)
 
 
 @REGISTRIES.field("Query", "organization")

@@ -225,7 +225,7 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
         if name in _LABELS:
             return _label_term(name, operator, operand)
         if name in _TIMES:
-            return _number_term(name, _TIMES[name], operator, operand, _time_ms)
+            return _number_term(name, _TIMES[name], operator, operand, time_ms)
         if name in _DURATIONS:
             return _number_term(name, "duration_ms", operator, operand, _seconds_ms)
         fields = _field_names(name)
@@ -324,7 +324,7 @@ def _number_term(
     )
 
 
-def _time_ms(value: Any) -> float:
+def time_ms(value: Any) -> float:
     """A time as clients write it: an ISO date or time, in UTC unless it says otherwise; or seconds."""
     if isinstance(value, str):
         try:

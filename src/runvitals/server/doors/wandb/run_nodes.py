@@ -50,8 +50,8 @@ class ProjectNode:
         return node_id("Project", self.number)
 
     @property
-    def internal_id(self) -> int:
-        return self.number
+    def internal_id(self) -> str:
+        return node_id("ProjectInternalId", self.number)
 
     @property
     def entity_name(self) -> str:

@@ -20,7 +20,7 @@ VIEWER: Final = Resolvers("viewer")
 OLDEST_CLIENT: Final = "0.16.0"
 NEWEST_CLIENT: Final = "99.0.0"
 """The newest client that may connect: none is refused because it is new."""
-FEATURES: Final[tuple[str, ...]] = ()
+FEATURES: Final = ("ARTIFACT_REGISTRY_SEARCH",)
 """The names of the optional abilities of wandb's servers that this one has."""
 
 
@@ -85,13 +85,13 @@ async def server_info(_: None, info: Info) -> dict[str, Any]:
 
 
 @VIEWER.field("Query", "entity")
-def entity(_: None, info: Info, name: str) -> EntityNode | None:
+def entity(_: None, info: Info, name: str | None = None) -> EntityNode | None:
     """A team or user's own space; null if the requester may not know of it."""
     return readable_entity(info.context, name)
 
 
-def readable_entity(context: GraphQLContext, name: str) -> EntityNode | None:
-    """A team or a user's own space; None if the requester may not know of it."""
+def readable_entity(context: GraphQLContext, name: str | None) -> EntityNode | None:
+    """A team or a user's own space; None if the requester may not know of it. Without a name: the default."""
     try:
         found = context.entity_named(name)
     except HTTPException:

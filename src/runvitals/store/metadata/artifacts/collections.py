@@ -37,7 +37,7 @@ from runvitals.store.metadata.artifacts.tables import (
     artifact_membership,
     artifact_version,
 )
-from runvitals.store.metadata.database import Database, add_rows, put_rows
+from runvitals.store.metadata.database import Database, add_rows, among, put_rows
 
 MAX_COLLECTIONS = 100_000
 """Of a project."""
@@ -86,6 +86,17 @@ class CollectionTable:
             total = connection.execute(select(func.count()).select_from(wanted.subquery())).scalar_one()
             page = wanted.order_by(artifact_collection.c.name, artifact_collection.c.id)
             return read_collections(connection, page.offset(skip).limit(limit)), int(total)
+
+    def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
+        """The portfolios of some projects that have versions, by name; at most `limit`."""
+        columns = artifact_collection.c
+        with self._database.read() as connection:
+            wanted = collections_query().where(
+                among(connection, columns.project_id, project_ids),
+                columns.kind == "portfolio",
+                columns.next_version > 0,
+            )
+            return read_collections(connection, wanted.order_by(columns.name, columns.id).limit(limit))
 
     def types(self, project_id: int) -> dict[str, tuple[int, int]]:
         """The types of a project's collections by name: the id of the first collection, and its time."""
@@ -136,6 +147,15 @@ class CollectionTable:
         )
         with self._database.read() as connection:
             return read_memberships(connection, wanted)
+
+    def members_of_all(self, collection_ids: Iterable[int], skip: int, limit: int) -> list[CollectionVersion]:
+        """A page of the versions of some collections, in the order in which they got there."""
+        columns = artifact_membership.c
+        with self._database.read() as connection:
+            wanted = select(artifact_membership).where(
+                among(connection, columns.collection_id, collection_ids)
+            )
+            return read_memberships(connection, wanted.order_by(columns.id).offset(skip).limit(limit))
 
     def with_digest(self, collection_id: int, digest: str) -> list[CollectionVersion]:
         """The versions of a collection with these files, the newest first."""

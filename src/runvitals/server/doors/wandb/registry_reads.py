@@ -1,0 +1,297 @@
+"""Registries with their collections and versions, as `wandb.Api().registries()` lists and filters them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+
+from runvitals.accounts.resources import Visibility
+from runvitals.model.errors import UnknownProject
+from runvitals.server.doors.wandb import registry_filters as conditions
+from runvitals.server.doors.wandb.artifact_nodes import (
+    MembershipNode,
+    artifact_nodes,
+    artifacts_of,
+    collection_node,
+    connection,
+    may_read,
+    page_info,
+    page_of,
+    project_of,
+    project_with,
+)
+from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.registries import PREFIX
+from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_filters import BadFilter
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
+from runvitals.store.metadata.artifacts.rows import Collection, CollectionVersion
+
+if TYPE_CHECKING:
+    from runvitals.server.doors.wandb.context import Info
+
+REGISTRY_READS: Final = Resolvers("registry_reads")
+_MOST_COLLECTIONS: Final = 5_000
+_MOST_SCANNED: Final = 2_000
+"""Versions that one page is looked for in."""
+_ACCESS: Final[Mapping[Visibility, str]] = {
+    Visibility.PRIVATE: "RESTRICTED",
+    Visibility.RESTRICTED: "RESTRICTED",
+    Visibility.TEAM: "PRIVATE",
+    Visibility.ORGANISATION: "PRIVATE",
+    Visibility.PUBLIC: "USER_READ",
+    Visibility.OPEN: "USER_WRITE",
+}
+"""What clients call the visibility of a project."""
+_OF_REGISTRIES: Final[Mapping[str, conditions.Convert]] = {
+    "id": conditions.number,
+    "project_id": conditions.number,
+    "entity_id": conditions.number,
+    "name": conditions.text,
+    "description": conditions.text,
+    "created_at": conditions.time,
+}
+_OF_COLLECTIONS: Final[Mapping[str, conditions.Convert]] = {
+    "artifact_collection_id": conditions.number,
+    "name": conditions.text,
+    "tag": conditions.text,
+    "description": conditions.text,
+    "created_at": conditions.time,
+    "updated_at": conditions.time,
+}
+_OF_VERSIONS: Final[Mapping[str, conditions.Convert]] = {
+    "id": conditions.number,
+    "version": conditions.version,
+    "tag": conditions.text,
+    "alias": conditions.text,
+    "metadata": conditions.scalar,
+    "created_at": conditions.time,
+    "updated_at": conditions.time,
+}
+T = TypeVar("T")
+
+
+class _Registry(NamedTuple):
+    project: ProjectNode
+    created_ms: int
+
+
+@REGISTRY_READS.field("Entity", "project")
+def project_of_entity(node: EntityNode, info: Info, name: str | None = None) -> ProjectNode | None:
+    """A project of a team or user by its name; null if there is none that the requester may read."""
+    return find_project(info.context, name, node.name)
+
+
+@REGISTRY_READS.field("Entity", "projects")
+def registries(
+    node: EntityNode,
+    info: Info,
+    filters: str | None = None,
+    order: str | None = None,
+    after: str | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    """A page of the registries that the requester may read, by name."""
+    page = page_of(after, first)
+    found = _registries(info.context, node, filters)
+    by: dict[str, Callable[[_Registry], Any]] = {
+        "name": lambda one: one.project.name,
+        "created_at": lambda one: one.created_ms,
+    }
+    found = _ordered(found, order, by)
+    shown = [one.project for one in found[page.skip : page.skip + page.limit]]
+    info.context.count_rows(len(shown))
+    return connection(shown, page, len(found))
+
+
+@REGISTRY_READS.field("Entity", "artifactCollections")
+def collections_of_registries(
+    node: EntityNode,
+    info: Info,
+    project_filters: str | None = None,
+    filters: str | None = None,
+    collection_types: Sequence[str] | None = None,
+    order: str | None = None,
+    after: str | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    """A page of the collections of registries, by name. Registries have portfolios only."""
+    context: GraphQLContext = info.context
+    page = page_of(after, first)
+    if collection_types is not None and "PORTFOLIO" not in collection_types:
+        return connection([], page, 0)
+    by: dict[str, Callable[[Collection], Any]] = {
+        "name": lambda one: one.name,
+        "created_at": lambda one: one.created_ms,
+        "updated_at": lambda one: one.updated_ms,
+    }
+    found = _ordered(_collections(context, node, project_filters, filters), order, by)
+    shown = found[page.skip : page.skip + page.limit]
+    context.count_rows(len(shown))
+    return connection([collection_node(context, row) for row in shown], page, len(found))
+
+
+@REGISTRY_READS.field("Entity", "artifactMemberships")
+def versions_of_registries(
+    node: EntityNode,
+    info: Info,
+    project_filters: str | None = None,
+    collection_filters: str | None = None,
+    filters: str | None = None,
+    order: str | None = None,
+    after: str | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    """A page of the versions in registries, in the order in which they were linked. The cursor counts those
+    that were looked at, so a page may be empty and not the last one."""
+    context: GraphQLContext = info.context
+    if order:
+        raise InvalidArgument("the versions of registries cannot be sorted on this server")
+    page = page_of(after, first)
+    holds = _compiled(filters, _OF_VERSIONS)
+    collections = _collections(context, node, project_filters, collection_filters)
+    rows = artifacts_of(context).collections.members_of_all(
+        [one.id for one in collections], page.skip, _MOST_SCANNED
+    )
+    found: list[CollectionVersion] = []
+    looked_at = 0
+    for row in rows:
+        if len(found) == page.limit:
+            break
+        looked_at += 1
+        if row.version.state == "committed" and holds(_version_row(row)):
+            found.append(row)
+    has_more = looked_at < len(rows) or len(rows) == _MOST_SCANNED
+    edges = [{"node": one, "cursor": None} for one in _membership_nodes(context, found)]
+    return {"edges": edges, "pageInfo": page_info(str(page.skip + looked_at), has_more)}
+
+
+@REGISTRY_READS.field("Project", "updatedAt")
+async def project_updated_at(node: ProjectNode, info: Info) -> None:
+    """Nobody notes when a project was changed."""
+
+
+@REGISTRY_READS.field("Project", "allowAllArtifactTypesInRegistry")
+async def allows_all_types(node: ProjectNode, info: Info) -> bool:
+    """A registry does not restrict the types."""
+    return True
+
+
+@REGISTRY_READS.field("Project", "access")
+async def project_access(node: ProjectNode, info: Info) -> str | None:
+    """Who sees the project, in wandb's words."""
+    return None if node.resource is None else _ACCESS[node.resource.visibility]
+
+
+def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
+    """The registries of a team or user that fulfil a filter and that the requester may read, by name."""
+    holds = _compiled(filters, _OF_REGISTRIES)
+    known = context.metadata_store.projects.beginning_with(PREFIX, node.number)
+    context.count_rows(len(known))
+    found = []
+    for number, name, created_ms in known:
+        try:
+            project = project_with(context, number, name, node.name)
+        except UnknownProject:  # deleted a moment ago
+            continue
+        if may_read(context, project) and holds(_registry_row(context, project, created_ms)):
+            found.append(_Registry(project, created_ms))
+    return found
+
+
+def _collections(
+    context: GraphQLContext, node: EntityNode, project_filters: str | None, filters: str | None
+) -> list[Collection]:
+    """The collections of registries that fulfil filters, by name.
+
+    Raises:
+        InvalidArgument: the registries have too many.
+    """
+    holds = _compiled(filters, _OF_COLLECTIONS)
+    projects = [one.project.number for one in _registries(context, node, project_filters)]
+    rows = artifacts_of(context).collections.portfolios(projects, _MOST_COLLECTIONS + 1)
+    if len(rows) > _MOST_COLLECTIONS:
+        raise InvalidArgument(
+            f"the registries have more than {_MOST_COLLECTIONS:,} collections: name one in the filter"
+        )
+    context.count_rows(len(rows))
+    return [row for row in rows if holds(_collection_row(row))]
+
+
+def _membership_nodes(context: GraphQLContext, rows: Sequence[CollectionVersion]) -> list[MembershipNode]:
+    """Versions in collections whose projects the requester may read."""
+    by_project: dict[int, list[CollectionVersion]] = {}
+    for row in rows:
+        by_project.setdefault(row.collection.project_id, []).append(row)
+    nodes: dict[int, MembershipNode] = {}
+    for members in by_project.values():
+        place = project_of(context, members[0].collection)
+        artifacts = artifact_nodes(context, [row.version for row in members], place)
+        for row, artifact in zip(members, artifacts, strict=True):
+            nodes[row.id] = MembershipNode(context, row, artifact)
+    return [nodes[row.id] for row in rows]
+
+
+def _registry_row(context: GraphQLContext, project: ProjectNode, created_ms: int) -> conditions.Row:
+    description = ""
+    if project.resource is not None:
+        description = context.access.accounts.owned_projects.get(project.number).description
+    return {
+        "id": project.number,
+        "project_id": project.number,
+        "entity_id": project.entity.number,
+        "name": project.name,
+        "description": description,
+        "created_at": created_ms,
+    }
+
+
+def _collection_row(row: Collection) -> conditions.Row:
+    return {
+        "artifact_collection_id": row.id,
+        "name": row.name,
+        "tag": row.tags,
+        "description": row.description,
+        "created_at": row.created_ms,
+        "updated_at": row.updated_ms,
+    }
+
+
+def _version_row(row: CollectionVersion) -> conditions.Row:
+    return {
+        "id": row.version.id,
+        "version": row.number,
+        "tag": row.version.tags,
+        "alias": (f"v{row.number}", *row.aliases),
+        "metadata": row.version.metadata,
+        "created_at": row.version.created_ms,
+        "updated_at": row.version.updated_ms,
+    }
+
+
+def _compiled(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
+    """
+    Raises:
+        InvalidArgument: an invalid filter.
+    """
+    try:
+        return conditions.compiled(filters, fields)
+    except BadFilter as error:
+        raise InvalidArgument(str(error)) from None
+
+
+def _ordered(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
+    """
+    Args:
+        order: `name`, `+created_at`, `-created_at`; None: as they are.
+
+    Raises:
+        InvalidArgument: there is no such order.
+    """
+    if not order:
+        return list(rows)
+    key = by.get(order.lstrip("+-"))
+    if key is None:
+        raise InvalidArgument(f"cannot sort by {order[:60]!r}; expected one of {', '.join(sorted(by))}")
+    return sorted(rows, key=key, reverse=order.startswith("-"))
