@@ -1,4 +1,4 @@
-"""The metrics of a request as tables: every value in its row, the last of several."""
+"""The metrics of a request as tables: every value in its row, each of several once."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def columns(sent: list[tuple[str, float, int, int]]) -> MetricColumns:
 
 @given(SENT)
 def test_tables_have_every_value_once(sent: list[tuple[str, float, int, int]]) -> None:
-    wanted = {(key, T0 + t, step): value for key, value, t, step in sent}
-    found = {}
-    for names, timestamps, steps, values in columns(sent).tables():
-        rows = list(zip(timestamps.tolist(), steps.tolist(), strict=True))
+    found: list[tuple[str, float, int, int]] = []
+    cells = set()
+    for names, timestamps, steps, repeats, values in columns(sent).distinct().tables():
+        rows = list(zip(timestamps.tolist(), steps.tolist(), repeats.tolist(), strict=True))
         assert rows == sorted(rows)
-        for (t, step), row in zip(rows, values.tolist(), strict=True):
-            for name, value in zip(names, row, strict=True):
-                assert (name, t, step) not in found
-                found[name, t, step] = value
-    assert found == wanted
+        for (t, step, repeat), row in zip(rows, values.tolist(), strict=True):
+            found += [(name, value, t - T0, step) for name, value in zip(names, row, strict=True)]
+            cells |= {(name, t, step, repeat) for name in names}
+    assert len(found) == len(cells)
+    assert sorted(found) == sorted(set(sent))
 
 
 def test_rows_with_the_same_metrics_are_one_table() -> None:

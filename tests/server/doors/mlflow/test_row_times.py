@@ -14,10 +14,10 @@ ACCEPTED = (946_684_800_000, T0 + 86_400_000)
 Row = tuple[int, int]
 
 
-def columns(rows: list[Row]) -> tuple[Integers, Integers]:
-    """Timestamps and steps."""
+def columns(rows: list[Row], repeat: int = 0) -> tuple[Integers, Integers, Integers]:
+    """Timestamps, steps and repeats."""
     found: Integers = np.array(rows, np.int64)
-    return found[:, 0], found[:, 1]
+    return found[:, 0], found[:, 1], np.full(len(rows), repeat)
 
 
 class Rows:
@@ -36,8 +36,8 @@ class Rows:
     def times(self) -> RowTimes:
         return RowTimes(self.read, max(self.stored, default=-1), T0)
 
-    def store(self, times: RowTimes, rows: list[Row]) -> list[int]:
-        found: list[int] = times.assign(*columns(rows), *ACCEPTED).tolist()
+    def store(self, times: RowTimes, rows: list[Row], repeat: int = 0) -> list[int]:
+        found: list[int] = times.assign(*columns(rows, repeat), *ACCEPTED).tolist()
         for t, row in zip(found, rows, strict=True):
             assert self.stored.setdefault(t, row) == row
         return found
@@ -65,11 +65,25 @@ def test_after_a_restart() -> None:
     sent = [(T0, step) for step in range(100)]
     before = rows.store(rows.times(), sent)
     times = rows.times()
-    assert not times.needs_store(*columns([(T0 + 1000, 0)]), *ACCEPTED)
-    assert times.needs_store(*columns(sent), *ACCEPTED)
+    assert times.follows(np.array([T0 + 1000]), *ACCEPTED)
+    assert not times.follows(np.array([T0 + 1000, T0]), *ACCEPTED)
     assert rows.store(times, sent) == before
     assert rows.store(times, [(T0, 100), (T0 + 50, 0)]) == [T0 + 100, T0 + 101]
     assert rows.reads == 1
+
+
+def test_rows_with_the_same_timestamp_and_step() -> None:
+    rows = Rows()
+    times = rows.times()
+    assert rows.store(times, [(T0, 7), (T0 + 1, 8)]) == [T0, T0 + 1]
+    assert rows.store(times, [(T0, 7)], repeat=1) == [T0 + 2]
+    assert times.times_of(T0, 7, *ACCEPTED) == [T0, T0 + 2]
+    times = rows.times()
+    assert times.times_of(T0, 7, *ACCEPTED) == [T0, T0 + 2]
+    assert rows.store(times, [(T0, 7)], repeat=2) == [T0 + 3]
+    assert rows.store(times, [(T0, 7)], repeat=1) == [T0 + 2]
+    assert times.times_of(T0, 7, *ACCEPTED) == [T0, T0 + 2, T0 + 3]
+    assert times.times_of(T0, 9, *ACCEPTED) == []
 
 
 @pytest.mark.parametrize("a_ms", [1, 3], ids=["one a ms", "three a ms"])

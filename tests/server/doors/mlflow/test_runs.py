@@ -102,6 +102,21 @@ def test_after_a_restart_rows_keep_their_times(call: Call, experiment: str, serv
     assert [step for _, _, step in history(call, run, "loss")] == [*range(50), 99]
 
 
+def test_several_values_with_the_same_timestamp_and_step(call: Call, experiment: str, served: Served) -> None:
+    run = created(call, experiment)
+    sent = [metric("loss", value) for value in (3.0, 1.0, "NaN", 3.0)] + [metric("acc", 0.5)]
+    row = served.metadata_store.runs.find(run, served.app.access.clock())
+    assert row is not None
+    for more in ([], [metric("loss", 2.0), metric("acc", 0.25), metric("f1", 1.0)]):
+        for _ in range(2):  # as a client that does not get the answer
+            assert call("POST", "runs/log-batch", run_id=run, metrics=sent + more) == {}
+        served.app.api.state.mlflow_door.sessions.drop(row.id)
+    assert call("POST", "runs/log-metric", run_id=run, **metric("loss", 1.5)) == {}
+    assert history(call, run, "loss") == [(value, T0, 0) for value in (1.0, 1.5, 2.0, 3.0, "NaN")]
+    assert history(call, run, "acc") == [(0.25, T0, 0), (0.5, T0, 0)]
+    assert history(call, run, "f1") == [(1.0, T0, 0)]
+
+
 def test_numbers_that_json_lacks_and_times_that_the_store_refuses(call: Call, experiment: str) -> None:
     run = created(call, experiment)
     call("POST", "runs/log-metric", run_id=run, **metric("x", "NaN", 0, 0))

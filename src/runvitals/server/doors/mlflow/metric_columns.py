@@ -55,6 +55,8 @@ class MetricColumns(NamedTuple):
     Attributes:
         names: the names that occur.
         name: of each value, its place in `names`.
+        repeats: of each value, how many other values of its metric have its timestamp and step and come
+            before it; None: there are no such values, as usual.
     """
 
     names: list[str]
@@ -62,6 +64,7 @@ class MetricColumns(NamedTuple):
     values: Floats
     timestamps: Integers
     steps: Integers
+    repeats: Integers | None = None
 
     @classmethod
     def of_batch(cls, metrics: Sequence[_Metric]) -> MetricColumns | None:
@@ -115,9 +118,14 @@ class MetricColumns(NamedTuple):
         return self._where(mask), self._where(~mask)
 
     def _where(self, mask: np.ndarray[Any, np.dtype[np.bool_]]) -> MetricColumns:
+        repeats = None if self.repeats is None else self.repeats[mask]
         return MetricColumns(
-            self.names, self.name[mask], self.values[mask], self.timestamps[mask], self.steps[mask]
+            self.names, self.name[mask], self.values[mask], self.timestamps[mask], self.steps[mask], repeats
         )
+
+    def where(self, mask: np.ndarray[Any, np.dtype[np.bool_]], repeats: Integers) -> MetricColumns:
+        """Some of the values. `repeats`: of all values."""
+        return self._replace(repeats=repeats)._where(mask)
 
     def points(self) -> Iterator[HistoryPoint]:
         """The values one by one."""
@@ -132,26 +140,48 @@ class MetricColumns(NamedTuple):
         is_last = np.append(name[1:] != name[:-1], True) if len(name) else np.empty(0, bool)
         return self._where(order[is_last]).points()
 
+    def distinct(self) -> MetricColumns:
+        """Every value once: of a metric's values with the same timestamp and step, those that are equal are
+        one, and the others are numbered in the order of their values."""
+        order = np.lexsort((self.name, self.steps, self.timestamps))
+        if not self._follows_itself(order).any():
+            return self
+        order = np.lexsort((self.values, self.name, self.steps, self.timestamps))
+        values, is_same = self.values[order], self._follows_itself(order)
+        equal = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
+        order = order[np.append(True, ~(is_same & equal))]
+        is_same = np.append(False, self._follows_itself(order))
+        places = np.arange(len(order))
+        repeats = places - np.maximum.accumulate(np.where(is_same, 0, places))
+        return self._where(order)._replace(repeats=repeats)
+
+    def _follows_itself(self, order: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
+        """Of each value but the first in an order: whether metric, timestamp and step are those of the one
+        before."""
+        name, steps, timestamps = self.name[order], self.steps[order], self.timestamps[order]
+        same = (name[1:] == name[:-1]) & (steps[1:] == steps[:-1]) & (timestamps[1:] == timestamps[:-1])
+        return np.asarray(same, np.bool_)
+
     def tables(self) -> Iterator[MetricRows]:
-        """The values as tables without gaps, so that a NaN is one that was logged. Of several values of a
-        metric with the same timestamp and step, the last one counts."""
+        """The values as tables without gaps, so that a NaN is one that was logged. No two values of a metric
+        have the same timestamp, step and number of repeats: see `distinct`."""
         if not len(self.values):
             return
-        order = np.lexsort((self.name, self.steps, self.timestamps))
-        name, timestamps, steps = self.name[order], self.timestamps[order], self.steps[order]
+        repeated = np.zeros(len(self.values), np.int64) if self.repeats is None else self.repeats
+        order = np.lexsort((self.name, repeated, self.steps, self.timestamps))
+        name, repeats = self.name[order], repeated[order]
+        timestamps, steps = self.timestamps[order], self.steps[order]
         is_first = np.empty(len(name), bool)
         is_first[0] = True
         is_first[1:] = (timestamps[1:] != timestamps[:-1]) | (steps[1:] != steps[:-1])
-        is_last = np.ones(len(name), bool)
-        is_last[:-1] = is_first[1:] | (name[1:] != name[:-1])
-        row = (np.cumsum(is_first) - 1)[is_last]
-        name, values = name[is_last], self.values[order][is_last]
-        timestamps, steps = timestamps[is_first], steps[is_first]
+        is_first[1:] |= repeats[1:] != repeats[:-1]
+        row, values = np.cumsum(is_first) - 1, self.values[order]
+        timestamps, steps, repeats = timestamps[is_first], steps[is_first], repeats[is_first]
         widths = np.bincount(row)
         if len(values) == len(widths) * widths[0] and (widths == widths[0]).all():
             names = name.reshape(-1, widths[0])
             if (names == names[0]).all():
-                yield self._table(names[0], timestamps, steps, values.reshape(names.shape))
+                yield self._table(names[0], timestamps, steps, repeats, values.reshape(names.shape))
                 return
         ends = np.cumsum(widths)
         groups: dict[bytes, list[int]] = {}
@@ -160,18 +190,26 @@ class MetricColumns(NamedTuple):
         for packed, places in groups.items():
             names = np.frombuffer(packed, np.int64)
             cells = (ends - widths)[places][:, None] + np.arange(len(names))
-            yield self._table(names, timestamps[places], steps[places], values[cells])
+            yield self._table(names, timestamps[places], steps[places], repeats[places], values[cells])
 
-    def _table(self, names: Integers, timestamps: Integers, steps: Integers, values: Floats) -> MetricRows:
-        return MetricRows([self.names[place] for place in names.tolist()], timestamps, steps, values)
+    def _table(
+        self, names: Integers, timestamps: Integers, steps: Integers, repeats: Integers, values: Floats
+    ) -> MetricRows:
+        return MetricRows([self.names[place] for place in names.tolist()], timestamps, steps, repeats, values)
 
 
 class MetricRows(NamedTuple):
-    """Rows with the same metrics, in the order of timestamps, then steps. `values`: (rows, names)."""
+    """Rows with the same metrics, in the order of timestamps, steps, then repeats.
+
+    Attributes:
+        repeats: as of `MetricColumns`.
+        values: (rows, names).
+    """
 
     names: list[str]
     timestamps: Integers
     steps: Integers
+    repeats: Integers
     values: Floats
 
 

@@ -2,7 +2,8 @@
 
 The store identifies a row by its time, MLflow by its timestamp and step. Rows of different steps that have
 the same timestamp get the milliseconds after it, and their timestamp is stored beside them. A row that is
-sent again gets the same time again, so that it replaces itself.
+sent again gets the same time again, so that it replaces itself. Several values of a metric with the same
+timestamp and step are in rows of their own, numbered by `repeats` in the order of their times.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class StoredRows(NamedTuple):
     steps: Floats | Integers
 
 
+Row = tuple[int, int, int]
+"""Timestamp, step and repeat."""
 ReadRows = Callable[[int, int], StoredRows]
 """Reads the rows from one time to another, both included."""
 
@@ -41,78 +44,81 @@ class RowTimes:
 
     Example:
         >>> times = RowTimes(read, -1, 1_760_000_000_000)
-        >>> times.assign(np.array([1_760_000_000_000] * 2), np.array([0, 1]), 0, 2**62)
+        >>> times.assign(np.array([1_760_000_000_000] * 2), np.array([0, 1]), np.array([0, 0]), 0, 2**62)
         array([1760000000000, 1760000000001])
     """
 
     def __init__(self, read: ReadRows, newest_ms: int, default_ms: int) -> None:
         self._read = read
         self._default_ms = default_ms
-        self._times: dict[tuple[int, int], int] = {}
+        self._times: dict[Row, int] = {}
         self._after: dict[int, int] = {}
         self._floor = self._newest = newest_ms
-        self._appended: deque[StoredRows] = deque()
+        self._appended: deque[tuple[Integers, ...]] = deque()
         self._appended_rows = 0
         self._loaded: _SortedRows | None = None
         self._loaded_from = newest_ms + 1
 
-    def needs_store(self, timestamps: Integers, steps: Integers, oldest_ms: int, newest_ms: int) -> bool:
-        """Whether `assign` reads the store for these rows."""
-        if self._follow(timestamps, oldest_ms, newest_ms):
-            return False
-        self._index_appended()
-        return any(
-            row not in self._times and self._base(row[0], oldest_ms, newest_ms) < self._loaded_from
-            for row in zip(timestamps.tolist(), steps.tolist(), strict=True)
-        )
+    def follows(self, timestamps: Integers, oldest_ms: int, newest_ms: int) -> bool:
+        """Whether all rows are later than those known, as they are while a training logs. Else `times_of` and
+        `assign` may read the store."""
+        if not len(timestamps):
+            return True
+        first, last = int(timestamps.min()), int(timestamps.max())
+        return first > self._newest and first >= oldest_ms and last <= newest_ms
 
-    def assign(self, timestamps: Integers, steps: Integers, oldest_ms: int, newest_ms: int) -> Integers:
-        """The times of rows, given by timestamp and step, in the order of timestamps.
+    def times_of(self, timestamp: int, step: int, oldest_ms: int, newest_ms: int) -> list[int]:
+        """The times of the known rows with this timestamp and step, in the order of their repeats."""
+        self._index_appended()
+        base = self._base(timestamp, oldest_ms, newest_ms)
+        found = self._load(base).times_of(timestamp, step).tolist() if base <= self._floor else []
+        while (timestamp, step, len(found)) in self._times:
+            found.append(self._times[timestamp, step, len(found)])
+        return found
+
+    def assign(
+        self, timestamps: Integers, steps: Integers, repeats: Integers, oldest_ms: int, newest_ms: int
+    ) -> Integers:
+        """The times of rows, in the order of timestamps.
 
         Args:
             oldest_ms, newest_ms: the times that the store accepts.
         """
-        if self._follow(timestamps, oldest_ms, newest_ms):
-            return self._append(timestamps, steps)
+        if self.follows(timestamps, oldest_ms, newest_ms):
+            return self._append(timestamps, steps, repeats)
         self._index_appended()
         times = self._times
         found = [
             times[row] if row in times else self._assign(row, self._base(row[0], oldest_ms, newest_ms))
-            for row in zip(timestamps.tolist(), steps.tolist(), strict=True)
+            for row in zip(timestamps.tolist(), steps.tolist(), repeats.tolist(), strict=True)
         ]
         if len(times) > KEPT:
             self._forget()
         return np.array(found, np.int64)
 
-    def _follow(self, timestamps: Integers, oldest_ms: int, newest_ms: int) -> bool:
-        """Whether all rows are later than those known, as they are while a training logs."""
-        if not len(timestamps):
-            return True
-        first, last = int(timestamps[0]), int(timestamps[-1])
-        return first > self._newest and first >= oldest_ms and last <= newest_ms
-
-    def _append(self, timestamps: Integers, steps: Integers) -> Integers:
+    def _append(self, timestamps: Integers, steps: Integers, repeats: Integers) -> Integers:
         """Assign times to rows that are later than those known: the next free one to each."""
         if not len(timestamps):
             return timestamps
         places = np.arange(len(timestamps))
         found: Integers = np.maximum.accumulate(timestamps - places) + places
         self._newest = int(found[-1])
-        self._appended.append(StoredRows(found, timestamps, steps))
+        self._appended.append((found, timestamps, steps, repeats))
         self._appended_rows += len(found)
         while self._appended_rows > KEPT and len(self._appended) > 1:
             oldest = self._appended.popleft()
-            self._appended_rows -= len(oldest.t)
+            self._appended_rows -= len(oldest[0])
             self._times, self._after = {}, {}  # earlier still
-            self._floor = int(oldest.t[-1])
+            self._floor = int(oldest[0][-1])
             self._loaded, self._loaded_from = None, self._floor + 1
         return found
 
     def _index_appended(self) -> None:
         """Prepare appended rows to be looked up one by one."""
-        for t, timestamps, steps in self._appended:
+        for t, *row in self._appended:
             times = t.tolist()
-            self._times.update(zip(zip(timestamps.tolist(), steps.tolist(), strict=True), times, strict=True))
+            rows = zip(*(column.tolist() for column in row), strict=True)
+            self._times.update(zip(rows, times, strict=True))
             self._after.update((time, time + 1) for time in times)
         self._appended.clear()
         self._appended_rows = 0
@@ -120,7 +126,7 @@ class RowTimes:
     def _base(self, timestamp: int, oldest_ms: int, newest_ms: int) -> int:
         return timestamp if oldest_ms <= timestamp <= newest_ms else self._default_ms
 
-    def _assign(self, row: tuple[int, int], base: int) -> int:
+    def _assign(self, row: Row, base: int) -> int:
         t = base
         if base <= self._floor:
             rows = self._load(base)
@@ -171,11 +177,18 @@ class _SortedRows:
         self._all = rows.t
         self._t, self._timestamps, self._steps = rows.t[order], rows.timestamps[order], rows.steps[order]
 
-    def find(self, row: tuple[int, int]) -> int | None:
+    def find(self, row: Row) -> int | None:
         """The time under which a row is stored; None if it is not."""
-        first, end = (int(np.searchsorted(self._timestamps, row[0], side)) for side in ("left", "right"))
-        place = first + int(np.searchsorted(self._steps[first:end], row[1]))
-        return int(self._t[place]) if place < end and self._steps[place] == row[1] else None
+        timestamp, step, repeat = row
+        times = self.times_of(timestamp, step)
+        return int(times[repeat]) if repeat < len(times) else None
+
+    def times_of(self, timestamp: int, step: int) -> Integers:
+        """The times of the rows with this timestamp and step."""
+        first, end = (int(np.searchsorted(self._timestamps, timestamp, side)) for side in ("left", "right"))
+        steps = self._steps[first:end]
+        of_step = slice(*(first + int(np.searchsorted(steps, step, side)) for side in ("left", "right")))
+        return self._t[of_step]
 
     def has(self, t: int) -> bool:
         """Whether a row is stored at a time."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.server.doors import recording
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint, newer
+from runvitals.server.doors.mlflow.repeated_values import ReadValues, without_stored
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
@@ -43,6 +45,7 @@ class RunSession:
         started_ms: when the client started or resumed the run.
         created_ms: when it started it first.
         times: of its rows.
+        read_values: reads values of its metrics.
         latest: the latest value of each metric; None: not read yet.
         heard_ms: when the last heartbeat was recorded.
         system: how often system metrics arrive, by host.
@@ -56,6 +59,7 @@ class RunSession:
     created_ms: int
     started_ms: int
     times: RowTimes
+    read_values: ReadValues
     lock: Lock = field(default_factory=Lock)
     latest: dict[str, HistoryPoint] | None = None
     notes: int = 0
@@ -70,6 +74,15 @@ class RunSession:
         """Note that a heartbeat was recorded, if one was due."""
         if self.is_silent(now_ms):
             self.heard_ms = now_ms
+
+    def without_stored(self, metrics: MetricColumns, oldest_ms: int, newest_ms: int) -> MetricColumns:
+        """The values that are not stored yet. Reads the store."""
+
+        def times_of(timestamp: int, step: int) -> list[int]:
+            with self.lock:
+                return self.times.times_of(timestamp, step, oldest_ms, newest_ms)
+
+        return without_stored(metrics, times_of, self.read_values)
 
     def writer(self, role: str, host: str = HOST) -> str:
         """The name of a writer."""
@@ -148,8 +161,11 @@ def new_session(uid: str, place: tuple[str | None, str], started_ms: int) -> Run
     def read(t0_ms: int, t1_ms: int) -> StoredRows:
         return _NO_ROWS
 
+    def read_values(names: Sequence[str], t0_ms: int, t1_ms: int) -> Mapping[str, Mapping[int, float]]:
+        return {}
+
     times = RowTimes(read, -1, started_ms)
-    return RunSession(0, uid, *place, created_ms=started_ms, started_ms=started_ms, times=times)
+    return RunSession(0, uid, *place, started_ms, started_ms, times, read_values)
 
 
 class RunSessions:
@@ -187,7 +203,8 @@ class RunSessions:
             return None
         facts = self._metadata_store.sections.read([number], [SECTION])[number].shared.get(SECTION, {})
         created_ms = _time(facts.get("created_ms"), row.started_ms)
-        times = self._row_times(number, created_ms)
+        writer = f"{TRAIN}.{HOST}.0.{created_ms:x}"
+        read, newest_ms = self._rows_of(number, writer)
         session = RunSession(
             number,
             row.uid,
@@ -195,7 +212,8 @@ class RunSessions:
             row.project,
             created_ms,
             _time(facts.get("started_ms"), row.started_ms),
-            times,
+            RowTimes(read, newest_ms, created_ms),
+            partial(self._values_of, number, writer),
         )
         with self._lock:
             session = self._sessions.setdefault(number, session)
@@ -210,19 +228,28 @@ class RunSessions:
                 self._by_uid.pop(oldest.uid, None)
         return session
 
-    def _row_times(self, number: int, created_ms: int) -> RowTimes:
-        read, newest_ms = self._rows_of(number, f"{TRAIN}.{HOST}.0.{created_ms:x}")
-        return RowTimes(read, newest_ms, created_ms)
+    def _lane(self, number: int, writer: str) -> int | None:
+        writers = self._metadata_store.writers.of_runs([number])[number]
+        return next((one.lane_id for one in writers if one.name == writer), None)
+
+    def _values_of(
+        self, number: int, writer: str, names: Sequence[str], t0_ms: int, t1_ms: int
+    ) -> Mapping[str, Mapping[int, float]]:
+        """Values of a writer's metrics, by name and time."""
+        lane = self._lane(number, writer)
+        name_of = {metric: name for name, metric in self._metadata_store.metrics.find(names).items()}
+        if lane is None or not name_of:
+            return {}
+        return {
+            name_of[one.metric]: dict(zip(one.t.tolist(), one.values.tolist(), strict=True))
+            for one in self._store.read([lane], list(name_of), t0_ms, t1_ms).series
+        }
 
     def _rows_of(self, number: int, writer: str) -> tuple[Callable[[int, int], StoredRows], int]:
         """Reads the stored rows of a writer; and the time of its newest one, -1 if there is none."""
 
-        def lane_of_writer() -> int | None:
-            writers = self._metadata_store.writers.of_runs([number])[number]
-            return next((one.lane_id for one in writers if one.name == writer), None)
-
         def read(t0_ms: int, t1_ms: int) -> StoredRows:
-            lane = lane_of_writer()
+            lane = self._lane(number, writer)
             ids = self._metadata_store.metrics.find([STEP, TRUE_TIME])
             if lane is None or STEP not in ids:
                 return _NO_ROWS
@@ -240,7 +267,7 @@ class RunSessions:
                 timestamps[np.searchsorted(rows.t, moved.t[has_value])] = moved.values[has_value]
             return StoredRows(rows.t, timestamps, rows.values)
 
-        lane = lane_of_writer()
+        lane = self._lane(number, writer)
         return read, -1 if lane is None else self._store.last_times([lane]).get(lane, -1)
 
 

@@ -13,7 +13,6 @@ from fastapi import Request
 from starlette.types import Scope
 
 from runvitals.accounts.actions import Action
-from runvitals.buckets import Integers
 from runvitals.metrics import mlflow as mlflow_names
 from runvitals.metrics.definitions import Match
 from runvitals.model.limits import LABEL_CHARACTERS
@@ -21,7 +20,7 @@ from runvitals.model.names import TRUE_TIME, sanitized_name
 from runvitals.server.access.control import access_of
 from runvitals.server.doors.mlflow.errors import invalid, unknown_run
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN, checked_name
-from runvitals.server.doors.mlflow.metric_columns import MetricColumns, MetricRows
+from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 from runvitals.server.doors.mlflow.metric_history import HOST
 from runvitals.server.doors.mlflow.params import from_text, params_of
 from runvitals.server.doors.mlflow.run_sessions import (
@@ -209,34 +208,16 @@ class RunWrites:
         if metrics.has_system:
             system, logged = logged.of_names(_is_system)
             envelopes += _system_envelopes(session, system)
-        for table in logged.tables():
-            envelopes += await self._row_envelopes(session, table)
-        return envelopes
-
-    async def _row_envelopes(self, session: RunSession, table: MetricRows) -> list[Envelope]:
         limits = self._recorder.limits
-        oldest_ms, newest_ms = limits.oldest_ms, self.now_ms + limits.ahead_ms
-        names, timestamps, steps, values = table
+        accepted = limits.oldest_ms, self.now_ms + limits.ahead_ms
+        logged = logged.distinct()
+        if session.times.follows(logged.timestamps, *accepted):
+            return envelopes + _row_envelopes(session, logged, accepted)
 
-        def assign() -> Integers:
-            with session.lock:
-                return session.times.assign(timestamps, steps, oldest_ms, newest_ms)
+        def unstored() -> list[Envelope]:
+            return _row_envelopes(session, session.without_stored(logged, *accepted), accepted)
 
-        with session.lock:
-            needs_store = session.times.needs_store(timestamps, steps, oldest_ms, newest_ms)
-        times = await anyio.to_thread.run_sync(assign) if needs_store else assign()
-        moved = times != timestamps
-        if not moved.any():
-            return [session.samples(TRAIN, names, times, values, steps=steps)]
-        envelopes = []
-        if not moved.all():
-            kept = ~moved
-            envelopes.append(session.samples(TRAIN, names, times[kept], values[kept], steps=steps[kept]))
-        true_times = np.column_stack((values[moved], timestamps[moved]))
-        envelopes.append(
-            session.samples(TRAIN, [*names, TRUE_TIME], times[moved], true_times, steps=steps[moved])
-        )
-        return envelopes
+        return envelopes + await anyio.to_thread.run_sync(unstored)
 
     # Runs
 
@@ -345,6 +326,23 @@ def _system_match(name: str) -> Match | None:
 
 def _is_system(name: str) -> bool:
     return name.startswith(mlflow_names.PREFIX) and _system_match(name) is not None
+
+
+def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[int, int]) -> list[Envelope]:
+    """Logged rows. `accepted`: the first and the last time that the store accepts."""
+    envelopes = []
+    for names, timestamps, steps, repeats, values in metrics.tables():
+        with session.lock:
+            times = session.times.assign(timestamps, steps, repeats, *accepted)
+        moved = times != timestamps
+        kept = ~moved
+        if kept.any():
+            envelopes.append(session.samples(TRAIN, names, times[kept], values[kept], steps=steps[kept]))
+        if moved.any():
+            true_times = np.column_stack((values[moved], timestamps[moved]))
+            keys = [*names, TRUE_TIME]
+            envelopes.append(session.samples(TRAIN, keys, times[moved], true_times, steps=steps[moved]))
+    return envelopes
 
 
 def _system_envelopes(session: RunSession, metrics: MetricColumns) -> list[Envelope]:

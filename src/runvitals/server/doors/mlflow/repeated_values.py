@@ -1,0 +1,76 @@
+"""Several values of a metric with the same timestamp and step: MLflow keeps each of them, and each once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+import numpy as np
+
+from runvitals.server.doors.mlflow.metric_columns import MetricColumns
+
+MAX_VALUES: Final = 10_000
+"""Of a metric with the same timestamp and step; after that, the last value counts."""
+TimesOf = Callable[[int, int], list[int]]
+"""The times of the stored rows with a timestamp and step."""
+ReadValues = Callable[[Sequence[str], int, int], Mapping[str, Mapping[int, float]]]
+"""Reads values of metrics from one time to another, both included: by name and time."""
+_NAN: Final = "NaN"
+
+
+def without_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> MetricColumns:
+    """The values that are not stored yet. They come after the stored ones with their timestamp and step.
+
+    Args:
+        sent: every value once.
+    """
+    rows = list(zip(sent.timestamps.tolist(), sent.steps.tolist(), strict=True))
+    known = {row: times[:MAX_VALUES] for row in set(rows) if (times := times_of(*row))}
+    if not known:
+        return sent
+    is_known = np.array([row in known for row in rows], bool)
+    names = [sent.names[place] for place in np.unique(sent.name[is_known]).tolist()]
+    first, last = min(map(min, known.values())), max(map(max, known.values()))
+    stored = read(names, first, last)
+    repeats = np.zeros(len(rows), np.int64) if sent.repeats is None else sent.repeats.copy()
+    is_new = np.ones(len(rows), bool)
+    cells: dict[tuple[str, tuple[int, int]], _Cells] = {}
+    for place in np.flatnonzero(is_known).tolist():
+        name, row, value = sent.names[sent.name[place]], rows[place], float(sent.values[place])
+        of_row = cells.get((name, row))
+        if of_row is None:
+            of_row = cells[name, row] = _Cells(known[row], stored.get(name, {}))
+        repeat = of_row.add(value)
+        is_new[place] = repeat is not None
+        repeats[place] = repeat or 0
+    return sent.where(is_new, repeats)
+
+
+class _Cells:
+    """The values of a metric in the rows of a timestamp and step.
+
+    Args:
+        times: of the rows.
+        stored: the values of the metric, by time.
+    """
+
+    def __init__(self, times: Sequence[int], stored: Mapping[int, float]) -> None:
+        self._values = {_comparable(stored[t]) for t in times if t in stored}
+        self._free = [place for place, t in enumerate(times) if t not in stored]
+        self._free.reverse()
+        self._rows = len(times)
+
+    def add(self, value: float) -> int | None:
+        """The place of a row for a value; None if a row has it already."""
+        if _comparable(value) in self._values:
+            return None
+        self._values.add(_comparable(value))
+        if self._free:
+            return self._free.pop()
+        self._rows = min(self._rows + 1, MAX_VALUES)
+        return self._rows - 1
+
+
+def _comparable(value: float) -> float | str:
+    return _NAN if math.isnan(value) else value
