@@ -15,9 +15,9 @@ from textual.app import App
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
-from runvitals.leet.sources.journals import JournalCatalogue
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.query.run_handle import find_run
-from tests.leet.test_app import until
+from tests.leet.test_app import screen_of, until
 
 OUTPUT = Path(__file__).parents[2] / "docs" / "leet"
 _SIZE = (140, 42)
@@ -29,8 +29,7 @@ async def draw(folder: Path, name: str, keys: Sequence[str]) -> None:
     run_id = find_run("latest", str(folder))
     app: App[None] = LeetApp(OpeningTarget(JournalCatalogue(str(folder)), run_id), 0.2)
     async with app.run_test(size=_SIZE) as pilot:
-        screen = app.screen
-        assert isinstance(screen, RunScreen)
+        screen = await screen_of(pilot, RunScreen)
         await until(pilot, lambda: screen.system.charts and screen.metrics.charts)
         await pilot.press(*keys)
         await pilot.pause(1.0)

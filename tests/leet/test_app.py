@@ -6,24 +6,26 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import pytest
 from textual import events
 from textual.geometry import Offset
 from textual.pilot import Pilot
+from textual.screen import Screen
 from textual.widget import Widget
 
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
-from runvitals.leet.sources.journals import JournalCatalogue
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.text_pane import TextPane
 from tests.patience import PATIENCE_S
 from tests.query.journals import MACHINE, T0, Monitor, Trainer
 
 Mouse = TypeVar("Mouse", bound=events.MouseEvent)
+Shown = TypeVar("Shown", bound=Screen[None])
 EVIL = "\x1b]0;owned\x07\x1b[31m\u202e学習e\u0301"
 
 
@@ -58,6 +60,12 @@ async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
         await pilot.pause(0.02)
 
 
+async def screen_of(pilot: Pilot[None], kind: type[Shown]) -> Shown:
+    """The screen of a kind, once it is there."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind))
+    return cast(Shown, pilot.app.screen)
+
+
 def test_keys(tmp_path: Path) -> None:
     monitor, trainer = plant(tmp_path)
 
@@ -72,8 +80,7 @@ def test_keys(tmp_path: Path) -> None:
         assert app.return_code == 0
 
     async def run_screen(pilot: Pilot[None]) -> None:
-        screen = pilot.app.screen
-        assert isinstance(screen, RunScreen)
+        screen = await screen_of(pilot, RunScreen)
         await until(pilot, lambda: screen.system.charts and "epoch 59" in screen.console.text)
         assert [chart.title for chart in screen.metrics.charts][-2:] == ["loss", "val/acc"]
         for shown in (screen.metrics, screen.system, screen.overview, screen.console, screen.header):
@@ -128,8 +135,7 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: pilot.app.screen is screen)
 
     async def zoom_and_crosshair(pilot: Pilot[None]) -> None:
-        screen = pilot.app.screen
-        assert isinstance(screen, RunScreen)
+        screen = await screen_of(pilot, RunScreen)
         grid = screen.system
         await pilot.press("L", "minus")
         place = grid.shown[0]
@@ -150,8 +156,7 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: grid.cross is screen.metrics.cross is None)
 
     async def small_terminals(pilot: Pilot[None]) -> None:
-        screen = pilot.app.screen
-        assert isinstance(screen, RunScreen)
+        screen = await screen_of(pilot, RunScreen)
         for size in ((60, 20), (20, 8), (1, 1), (200, 60), (60, 20)):
             await pilot.resize_terminal(*size)
             await pilot.pause()
@@ -162,8 +167,7 @@ def test_keys(tmp_path: Path) -> None:
     async def runs_screen(pilot: Pilot[None]) -> None:
         await pilot.resize_terminal(140, 44)
         await pilot.press("escape")
-        screen = pilot.app.screen
-        assert isinstance(screen, RunsScreen)
+        screen = await screen_of(pilot, RunsScreen)
         await until(pilot, lambda: len(screen.table.runs) == 3)
         await until(pilot, lambda: screen.runs.text.replace("\n", "").isprintable())
         await pilot.press("f", *"state:finished", "enter", "ctrl+a")
@@ -171,9 +175,7 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["loss"])
         await until(pilot, lambda: "ended-0 ended-1" in screen.metrics.text)
         await pilot.press("x", "ctrl+l", "home", "enter")
-        await until(pilot, lambda: isinstance(pilot.app.screen, RunScreen))
-        opened = pilot.app.screen
-        assert isinstance(opened, RunScreen)
+        opened = await screen_of(pilot, RunScreen)
         await until(pilot, lambda: opened.data.run is not None and opened.data.run.id == "live")
 
     asyncio.run(use())

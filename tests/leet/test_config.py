@@ -11,13 +11,13 @@ import pytest
 from runvitals.leet.app import LeetApp
 from runvitals.leet.command_screen import CommandScreen
 from runvitals.leet.config import CHOICES, Config, ProjectState
+from runvitals.leet.config_app import ConfigApp
 from runvitals.leet.config_screen import ConfigScreen
 from runvitals.leet.machine.machine_screen import MachineScreen
 from runvitals.leet.opening import OpeningTarget
-from runvitals.leet.program import ConfigApp
 from runvitals.leet.run_screen import RunScreen
-from runvitals.leet.sources.journals import JournalCatalogue
-from tests.leet.test_app import until
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from tests.leet.test_app import screen_of, until
 from tests.query.journals import T0, Monitor, Trainer
 
 
@@ -97,8 +97,7 @@ def test_palette_configuration_and_state_of_a_run(tmp_path: Path) -> None:
     async def first() -> None:
         app = app_of("first")
         async with app.run_test(size=(140, 44)) as pilot:
-            screen = app.screen
-            assert isinstance(screen, RunScreen)
+            screen = await screen_of(pilot, RunScreen)
             await until(pilot, lambda: len(screen.metrics.charts) == 2 and screen.system.charts)
             assert {place.left for place in screen.metrics.shown} == {0}  # one column
             await pilot.press("colon")
@@ -130,8 +129,7 @@ def test_palette_configuration_and_state_of_a_run(tmp_path: Path) -> None:
     async def second() -> None:
         app = app_of("second")
         async with app.run_test(size=(140, 44)) as pilot:
-            screen = app.screen
-            assert isinstance(screen, RunScreen)
+            screen = await screen_of(pilot, RunScreen)
             await until(pilot, lambda: "1 of 2 with loss" in screen.metrics.text)
             await until(pilot, lambda: "loss (log)" in screen.metrics.text)
             await until(pilot, lambda: not screen.console.is_on_screen)

@@ -23,8 +23,8 @@ from runvitals.leet.images.sixel import sixels
 from runvitals.leet.images.terminal_graphics import PLACEHOLDER, graphics
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
-from runvitals.leet.sources.journals import JournalCatalogue
-from tests.leet.test_app import EVIL, until
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from tests.leet.test_app import EVIL, screen_of, until
 from tests.query.journals import T0, Monitor, Trainer
 
 
@@ -127,8 +127,7 @@ def test_images_of_a_run(tmp_path: Path) -> None:
     async def use() -> None:
         app = LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), "abc"), 0.05)
         async with app.run_test(size=(120, 44)) as pilot:
-            screen = app.screen
-            assert isinstance(screen, RunScreen)
+            screen = await screen_of(pilot, RunScreen)
             await until(pilot, lambda: screen.media.has_images)
             await pilot.press("3")
             await until(pilot, lambda: "step 2 · 3 of 3" in screen.media.text)

@@ -11,7 +11,7 @@ from runvitals.leet.inspect_app import InspectApp
 from runvitals.leet.inspect_screen import InspectScreen
 from runvitals.leet.inspection import print_records, source_of
 from runvitals.leet.opening import OpeningTarget, Surroundings, target
-from runvitals.leet.sources.journals import JournalCatalogue
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from tests.leet.test_app import EVIL, until
 from tests.query.journals import T0, Monitor, Trainer
 from tests.wandb_files import files

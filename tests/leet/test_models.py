@@ -16,7 +16,8 @@ from runvitals.leet.opening import Surroundings, parse_address, target
 from runvitals.leet.overview import overview
 from runvitals.leet.run_data import RunData
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
-from runvitals.leet.sources.journals import JournalCatalogue, JournalSource
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from runvitals.leet.sources.journals import JournalSource
 from runvitals.model.errors import UnknownRun
 from runvitals.query.console import ConsoleText
 from runvitals.regular_expressions import finder

@@ -11,8 +11,8 @@ from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.replay import Replay, speed_of
 from runvitals.leet.run_screen import RunScreen
-from runvitals.leet.sources.journals import JournalCatalogue
-from tests.leet.test_app import until
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from tests.leet.test_app import screen_of, until
 from tests.query.journals import T0, Monitor, Trainer
 
 
@@ -61,8 +61,7 @@ def test_a_replay_shows_a_run_as_it_was(tmp_path: Path) -> None:
     async def use() -> None:
         app = LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), "abc"), 0.1, replay_speed=1000.0)
         async with app.run_test(size=(140, 44)) as pilot:
-            screen = app.screen
-            assert isinstance(screen, RunScreen)
+            screen = await screen_of(pilot, RunScreen)
             assert screen.replay is not None
             await until(pilot, lambda: "of 1m40s" in screen.header.text)
             await until(pilot, lambda: "line 100" in screen.console.text)

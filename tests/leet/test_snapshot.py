@@ -10,8 +10,8 @@ import pytest
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.run_screen import RunScreen
-from runvitals.leet.sources.journals import JournalCatalogue
-from tests.leet.test_app import until
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from tests.leet.test_app import screen_of, until
 from tests.query.journals import T0, Monitor, Trainer
 
 SNAPSHOTS = Path(__file__).with_name("snapshots")
@@ -46,8 +46,7 @@ def test_screens(
         nonlocal shown
         app = LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), "abc"), 0.05)
         async with app.run_test(size=size) as pilot:
-            screen = app.screen
-            assert isinstance(screen, RunScreen)
+            screen = await screen_of(pilot, RunScreen)
             await until(pilot, lambda: "step 60" in screen.console.text and screen.system.charts)
             await pilot.press(*keys)
             await until(pilot, lambda: not keys or screen.system.cross is not None)

@@ -7,22 +7,27 @@ import platform
 import time
 from collections.abc import Mapping
 from functools import partial
+from typing import TYPE_CHECKING
+
+from textual.app import ComposeResult
 
 from runvitals.leet.config import Config, ProjectState
 from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.opening import OpeningTarget
 from runvitals.leet.program import LeetProgram
-from runvitals.leet.replay import Replay
-from runvitals.leet.run_data import RunData
-from runvitals.leet.run_screen import RunScreen
-from runvitals.leet.runs_screen import RunsScreen
+from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.sources.run_source import now_ms
+from runvitals.terminal import inert
+
+if TYPE_CHECKING:
+    from runvitals.leet.run_screen import RunScreen
+    from runvitals.leet.runs_screen import RunsScreen
 
 _REPLAY_INTERVAL_S = 0.5
 
 
 class LeetApp(LeetProgram):
-    """`runvitals leet`.
+    """`runvitals leet`. Its first picture says what it opens; what charts need is loaded after that.
 
     Args:
         target: what to open.
@@ -48,26 +53,52 @@ class LeetApp(LeetProgram):
         self._target = target
         self._interval_s = interval_s or float(self.config["interval_seconds"])
         self._environ = environ
+        self._runs: RunsScreen | None = None
 
-    def on_mount(self) -> None:
-        self.push_screen(RunsScreen(self._target.catalogue, self._interval_s))
-        if self._target.run_id is not None:
-            self._open(self._target.run_id)
+    def compose(self) -> ComposeResult:
+        self._opening = RowsWidget(id="opening")
+        yield self._opening
+
+    def on_ready(self) -> None:
+        what = self._target.run_id or self._target.catalogue.title
+        self._opening.show([[(f" {self.TITLE} ", "title"), (f" opening {inert(what)} …", "dim")]])
+        self.call_after_refresh(self._open_target)
 
     def on_unmount(self) -> None:
         self._target.catalogue.close()
+
+    def _open_target(self) -> None:
+        if self._target.run_id is None:
+            self._show_runs()
+        else:
+            self._open(self._target.run_id)
+
+    def _show_runs(self) -> None:
+        """Show the list of runs, which is below a run that was opened from it."""
+        from runvitals.leet.runs_screen import RunsScreen
+
+        if self._runs is None:
+            self._runs = RunsScreen(self._target.catalogue, self._interval_s)
+            self.push_screen(self._runs)
 
     def on_runs_screen_opened(self, event: RunsScreen.Opened) -> None:
         self._open(event.run_id)
 
     def _open(self, run_id: str) -> None:
+        self.push_screen(self._run_screen(run_id), lambda _: self._show_runs())
+
+    def _run_screen(self, run_id: str) -> RunScreen:
+        from runvitals.leet.replay import Replay
+        from runvitals.leet.run_data import RunData
+        from runvitals.leet.run_screen import RunScreen
+
         environ = self._environ
         state_of = None if environ is None else partial(ProjectState.of_user, environ)
         data = RunData(self._target.catalogue.open(run_id))
         speed = self._replay_speed
         replay = None if speed is None else Replay(speed, time.monotonic)
         interval_s = self._interval_s if replay is None else min(self._interval_s, _REPLAY_INTERVAL_S)
-        self.push_screen(RunScreen(data, state_of, interval_s, replay, self._graphics))
+        return RunScreen(data, state_of, interval_s, replay, self._graphics)
 
     def on_run_screen_machine_wanted(self) -> None:
         self._show_machine()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from runvitals.journal import paths
-from runvitals.leet.sources.journals import JournalCatalogue
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.run_source import RunCatalogue, now_ms
 from runvitals.model.errors import UnknownRun
 from runvitals.query.run_handle import find_run

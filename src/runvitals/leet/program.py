@@ -1,4 +1,4 @@
-"""What the programs of leet have in common, and the editor of the configuration as one."""
+"""What the programs of leet have in common."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from textual.app import App
 from textual.driver import Driver
 
 from runvitals.leet.config import Config
-from runvitals.leet.config_screen import ConfigScreen
 from runvitals.leet.palette import Palette
 from runvitals.leet.rows_widget import RowsWidget
 
@@ -74,10 +73,3 @@ class LeetProgram(App[None]):
         standard_input.register(sys.stdin.fileno(), select.POLLHUP)
         if standard_input.poll(0):
             self.exit(return_code=_TERMINAL_GONE)
-
-
-class ConfigApp(LeetProgram):
-    """`runvitals leet config`."""
-
-    def on_mount(self) -> None:
-        self.push_screen(ConfigScreen(self.config), lambda _: self.exit())

@@ -80,7 +80,7 @@ class RunsScreen(ChartScreen):
 
     async def _follow(self) -> None:
         while True:
-            if self.is_current:
+            if self.is_active:  # Textual calls the screen below the active one current too
                 try:
                     self.table.set_runs(*await asyncio.to_thread(self.table.read, now_ms()))
                     is_new = await asyncio.to_thread(self._overlay.poll)

@@ -1,4 +1,4 @@
-"""Runs in the journals of a data folder."""
+"""A run in the journals of a data folder."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from runvitals.journal import paths
 from runvitals.leet.charts import SeriesName
 from runvitals.leet.series_column import SeriesColumn
 from runvitals.leet.sources.journal_series import ProcessHistory, SampledSeries
-from runvitals.leet.sources.run_source import LoggedLine, RunSource, SystemKeys, now_ms
+from runvitals.leet.sources.run_source import LoggedLine, SystemKeys, now_ms
 from runvitals.model.logged_media import LoggedMedia, MediaKey
 from runvitals.model.run import Run
 from runvitals.query.console import ConsoleText
 from runvitals.query.reader import RunReader
-from runvitals.query.runs import RunList
 
 if TYPE_CHECKING:
     from runvitals.leet.record_log import RecordReader
@@ -117,26 +116,6 @@ class JournalSource:
         from runvitals.leet.record_log import JournalRecords
 
         return JournalRecords(self.reader.folder)
-
-    def close(self) -> None:
-        """Nothing is kept open."""
-
-
-class JournalCatalogue:
-    """The runs of a data folder."""
-
-    filters_itself = False
-
-    def __init__(self, directory: str) -> None:
-        self.title = self.directory = directory
-        self._list = RunList(directory)
-
-    def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        found = self._list.runs(now_ms)
-        return found, len(found)
-
-    def open(self, run_id: str) -> RunSource:
-        return JournalSource(run_id, self.directory)
 
     def close(self) -> None:
         """Nothing is kept open."""

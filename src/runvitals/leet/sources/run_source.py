@@ -6,14 +6,13 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from runvitals.leet.charts import SeriesName
-from runvitals.leet.series_column import SeriesColumn
-from runvitals.model.logged_media import LoggedMedia, MediaKey
-from runvitals.model.run import Run
-from runvitals.query.console import ConsoleText
-
 if TYPE_CHECKING:
+    from runvitals.leet.charts import SeriesName
     from runvitals.leet.record_log import RecordReader
+    from runvitals.leet.series_column import SeriesColumn
+    from runvitals.model.logged_media import LoggedMedia, MediaKey
+    from runvitals.model.run import Run
+    from runvitals.query.console import ConsoleText
 
 SystemKeys = Mapping[tuple[str, str], Iterable[str]]
 
