@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from runvitals.model.durations import MINUTE_MS
+from runvitals.usage.windows import HUNG_ABOVE_PERCENT, HUNG_MS
+
 READY_RULES: Final[tuple[dict[str, Any], ...]] = (
     {
         "name": "GPU idle for 15 minutes",
@@ -37,10 +40,16 @@ READY_RULES: Final[tuple[dict[str, Any], ...]] = (
     },
     {
         "name": "Hung: busy without a step",
-        "description": "A GPU of the run is at least 95 % busy, and no step was logged for 15 minutes.",
+        "description": f"A GPU of the run is more than {HUNG_ABOVE_PERCENT:.0f} % busy, "
+        f"and no step was logged for {HUNG_MS // MINUTE_MS} minutes.",
         "severity": "error",
-        "for": "15m",
-        "condition": {"kind": "silence", "of": "steps", "busy_metric": "gpu.*.gpu", "busy_value": 94},
+        "for": f"{HUNG_MS // MINUTE_MS}m",
+        "condition": {
+            "kind": "silence",
+            "of": "steps",
+            "busy_metric": "gpu.*.gpu",
+            "busy_value": int(HUNG_ABOVE_PERCENT),
+        },
     },
     {
         "name": "GPU throttled by heat",

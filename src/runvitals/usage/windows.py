@@ -13,6 +13,10 @@ from runvitals.model.durations import MINUTE_MS
 from runvitals.usage.days import Day
 
 WINDOW_MS: Final = 15 * MINUTE_MS
+HUNG_ABOVE_PERCENT: Final = 94.0
+HUNG_MS: Final = 15 * MINUTE_MS
+"""A device is hung in stretches of at least this time in which its utilisation is above this, and its run
+logs no step. The ready alert rule for hung runs has the same values."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class Rules:
     @property
     def margin_ms(self) -> int:
         """How much around a day is read, so that what begins or ends outside of it counts right."""
-        return max(self.silence_ms, self.idle_ms)
+        return max(self.silence_ms, self.idle_ms, HUNG_MS)
 
 
 def window_ends(day: Day, rules: Rules, done_ms: int, until_ms: int) -> Iterator[int]:

@@ -63,6 +63,14 @@ class UsageStores:
         (who,) = self.metadata_store.writers.join([writer], max(self.now_ms, 1))
         return who
 
+    def join_training(self, monitor: RegisteredWriter, run: str, started_ms: int) -> RegisteredWriter:
+        """The writer of `log()` beside a monitor."""
+        writer = WriterRegistration(
+            run, "train.1", "digits", "train", monitor.host, interval_s=None, started_ms=started_ms
+        )
+        (who,) = self.metadata_store.writers.join([writer], max(self.now_ms, 1))
+        return who
+
     def devices(
         self, who: RegisteredWriter, names: list[str], used: bool | None = True, model: str = "NVIDIA H100"
     ) -> None:

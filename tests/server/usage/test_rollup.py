@@ -19,6 +19,7 @@ from runvitals.store.metadata import RegisteredWriter, SectionUpdate
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.device_tables import device
 from runvitals.store.metadata.tables import run
+from runvitals.store.metadata.usage.rates import StoredRate
 from runvitals.store.metadata.usage.tables import (
     usage_device_run_day,
     usage_dirty,
@@ -118,10 +119,8 @@ def test_a_host_that_was_lost_counts_until_its_last_sample(stores: UsageStores) 
     stores.rollup.update()
     [day] = rows(stores, usage_run_day)
     assert (day.tracked_ms, day.state) == (29 * MINUTE_MS, "lost")
-    reports = UsageReports(stores.metadata_store, lambda: stores.now_ms)
-    month = Month.named("2026-10")
-    [row] = reports.rows(UsageSelection(month.first, month.last), ("month",))
-    assert row.figures["device_failed_hours"] == row.figures["device_hours"] == pytest.approx(29 / 60)
+    figures = figures_of_october(stores)
+    assert figures["device_failed_hours"] == figures["device_hours"] == pytest.approx(29 / 60)
 
 
 def test_rebuilding_forgets_runs_that_turned_out_to_be_imported(stores: UsageStores) -> None:
@@ -166,6 +165,40 @@ def test_runs_share_the_energy_of_their_host_by_cpu_time(stores: UsageStores) ->
     assert reading.cpu_time(day, day)[runs[0].run_id, day] == minutes * 6
 
 
+def test_time_in_which_a_device_is_busy_but_no_step_is_logged_is_hung(stores: UsageStores) -> None:
+    day = stores.calendar.day(date(2026, 10, 20))
+    start_ms = day.start_ms + 20 * HOUR_MS
+    minute = np.arange(0, 8 * 60, 4, dtype=np.int64)
+    times = start_ms + minute * MINUTE_MS
+    use = np.where((minute >= 60) & (minute < 64), 50.0, 95.0)  # calm for a moment
+    steps = start_ms + np.array([20, 32, 90, 92, 400]) * MINUTE_MS + 500
+    monitor = training = None
+    for first in range(0, len(times), 2):
+        stores.now_ms = int(times[first]) + 10 * MINUTE_MS
+        if monitor is None:
+            monitor = stores.join("run-1", "node1", start_ms)
+            stores.devices(monitor, ["node1/0"])
+            training = stores.join_training(monitor, "run-1", start_ms)
+        assert training is not None
+        part = slice(first, first + 2)
+        stores.append(monitor, ["gpu.0.gpu"], times[part], use[part, None])
+        late_ms = stores.now_ms - 40 * MINUTE_MS  # steps come later than samples, in any window
+        mine = steps[(steps >= late_ms - 8 * MINUTE_MS) & (steps < late_ms)]
+        stores.append(training, ["_step"], mine, np.ones((len(mine), 1)))
+        stores.rollup.update()
+        if first == 40:
+            stores.rollup = stores.new_rollup()  # the server was restarted
+    # From minute 36 to 56, 64 to 88, 96 to 400 and 404 to the end; midnight is after 240 minutes.
+    hung = {row.day: row.hung_ms // MINUTE_MS for row in rows(stores, usage_device_run_day)}
+    assert hung == {"2026-10-20": 20 + 24 + 144, "2026-10-21": 160 + 72}
+    price = StoredRate("device_hours", "*", 6_000_000, "2026-10-01")
+    stores.metadata_store.usage.rates.add(price, CLI, 1)
+    assert figures_of_october(stores)["wasted_hung"] == figures_of_october(stores)["wasted"] == 7 * 6
+    before = everything(stores)
+    stores.new_rollup().rebuild(Month.named("2026-10"))
+    assert everything(stores) == before
+
+
 def one_day(
     stores: UsageStores,
     name: str = "run-1",
@@ -185,6 +218,13 @@ def one_day(
     if ends:
         stores.end(who, int(t[-1]))
     return who
+
+
+def figures_of_october(stores: UsageStores) -> dict[str, Any]:
+    month = Month.named("2026-10")
+    reports = UsageReports(stores.metadata_store, lambda: stores.now_ms)
+    [row] = reports.rows(UsageSelection(month.first, month.last), ("month",))
+    return row.figures
 
 
 def assert_equal(stores: UsageStores, cluster: SimulatedCluster) -> None:

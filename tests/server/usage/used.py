@@ -48,6 +48,7 @@ def use(
             joules * 1000,
             0,
             0,
+            0,
         )
         for number, model in enumerate(models)
     ]

@@ -10,6 +10,7 @@ export interface UsageFigures {
   device_unknown_use_hours: number;
   device_busy_hours: number;
   device_idle_hours: number;
+  device_hung_hours: number;
   device_failed_hours: number;
   device_wasted_hours: number;
   energy_kwh: number | null;
@@ -22,8 +23,10 @@ export interface UsageFigures {
   points: number;
   cost: number | null;
   wasted: number | null;
-  /** The part of it of runs that failed, crashed or were lost; the rest is idle time. */
+  /** The part of it of runs that failed, crashed or were lost. */
   wasted_failed: number | null;
+  /** The part of it of hung devices; the rest is idle time. */
+  wasted_hung: number | null;
 }
 
 /** By what the page groups usage. */

@@ -10,20 +10,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from runvitals.model.durations import MINUTE_MS
 from runvitals.server.usage.host_lanes import UsageLane, UsageRun
 from runvitals.server.usage.series_plan import CPU, CPU_SHARED, HOST, HOST_SHARED, sample_times
+from runvitals.server.usage.step_times import StepTimes
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.figures import DeviceRunDay, HostRunDay, RunDay, UsedDevice
 from runvitals.store.samples.interface import SampleStore, SeriesSamples
 from runvitals.usage.covered_time import CoveredTime
 from runvitals.usage.days import Day
-from runvitals.usage.device_time import DeviceFigures, DeviceTime, TimeShare
+from runvitals.usage.device_time import NO_STEPS, DeviceFigures, DeviceTime, TimeShare
 from runvitals.usage.intervals import Interval, Share, length, overlap, union
 from runvitals.usage.windows import Rules, window_ends
 
 _LANES_AT_ONCE: Final = 20
 _MAX_KEPT: Final = 20_000
 _MJ_PER_J: Final = 1000
+_STEPS_LATE_MS: Final = 2 * MINUTE_MS
+"""Steps may come so much later than samples of the devices, without a day being computed anew."""
 _Covered = dict[tuple[int, str], list[Interval]]
 """The covered time by run and host."""
 DeviceSlices = Mapping[tuple[int, str, int], frozenset[str]]
@@ -50,6 +54,7 @@ class DayComputation:
         self._figures = metadata_store.usage.figures
         self._covered: dict[tuple[int, str], CoveredTime] = {}
         self._devices: dict[tuple[int, str], _Devices] = {}
+        self._steps = StepTimes(store, metadata_store)
         self.rules = Rules(0)
 
     def forget(self, lane_id: int, day: str, from_ms: int) -> None:
@@ -60,6 +65,14 @@ class DayComputation:
             del self._covered[key]
         if devices is not None and from_ms < devices.time.done_ms:
             del self._devices[key]
+
+    def forget_steps(self, run: UsageRun, day: str, from_ms: int) -> None:
+        """Drop what was added of the devices of a run, if it logged steps that are older than that."""
+        self._steps.forget_first(run.owner.run_id, from_ms)
+        for lane in (lane for lanes in run.lanes.values() for lane in lanes):
+            devices = self._devices.get((lane.id, day))
+            if devices is not None and from_ms < devices.time.done_ms:
+                del self._devices[lane.id, day]
 
     def forget_all(self) -> None:
         """Drop everything: a setting has changed."""
@@ -155,6 +168,7 @@ class DayComputation:
             {host for _, hosts in runs for host in hosts},
             {device.device_id for run, _ in runs for device in run.devices},
         )
+        self._steps.forget()
         found: tuple[list[HostRunDay], list[DeviceRunDay]] = ([], [])
         lanes = [
             (run, host) for run, hosts in runs for host in hosts if covered.get((run.owner.run_id, host))
@@ -202,7 +216,9 @@ class DayComputation:
             if one.lane is None:
                 figures = DeviceTime(day, self.rules, one.time_shares()).figures(one.own, names)
             else:
-                time = self._add_devices(kept[one.lane.id], one, day, samples.get(one.lane.id, {}))
+                until_ms = _until(day, self._rules(one.lane), now_ms)
+                of_lane = samples.get(one.lane.id, {})
+                time = self._add_devices(kept[one.lane.id], one, day, of_lane, until_ms)
                 figures = time.figures(one.own, names)
             found[0].append(_host_row(one, day, figures))
             found[1].extend(
@@ -216,7 +232,9 @@ class DayComputation:
         kept = self._devices.get(key)
         if kept is None or one.signature(kept.time.done_ms) != kept.signature:
             self._shrink()
-            kept = self._devices[key] = _Devices(DeviceTime(day, self._rules(one.lane)))
+            rules = self._rules(one.lane)
+            step_ms = self._steps.logged_before(one.run, day.start_ms - rules.margin_ms)
+            kept = self._devices[key] = _Devices(DeviceTime(day, rules, None, step_ms))
         kept.time = kept.time.copy(one.time_shares())
         return kept
 
@@ -226,15 +244,19 @@ class DayComputation:
         one: _Wanted,
         day: Day,
         samples: Mapping[int, SeriesSamples],
+        until_ms: int,
     ) -> DeviceTime:
         assert one.lane is not None
         time = kept.time
+        has_devices = bool(one.lane.plan.devices)
+        steps = self._steps.between(one.run, time.done_ms, until_ms) if has_devices else NO_STEPS
         newest = max((int(series.t[-1]) for series in samples.values() if len(series.t)), default=0)
         for end_ms in window_ends(day, self._rules(one.lane), time.done_ms, newest + 1):
             window = {number: _between(series, time.done_ms, end_ms) for number, series in samples.items()}
-            if end_ms > newest:
+            if end_ms > newest - _STEPS_LATE_MS:
                 time = time.copy()
-            time.add(end_ms, one.lane.plan.device_series(window))
+            first, last = steps.searchsorted([time.done_ms, end_ms])
+            time.add(end_ms, one.lane.plan.device_series(window), steps[first:last])
         kept.signature = one.signature(kept.time.done_ms)
         return time
 
@@ -330,6 +352,7 @@ def _device_row(one: _Wanted, day: Day, device: UsedDevice, figures: DeviceFigur
         round(figures.measured * _MJ_PER_J * device.part),
         round(figures.estimated * _MJ_PER_J * device.part),
         round(figures.unknown_ms * device.part),
+        round(figures.hung * device.part),
     )
 
 

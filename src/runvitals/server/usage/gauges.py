@@ -16,6 +16,7 @@ _GAUGES: Final = {
     "runvitals_usage_cpu_hours": "cpu_hours",
     "runvitals_usage_device_hours": "device_hours",
     "runvitals_usage_device_idle_hours": "device_idle_hours",
+    "runvitals_usage_device_hung_hours": "device_hung_hours",
     "runvitals_usage_energy_kwh": "energy_kwh",
     "runvitals_usage_co2_kg": "co2_kg",
     "runvitals_usage_storage_bytes": "storage_bytes_end",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
-from runvitals.model.state import deciding_writers, silence_ms
+from runvitals.model.state import MONITOR, deciding_writers, silence_ms
 from runvitals.server.usage.series_plan import SeriesPlan
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.figures import RunOwner, UsedDevice
@@ -33,12 +33,16 @@ class UsageRun:
 
     Args:
         cpus: how many CPUs it may use, by host.
+        step_lanes: the lanes in which it logs steps.
+        started_ms: when the first of their writers started.
     """
 
     owner: RunOwner
     lanes: Mapping[str, list[UsageLane]]
     devices: list[UsedDevice]
     cpus: Mapping[str, float] = field(default_factory=dict)
+    step_lanes: frozenset[int] = frozenset()
+    started_ms: int = 0
 
 
 class UsageRunReader:
@@ -80,12 +84,15 @@ class UsageRunReader:
                     )
                     for lane_id, numbers in by_lane.items()
                 ]
+            logging = [one for one in writers[run_id] if one.role != MONITOR]
             cpus = {host: machines.get((run_id, host), UNKNOWN_MACHINE).cpus for host in lanes}
             found[run_id] = UsageRun(
                 owner,
                 lanes,
                 [_with_slices(one, machines.get((run_id, one.host))) for one in devices.get(run_id, [])],
                 {host: count for host, count in cpus.items() if count is not None},
+                frozenset(one.lane_id for one in logging if self._plan(lists.get(one.lane_id, ())).has_steps),
+                min((one.started_ms for one in logging), default=0),
             )
         return found
 

@@ -84,6 +84,7 @@ class Atom:
     unknown_use_ms: int = 0
     busy_ms: int = 0
     idle_ms: int = 0
+    hung_ms: int = 0
     wasted_ms: int = 0
     failed_ms: int = 0
     energy_mj: int = 0
@@ -95,6 +96,7 @@ class Atom:
     costs: dict[str, int] = field(default_factory=dict)
     wasted_micro: int | None = None
     failed_micro: int | None = None
+    hung_micro: int | None = None
 
     def amounts(self) -> dict[str, int]:
         """What of it has a price, by category."""
@@ -169,6 +171,7 @@ def atoms(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
                 month = Month.of(one.used.day)
                 atom.wasted_micro = cost(atom.wasted_ms, DEVICE_HOURS, month, one.price_micro)
                 atom.failed_micro = cost(atom.failed_ms, DEVICE_HOURS, month, one.price_micro)
+                atom.hung_micro = cost(atom.hung_ms, DEVICE_HOURS, month, one.price_micro)
     return [atom for atom in found if _fits(atom, wanted)]
 
 
@@ -252,7 +255,8 @@ def _of_devices(owner: UsedDay, devices: UsedDevices, settings: UsageSettings) -
     atom.busy_ms = devices.busy_ms
     atom.idle_ms = devices.idle_ms
     atom.failed_ms = devices.share_ms if owner.state in WASTED_STATES else 0
-    atom.wasted_ms = atom.failed_ms or devices.idle_ms
+    atom.hung_ms = 0 if atom.failed_ms else devices.hung_ms  # so that failed, hung and idle time add up
+    atom.wasted_ms = atom.failed_ms or devices.idle_ms + devices.hung_ms
     atom.unknown_energy_ms = devices.unknown_ms
     _add_energy(atom, devices.measured_mj + devices.estimated_mj, devices.measured_mj, settings)
     return atom
@@ -375,6 +379,7 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "device_unknown_use_hours": sum(atom.unknown_use_ms for atom in of) / HOUR_MS,
         "device_busy_hours": sum(atom.busy_ms for atom in of) / HOUR_MS,
         "device_idle_hours": sum(atom.idle_ms for atom in of) / HOUR_MS,
+        "device_hung_hours": sum(atom.hung_ms for atom in of) / HOUR_MS,
         "device_failed_hours": sum(atom.failed_ms for atom in of) / HOUR_MS,
         "device_wasted_hours": sum(atom.wasted_ms for atom in of) / HOUR_MS,
         "energy_kwh": kwh,
@@ -397,6 +402,7 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "cost": _money(amount for atom in of for amount in atom.costs.values()),
         "wasted": _money(atom.wasted_micro for atom in of),
         "wasted_failed": _money(atom.failed_micro for atom in of),
+        "wasted_hung": _money(atom.hung_micro for atom in of),
     }
 
 

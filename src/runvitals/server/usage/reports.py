@@ -58,6 +58,8 @@ CSV_COLUMNS: Final = (
     "energy_unknown_hours",
     "wasted",
     "wasted_failed",
+    "device_hung_hours",
+    "wasted_hung",
 )
 
 

@@ -167,22 +167,29 @@ class UsageRollup:
     def _compute(self, dirty: Collection[DirtyDay], settings: UsageSettings, now_ms: int) -> int:
         """Compute days, the oldest first; returns how many days of runs."""
         final = self._usage.figures.final_days(sorted({mark.day for mark in dirty}))
-        by_day: dict[str, dict[int, set[int]]] = defaultdict(lambda: defaultdict(set))
+        by_day: dict[str, dict[int, dict[int, int]]] = defaultdict(lambda: defaultdict(dict))
         for mark in dirty:
             if (mark.run_id, mark.day) not in final:
                 self._days.forget(mark.lane_id, mark.day, mark.from_ms)
-                by_day[mark.day][mark.run_id].add(mark.lane_id)
+                by_day[mark.day][mark.run_id][mark.lane_id] = mark.from_ms
         count = 0
         for name in sorted(by_day):
             count += self._compute_day(self._day(settings, name), by_day[name], settings, now_ms)
         return count
 
     def _compute_day(
-        self, day: Day, lanes: Mapping[int, set[int]], settings: UsageSettings, now_ms: int
+        self, day: Day, lanes: Mapping[int, Mapping[int, int]], settings: UsageSettings, now_ms: int
     ) -> int:
-        """Compute a day of runs: first the covered time of all of them, then their devices."""
+        """Compute a day of runs: first the covered time of all of them, then their devices.
+
+        Args:
+            lanes: from when on samples came, by run and lane.
+        """
         runs = self._reader.runs(lanes, now_ms)
         self._usage.figures.forget_runs(day.name, lanes.keys() - runs.keys())
+        for run_id, run in runs.items():
+            for lane_id in run.step_lanes & lanes[run_id].keys():
+                self._days.forget_steps(run, day.name, lanes[run_id][lane_id])
         hosts = {run_id: _hosts_of(run, lanes[run_id]) for run_id, run in runs.items()}
         self._days.cover(day, [(run, hosts[run_id]) for run_id, run in runs.items()], now_ms)
         sharing = self._sharing(day, runs)
@@ -243,6 +250,8 @@ class UsageRollup:
 
 
 def _hosts_of(run: UsageRun, lanes: Iterable[int]) -> list[str]:
-    """The hosts of a run with one of these lanes."""
+    """The hosts of a run with one of these lanes; all of them, if it logs steps in one."""
     wanted = set(lanes)
+    if wanted & run.step_lanes:
+        return list(run.lanes)
     return [host for host, of_host in run.lanes.items() if any(lane.id in wanted for lane in of_host)]

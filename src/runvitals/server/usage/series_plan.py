@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 
 from runvitals.buckets import Integers
+from runvitals.model.names import STEP
 from runvitals.store.samples.interface import SeriesSamples
 from runvitals.usage.device_time import NO_SERIES, DeviceSeries, TimedValues
 
@@ -49,12 +50,14 @@ class SeriesPlan:
     Attributes:
         times: the metrics whose samples tell when it was sampled.
         devices: by index.
+        has_steps: whether the steps of `log()` are among the metrics.
     """
 
     times: tuple[int, ...]
     devices: dict[str, _DeviceKeys] = field(default_factory=dict)
     host_energy: tuple[int, ...] = ()
     cpu: int | None = None
+    has_steps: bool = False
 
     @classmethod
     def of(cls, keys: Mapping[str, int]) -> SeriesPlan:
@@ -65,6 +68,7 @@ class SeriesPlan:
             sorted(number for key, number in keys.items() if _HOST_ENERGY.fullmatch(key))
         )
         plan.cpu = keys.get("cpu")
+        plan.has_steps = STEP in keys
         for key, number in keys.items():
             match = _DEVICE_KEY.fullmatch(key)
             if match is not None:

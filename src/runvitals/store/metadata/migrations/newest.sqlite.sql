@@ -1,4 +1,4 @@
--- revision 0038
+-- revision 0039
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
@@ -1378,7 +1378,7 @@ CREATE TABLE usage_device_run_day (
 	idle_ms BIGINT NOT NULL,
 	measured_mj BIGINT NOT NULL,
 	estimated_mj BIGINT NOT NULL,
-	unknown_ms BIGINT NOT NULL,
+	unknown_ms BIGINT NOT NULL, hung_ms BIGINT,
 	CONSTRAINT pk_usage_device_run_day PRIMARY KEY (run_id, day, host, device_id)
 )
  WITHOUT ROWID;
@@ -1730,4 +1730,4 @@ CREATE TABLE pending_summary (
 	CONSTRAINT fk_pending_summary_run_id FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE
 );
 
-INSERT INTO alembic_version VALUES ('0038');
+INSERT INTO alembic_version VALUES ('0039');

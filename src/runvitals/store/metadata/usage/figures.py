@@ -98,6 +98,7 @@ class DeviceRunDay:
     measured_mj: int
     estimated_mj: int
     unknown_ms: int
+    hung_ms: int
 
 
 @dataclass(frozen=True, slots=True)

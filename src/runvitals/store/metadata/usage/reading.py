@@ -56,6 +56,7 @@ class UsedDevices:
     measured_mj: int
     estimated_mj: int
     unknown_ms: int
+    hung_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,16 @@ class UsageReading:
         column = usage_device_run_day.c
         keys = (column.run_id, column.day, column.model, column.used)
         sums = [
-            func.sum(column[name])
-            for name in ("share_ms", "busy_ms", "idle_ms", "measured_mj", "estimated_mj", "unknown_ms")
+            func.coalesce(func.sum(column[name]), 0)
+            for name in (
+                "share_ms",
+                "busy_ms",
+                "idle_ms",
+                "measured_mj",
+                "estimated_mj",
+                "unknown_ms",
+                "hung_ms",
+            )
         ]
         statement = select(*keys, *sums).where(in_days(column.day, first, last)).group_by(*keys)
         with self._database.read() as connection:

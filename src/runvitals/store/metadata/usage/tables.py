@@ -87,7 +87,8 @@ usage_host_run_day = Table(
     sqlite_with_rowid=False,
 )
 
-# `used`: by the run; null: unknown. `unknown_ms`: for how long the energy is not known.
+# `used`: by the run; null: unknown. `hung_ms`: null: not computed. `unknown_ms`: for how long the energy is
+# not known.
 usage_device_run_day = Table(
     "usage_device_run_day",
     metadata,
@@ -103,6 +104,7 @@ usage_device_run_day = Table(
     Column("measured_mj", BigInteger, nullable=False),
     Column("estimated_mj", BigInteger, nullable=False),
     Column("unknown_ms", BigInteger, nullable=False),
+    Column("hung_ms", BigInteger),
     Index(None, "day"),
     sqlite_with_rowid=False,
 )
