@@ -58,9 +58,12 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
         yield Lab(served, tmp_path_factory.mktemp("data"))
 
 
-def recorded(lab: Lab, who: str, *artifacts: runvitals.Artifact, use: str | None = None) -> str:
+def recorded(
+    lab: Lab, who: str, *artifacts: runvitals.Artifact, use: str | None = None, entity: str | None = None
+) -> str:
     """A run that logged artifacts, delivered; its id."""
-    with runvitals.init(project="digits", dir=str(lab.folder), mode="offline", reinit=True) as run:
+    about = {"project": "cars" if entity else "digits", "entity": entity}
+    with runvitals.init(**about, dir=str(lab.folder), mode="offline", reinit=True) as run:
         for artifact in artifacts:
             run.log_artifact(artifact, aliases=["mine"])
         if use is not None:
@@ -130,6 +133,28 @@ def test_nobody_uses_or_reads_what_they_may_not_see(lab: Lab) -> None:
     assert told[0] == told[1]  # what exists answers as what does not
     for path in ("secret", "secret/v0", "secret/v0/files", "secret/v0/content?path=a.txt", ""):
         assert lab.get(f"/entities/ada/projects/digits/artifacts/{path}".rstrip("/"), "bo").status_code == 404
+
+
+def test_a_record_reaches_no_further_than_the_key_that_sent_it(lab: Lab) -> None:
+    """Not as far as the author of the run, who may have more rights than the key."""
+    accounts = lab.served.metadata_store.accounts
+    ada = accounts.users.by_name("ada").id
+    team = accounts.teams.create("vision", CLI, T0, administrator=ada)
+    lab.keys["ada in vision"], _ = accounts.keys.create("v", CLI, T0, user_id=ada, entities=[team.id])
+    lab.keys["ada sends"], _ = accounts.keys.create(
+        "i", CLI, T0, user_id=ada, scope="ingest", entities=[team.id]
+    )
+    lab.served.app.access.rights_changed()
+    recorded(lab, "ada", made("hidden", a="x"))
+    for who in ("ada in vision", "ada sends"):
+        own = recorded(lab, who, made("shown", a=who), use="vision/cars/shown", entity="vision")
+        (used,) = lab.get(f"/runs/{own}/artifacts", relation="used").json()["artifacts"]
+        assert used["name"] == "shown"
+        thief = recorded(lab, who, use="ada/digits/hidden:v0", entity="vision")
+        assert lab.get(f"/runs/{thief}/artifacts", relation="used").json()["total"] == 0
+        told = [event["text"] for event in lab.get(f"/runs/{thief}/events").json()]
+        assert any("there is no artifact ada/digits/hidden:v0" in text for text in told)
+    assert lab.get("/entities/ada/projects/digits/artifacts/hidden/v0").json()["used_by"] == []
 
 
 def test_lists_in_pages(lab: Lab) -> None:

@@ -23,10 +23,10 @@ from runvitals.mail.mailer import Mailer
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.server import page
 from runvitals.server.access import idempotency_openapi
-from runvitals.server.access.author_rights import may_of_author
 from runvitals.server.access.idempotency_keys import IdempotencyKeys
 from runvitals.server.access.permission import AUTHENTICATED, PUBLIC, needs
 from runvitals.server.access.requester import requester_of
+from runvitals.server.access.sender_rights import may_of_sender
 from runvitals.server.access.server_access import ServerAccess
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.alerting import Alerting
@@ -172,7 +172,7 @@ class SharedServer:
             trusted_proxies=trusted_proxies,
         )
         self.access = access.control
-        self._recorder.artifacts.may = partial(may_of_author, self.access)
+        self._recorder.artifacts.may = partial(may_of_sender, self.access)
         self._ingest = IngestEndpoint(self._recorder, limits, self.tally, access.ingest)
         library = StoredLibrary(store, metadata_store, clock, self._recorder.version, files)
         self.api = self._with_health(

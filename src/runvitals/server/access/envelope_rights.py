@@ -143,7 +143,8 @@ class KeyRights:
         service_account_id = None if isinstance(self.principal, User) else self.principal.id
         key_id = None if self.principal.key is None else self.principal.key.id
         sender = Sender(entity.id, author_id, service_account_id, key_id)
-        decided = _Decided(AdmittedEnvelope(sender, ignored, project if place is None else None), entity)
+        of_new = project if place is None else None
+        decided = _Decided(AdmittedEnvelope(sender, ignored, of_new, self.principal), entity)
         named = project_name(envelope.project)
         if place is None:
             if (refused := self._metadata_store.usage.refusal(entity.id)) is not None:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import Principal
 from runvitals.model import media
 from runvitals.model.artifacts import ArtifactAddress, UnknownArtifact
 from runvitals.store.metadata import MetadataStore, StoredEvent
@@ -21,8 +22,8 @@ from runvitals.store.metadata.media import StoredMedia
 from runvitals.store.metadata.run_places import RunPlace
 
 _MOST_PARTS: Final = 10_000
-MayDo = Callable[[RunPlace, Action, int], bool]
-"""Whether the author of a run may do something with the artifacts of a project, by its number."""
+MayDo = Callable[[Principal | None, Action, int], bool]
+"""Whether the sender of a record may do something with the artifacts of a project, by its number."""
 
 log = logging.getLogger("runvitals.server")
 
@@ -63,7 +64,7 @@ class _Use(msgspec.Struct):
 
 
 class _Refused(Exception):
-    """The author of the run may not do this."""
+    """The sender of the record may not do this."""
 
 
 class ArtifactCommits:
@@ -73,17 +74,22 @@ class ArtifactCommits:
         clock: the time now, ms UTC.
 
     Attributes:
-        may: the rights of authors; without accounts all is allowed.
+        may: the rights of senders; without accounts all is allowed.
     """
 
     def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
         self._store = metadata_store
         self._clock = clock
-        self.may: MayDo = lambda place, action, project_id: True
+        self.may: MayDo = lambda sender, action, project_id: True
 
-    def add(self, records: Sequence[StoredMedia]) -> list[StoredEvent]:
+    def add(self, records: Sequence[StoredMedia], sender: Principal | None) -> list[StoredEvent]:
         """Carry out what the new ones of some records say about artifacts; returns events about what could
-        not be done."""
+        not be done.
+
+        Args:
+            sender: the owner of the key that the records came with, with the key's limits: the author of the
+                run may have more rights. None without accounts.
+        """
         wanted = [record for record in records if record.kind == media.ARTIFACT]
         events: list[StoredEvent] = []
         known = self._store.media.known(wanted) if wanted else set()
@@ -92,24 +98,26 @@ class ArtifactCommits:
                 continue
             for item in record.items:
                 try:
-                    self._apply(record, item)
+                    self._apply(record, item, sender)
                 except (ValueError, UnknownArtifact, _Refused, msgspec.ValidationError) as error:
                     events.append(_refusal(record, item, str(error)))
         return events
 
-    def _apply(self, record: StoredMedia, item: dict[str, Any]) -> None:
+    def _apply(self, record: StoredMedia, item: dict[str, Any], sender: Principal | None) -> None:
         place = self._store.runs.place(record.run_id)
         if place is None:  # deleted for good a moment ago
             return
         if item.get("action") == "log":
-            self._log(record, place, msgspec.convert(item, _Part))
+            part = msgspec.convert(item, _Part)
+            if not self.may(sender, Action.ARTIFACT_CREATE, place.project_id):
+                raise _Refused(f"the sender may not: it needs the permission {Action.ARTIFACT_CREATE.value}")
+            self._log(record, place, part)
         elif item.get("action") == "use":
-            self._use(record, place, msgspec.convert(item, _Use))
+            self._use(record, place, msgspec.convert(item, _Use), sender)
 
     def _log(self, record: StoredMedia, place: RunPlace, part: _Part) -> None:
         if not 0 <= part.part < part.parts <= _MOST_PARTS:
             raise ValueError(f"part {part.part} of {part.parts}; expected at most {_MOST_PARTS:,} parts")
-        self._require(place, Action.ARTIFACT_CREATE, place.project_id)
         now_ms, versions = self._clock(), self._store.artifacts.versions
         new = NewVersion(
             place.project_id,
@@ -131,14 +139,14 @@ class ArtifactCommits:
         if part.part == part.parts - 1:
             versions.commit(version.id, now_ms)
 
-    def _use(self, record: StoredMedia, place: RunPlace, use: _Use) -> None:
+    def _use(self, record: StoredMedia, place: RunPlace, use: _Use, sender: Principal | None) -> None:
         address = ArtifactAddress.parsed(use.artifact)
         project_id = self._project(place, address)
         found = None
         if project_id is not None:
             name = f"{address.name}:{address.alias}"
             found = self._store.artifacts.collections.member(project_id, name)
-        may_read = project_id is not None and self.may(place, Action.ARTIFACT_READ, project_id)
+        may_read = project_id is not None and self.may(sender, Action.ARTIFACT_READ, project_id)
         if found is None or not may_read:  # the same text, which must not tell what others have
             raise UnknownArtifact(f"there is no artifact {address}")
         self._store.artifacts.lineage.add(found.version.id, record.run_id, use.use_as, self._clock())
@@ -149,10 +157,6 @@ class ArtifactCommits:
             entity_id = self._store.accounts.entity_id(address.entity)
         projects = dict(self._store.projects.named(address.project or place.project))
         return projects.get(entity_id)
-
-    def _require(self, place: RunPlace, action: Action, project_id: int) -> None:
-        if not self.may(place, action, project_id):
-            raise _Refused(f"the author of the run may not do this: it needs the permission {action.value}")
 
 
 def _entries(part: _Part) -> list[Entry]:

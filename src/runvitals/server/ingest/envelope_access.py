@@ -11,6 +11,7 @@ from typing import NamedTuple, Protocol
 
 from starlette.types import Scope
 
+from runvitals.accounts.principals import Principal
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.store.metadata.writer_registration import UNKNOWN_SENDER, Sender
 
@@ -23,11 +24,13 @@ class AdmittedEnvelope:
         sender: the entity of its run, and whose a new run is.
         ignored_attribution: why the user whom a service account named is not the author of a new run.
         project: of a new run whose envelope names none, though the request or its records do.
+        principal: the owner of the key that sends it, with the key's limits; None without accounts.
     """
 
     sender: Sender
     ignored_attribution: str | None = None
     project: str | None = None
+    principal: Principal | None = None
 
 
 class SentEnvelope(NamedTuple):

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from runvitals.accounts.principals import Principal
 from runvitals.model import records as valid
 from runvitals.model.device import RunDevice, devices_of
 from runvitals.model.ending import Ending
@@ -84,7 +85,11 @@ class ObservedDevices(NamedTuple):
 
 @dataclass(slots=True)
 class EnvelopeMetadata:
-    """What the metadata store keeps of an envelope. `assigned_to` fills in run and writer."""
+    """What the metadata store keeps of an envelope. `assigned_to` fills in run, writer and sender.
+
+    Args:
+        sender: the owner of the key that sent it, with the key's limits; None without accounts.
+    """
 
     events: list[StoredEvent] = field(default_factory=list)
     processes: list[StoredProcess] = field(default_factory=list)
@@ -95,9 +100,10 @@ class EnvelopeMetadata:
     devices: list[ObservedDevices] = field(default_factory=list)
     last_ms: int = 0
     rows: GatheredRows | None = None
+    sender: Principal | None = None
 
-    def assigned_to(self, writer: RegisteredWriter) -> EnvelopeMetadata:
-        """A copy with the ids of a registered writer and its run."""
+    def assigned_to(self, writer: RegisteredWriter, sender: Principal | None) -> EnvelopeMetadata:
+        """A copy with the ids of a registered writer and its run, and with who sent it."""
         run_id, writer_id, host = writer.run_id, writer.writer_id, writer.host
         return EnvelopeMetadata(
             [replace(event, run_id=run_id, writer_id=writer_id) for event in self.events],
@@ -111,6 +117,7 @@ class EnvelopeMetadata:
                 for _, devices, time_ms in self.devices
             ],
             self.last_ms,
+            sender=sender,
         )
 
 

@@ -14,6 +14,7 @@ from threading import Lock
 
 import numpy as np
 
+from runvitals.accounts.principals import Principal
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import OLDEST_SENT_MS
 from runvitals.server.ingest.artifact_commits import ArtifactCommits
@@ -308,8 +309,9 @@ class Recorder:
         now_ms = self._clock()
         request = _PendingRequest()
         admitted = await access.admit([_sent(valid) for valid in envelopes])
-        for registered in await self._registration.register(envelopes, admitted, now_ms):
-            self._add(request, registered, now_ms)
+        registered = await self._registration.register(envelopes, admitted, now_ms)
+        for one, rights in zip(registered, admitted, strict=True):
+            self._add(request, one, rights.principal, now_ms)
         if request.metadata:
             await self._metadata_commits.submit(request.metadata)
         if request.batches:
@@ -325,7 +327,9 @@ class Recorder:
             self._increment_version(run_id, has_facts)
         return request.acks
 
-    def _add(self, request: _PendingRequest, one: RegisteredEnvelope, now_ms: int) -> None:
+    def _add(
+        self, request: _PendingRequest, one: RegisteredEnvelope, sender: Principal | None, now_ms: int
+    ) -> None:
         """Add what is to be written of an envelope to its request."""
         valid, envelope, registered = one.valid, one.valid.envelope, one.writer.registered
         run_id, sent_keys = registered.run_id, one.sent_keys
@@ -350,7 +354,7 @@ class Recorder:
         has_facts = one.newly is not None or valid.metadata is not None
         request.runs[run_id] = request.runs.get(run_id, False) or has_facts
         if valid.metadata is not None:
-            request.metadata.append(valid.metadata.assigned_to(registered))
+            request.metadata.append(valid.metadata.assigned_to(registered, sender))
         rows = logged_columns(valid, registered, sent_keys) if sent_keys else None
         if rows is not None and not self._gathers(registered, envelope, rows.names):
             request.metadata.append(EnvelopeMetadata(rows=rows))
@@ -385,9 +389,11 @@ class Recorder:
         store.writers.record_processes([process for metadata in every for process in metadata.processes])
         store.events.add([event for metadata in every for event in metadata.events])
         store.console.add([line for metadata in every for line in metadata.console])
-        media = [media for metadata in every for media in metadata.media]
-        store.events.add(self.artifacts.add(media))  # first: a record that is stored is not looked at again
-        store.media.add(media)
+        # First: a record that is stored is not looked at again.
+        store.events.add(
+            [event for metadata in every for event in self.artifacts.add(metadata.media, metadata.sender)]
+        )
+        store.media.add([media for metadata in every for media in metadata.media])
         store.writers.record_ends([end for metadata in every for end in metadata.ends])
         return [None] * len(requests)
 
