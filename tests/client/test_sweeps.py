@@ -277,6 +277,21 @@ def test_a_new_project_begins_with_a_sweep(sweeps: ServerSweeps) -> None:
     assert sweeps.read(SweepAddress(None, "fresh", made["id"]))["name"] == "first"
 
 
+def test_runs_that_there_are_already_join_a_sweep(
+    served: Served, sweeps: ServerSweeps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Logged(served).execute(AssignedRun("before1", {"lr": 0.05}, {}))
+    monkeypatch.setenv("RUNVITALS_SERVER", served.url)
+    name = runvitals.sweep(GRID, project="digits", prior_runs=["before1"])
+    address = SweepAddress(None, "digits", name)
+    assert sweeps.read(address)["runs"] == 1
+    assert agent_of(sweeps, address, Logged(served), tmp_path).run() == 2
+    shown = sweeps.read(address)
+    assert (shown["runs"], shown["best"], shown["best_run"]) == (3, 0.05, "before1")
+    with pytest.raises(ServerError, match="there is no run 'none' in the project"):
+        runvitals.sweep(GRID, project="digits", prior_runs=["none"])
+
+
 def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     for name, text, problem in (
         ("a.json", "{", "a.json is not valid"),

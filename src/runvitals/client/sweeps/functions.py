@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runvitals.client.sweeps.agent import AgentLoop
@@ -20,7 +20,7 @@ def sweep(
     sweep: Configuration,
     entity: str | None = None,
     project: str | None = None,
-    prior_runs: None = None,
+    prior_runs: Sequence[str] | None = None,
     *,
     name: str | None = None,
 ) -> str:
@@ -30,6 +30,8 @@ def sweep(
         sweep: the configuration, or the path of a YAML or JSON file with it. Keys as W&B has them: `method`,
             `metric`, `parameters`, `early_terminate`, `run_cap` …
         entity, project: where the runs belong; default: as in the configuration, else as in the settings.
+        prior_runs: the ids of runs of the project that join the sweep: the search learns from their
+            configuration and summary.
         name: what to call it.
 
     Returns:
@@ -45,8 +47,6 @@ def sweep(
         ... )
         >>> runvitals.agent(sweep, train, project="digits", count=20)
     """
-    if prior_runs is not None:
-        raise TypeError("sweep(): prior_runs is not supported; W&B's own client has it")
     configuration = sweep if isinstance(sweep, Mapping) else read_configuration(sweep)
     settings = resolved({})
     place = (
@@ -55,7 +55,7 @@ def sweep(
     )
     sweeps = ServerSweeps.of(_server(settings))
     try:
-        made = sweeps.create(*place, configuration, name)
+        made = sweeps.create(*place, configuration, name, prior_runs or ())
     finally:
         sweeps.close()
     address = SweepAddress(*place, made["id"])

@@ -70,15 +70,25 @@ class ServerSweeps:
         return self._connection.url
 
     def create(
-        self, entity: str | None, project: str, configuration: Mapping[str, Any], name: str | None
+        self,
+        entity: str | None,
+        project: str,
+        configuration: Mapping[str, Any],
+        name: str | None,
+        prior_runs: Sequence[str] = (),
     ) -> dict[str, Any]:
         """Make a sweep, and its project if it is new; returns what the API says of it.
+
+        Args:
+            prior_runs: the ids of runs of the project that join it.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.
         """
         path = f"{_project_path(entity, project)}/sweeps"
-        body = {"configuration": dict(configuration), "name": name}
+        body: dict[str, Any] = {"configuration": dict(configuration), "name": name}
+        if prior_runs:
+            body["prior_runs"] = list(prior_runs)
         try:
             made: dict[str, Any] = self._connection.send("POST", path, body)
         except ServerError as error:

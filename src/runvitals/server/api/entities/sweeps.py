@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.accounts.actions import Action
 from runvitals.accounts.principals import ServiceAccount, User
+from runvitals.accounts.resources import ProjectItem
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
@@ -25,9 +26,11 @@ from runvitals.server.sweeps.sources import from_json
 from runvitals.server.sweeps.stored_configurations import stored_configuration
 from runvitals.store.errors import LimitReached
 from runvitals.store.metadata.projects import NOBODY
+from runvitals.store.metadata.run_places import RunPlace
 from runvitals.store.metadata.sweeps.rows import NewSweep, State, Sweep, SweepConflict
 from runvitals.sweeps.configuration import InvalidConfiguration
 
+MAX_PRIOR_RUNS: Final = 1000
 PATHS: Final = ("/entities/{entity}/projects/{project}/sweeps", "/projects/{project:path}/sweeps")
 READS: Final = [needs("sweep:read")]
 
@@ -41,6 +44,11 @@ class SweepConfigurationSent(BaseModel):
         description="As for `runvitals.sweep` and `wandb.sweep`: method, metric, parameters."
     )
     name: str | None = Field(None, max_length=256, description="What to call it.")
+    prior_runs: list[Annotated[str, Field(max_length=256)]] = Field(
+        default_factory=list,
+        max_length=MAX_PRIOR_RUNS,
+        description="Ids of runs of the project that join the sweep, which learns from them.",
+    )
 
 
 class SweepSchema(BaseModel):
@@ -123,6 +131,7 @@ def create_sweep(
     except InvalidConfiguration as error:
         fields = (problem.partition(": ") for problem in error.problems)
         raise InvalidFields({f"configuration.{where}": what for where, _, what in fields}) from None
+    prior = [_prior_run(access, requester, project, run_id) for run_id in sent.prior_runs]
     principal = requester.principal
     new = NewSweep(
         project,
@@ -138,7 +147,31 @@ def create_sweep(
         row = access.metadata_store.sweeps.sweeps.create(new, access.clock())
     except LimitReached as error:
         raise HTTPException(409, str(error)) from None
-    return _shown(access, requester, row)
+    for run in prior:
+        access.metadata_store.sweeps.runs.begin(row.id, run.uid, run.run_id, access.clock())
+    return _shown(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))
+
+
+def _prior_run(access: AccessControl, requester: Requester, project: int, run_id: str) -> RunPlace:
+    """A run of a project that the requester may read.
+
+    Raises:
+        InvalidFields: there is none.
+    """
+    for place in access.metadata_store.runs.places(run_id):
+        if place.project_id == project and not place.deleted:
+            if place.entity_id is None:
+                return place
+            item = ProjectItem(
+                "run",
+                place.run_id,
+                access.directory.project(project),
+                place.author_id,
+                place.service_account_id,
+            )
+            if access.may(requester, Action.RUN_READ, item):
+                return place
+    raise InvalidFields({"prior_runs": f"there is no run {run_id[:100]!r} in the project"})
 
 
 def read_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> Any:
