@@ -69,6 +69,7 @@ def test_runs_and_their_history(api: runvitals.Api, tmp_path: Path) -> None:
     found = api.runs("team/digits", filters={"config.lr": {"$gt": 0.15}})
     assert [run.id for run in found] == ["x2"]
     assert (len(found), found[0].name) == (1, "try 2")
+    assert (len(api.runs("digits", lazy=False)), [run.id for run in api.runs("digits")[:1]]) == (2, ["x1"])
     assert [run.id for run in api.runs("digits", order="+summary_metrics.loss")] == ["x2", "x1"]
     run = api.run("team/digits/runs/x1")
     assert (run.config, run.summary["loss"], run.tags, run.project) == ({"lr": 0.1}, 0.5, ["a"], "digits")
@@ -78,6 +79,7 @@ def test_runs_and_their_history(api: runvitals.Api, tmp_path: Path) -> None:
     assert [row["_step"] for row in run.scan_history(min_step=1)] == [1]
     assert list(run.history(keys=["loss"])["loss"]) == [1.0, 0.5]
     assert [row["loss"] for row in run.history(samples=1, pandas=False)] == [1.0]
+    assert run.history(keys=["accuracy"], pandas=False) == [{"_step": 0, "accuracy": 0.5}]
     assert run.lastHistoryStep == 1
     file = run.file("w.bin")
     assert Path(file.download(str(tmp_path / "out"))).read_bytes() == b"123"

@@ -366,9 +366,12 @@ def test_disabled_mode_writes_and_starts_nothing(train: Start, journals: Journal
             run.alert("title")
             run.summary["x"] = 1
             run.finish()
+            run.log({"loss": 2})
+            again = runvitals.init(mode="disabled")
+            print(again is run, runvitals.run is again)
         """)
     )
-    assert (code, out, err) == (0, "", "")
+    assert (code, out, err) == (0, "False True\n", "")
     assert journals.folders() == []
 
 

@@ -94,9 +94,11 @@ class RecordedRun(WandbRun):
             self._media = None
 
     def _end(self, exit_code: int | None, closing: bool) -> None:
-        if self.disabled or self.finished or os.getpid() != self.opened_by:
+        if self.finished or os.getpid() != self.opened_by:
             return
         self.finished = True
+        if self.disabled:
+            return
         if self._watching is not None:
             self._watching.stop()
         message: dict[str, object] = {"op": "finish", "pid": self.opened_by}

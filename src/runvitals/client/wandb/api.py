@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 from runvitals.client import Client
 from runvitals.client.wandb.api_run import ApiRun
@@ -65,6 +65,8 @@ class Api:
         filters: Mapping[str, Any] | None = None,
         order: str = "+created_at",
         per_page: int = 50,
+        include_sweeps: bool = True,
+        lazy: bool = True,
     ) -> ApiRuns:
         """The runs of a project that fulfil a filter.
 
@@ -73,7 +75,7 @@ class Api:
             filters: in the language of MongoDB, as in W&B's class. Filters are evaluated here; each run that
                 is compared with its `config` takes a request.
             order: a field, with + or - before it: `-created_at`, `+summary_metrics.loss`.
-            per_page: ignored; pages are fetched as needed.
+            per_page, include_sweeps, lazy: ignored; pages and values are fetched as needed.
         """
         entity, _, project = (path or "").rstrip("/").rpartition("/")
         return ApiRuns(
@@ -125,21 +127,35 @@ class ApiRuns:
             yield from self._found
             return
         found = []
+        for run in self._fetched():
+            found.append(run)
+            yield run
+        self._found = found
+
+    def _fetched(self) -> Iterator[ApiRun]:
         sort = _sort_key(self._order.lstrip("+-"))
         for each in self._client.runs(self._project, sort=sort, descending=self._order.startswith("-")):
             run = ApiRun(each)
             if self._entity is not None and run.entity not in (None, self._entity):
                 continue
             if holds(self._filters, run.field):
-                found.append(run)
                 yield run
-        self._found = found
+
+    def _all(self) -> list[ApiRun]:
+        # Not list(self): that asks for the length first.
+        if self._found is None:
+            self._found = list(self._fetched())
+        return self._found
 
     def __len__(self) -> int:
-        return len(list(self)) if self._found is None else len(self._found)
+        return len(self._all())
 
-    def __getitem__(self, index: int) -> ApiRun:
-        return list(self)[index]
+    @overload
+    def __getitem__(self, index: int) -> ApiRun: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[ApiRun]: ...
+    def __getitem__(self, index: int | slice) -> ApiRun | list[ApiRun]:
+        return self._all()[index]
 
 
 def _sort_key(order: str) -> str:

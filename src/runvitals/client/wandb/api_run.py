@@ -97,12 +97,13 @@ class ApiRun:
 
         Args:
             samples: the most rows.
-            keys: only rows with all of these names, and only these values.
+            keys: only rows with all of these names and with `x_axis`, and only these values.
             x_axis: the value that rows are sorted by.
             pandas: whether to return a data frame.
             stream: `default`, or `events` for system metrics.
         """
-        rows = self._events() if stream == "events" else list(self.scan_history(keys))
+        wanted = None if keys is None else list(dict.fromkeys((x_axis, *keys)))
+        rows = self._events() if stream == "events" else list(self.scan_history(wanted))
         rows.sort(key=lambda row: (row.get(x_axis) is None, row.get(x_axis) or 0))
         if len(rows) > samples:
             rows = [rows[index * (len(rows) - 1) // max(1, samples - 1)] for index in range(samples)]

@@ -78,6 +78,8 @@ def use_versions(folder: str) -> dict[str, Any]:
         # A single entry, by the address that redirects.
         seen["single"] = Path(used.get_entry("a.txt").download(f"{folder}/single")).read_text()
         seen["registry"] = link_to_registry(run, f"{folder}/registry")
+        run.link_model(f"{folder}/single/a.txt", "best models", "net")
+        seen["linked model"] = wandb.Api().artifact(f"{ENTITY}/model-registry/best models:latest").source_name
     return seen
 
 

@@ -138,6 +138,7 @@ def test_the_client_links_to_a_registry_and_reads_from_it(owners: Owners, seen: 
         ["v0", ["latest", "production"], "ada/digits/weights:v0"],
         {"model.txt": "weights"},
     ]
+    assert seen["use"]["linked model"] == "net:v0"
     organization = 'query O { organization(name: "ada") { name orgEntity { name } } }'
     assert owners.graphql(organization)["data"]["organization"]["orgEntity"] == {"name": "ada"}
     assert owners.graphql(organization, "stranger")["data"]["organization"] is None

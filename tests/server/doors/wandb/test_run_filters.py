@@ -102,6 +102,7 @@ def _ids(wanted: object) -> str:
         ({"config.lr": {"$ne": None}}, "abe"),
         ({"config.opt": {"$exists": True}}, "ab"),
         ({"config.opt.name": "adam"}, "a"),
+        ({"config.opt.value.name": "adam"}, "a"),
         ({"config.opt.name": {"$regex": "^(adam|sgd)$"}}, "ab"),
         ({"config.amp": True}, "a"),
         ({"config.layers": [64, 32]}, "c"),

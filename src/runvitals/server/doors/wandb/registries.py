@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 REGISTRIES: Final = Resolvers("registries")
 PREFIX: Final = "wandb-registry-"
+_OF_LINK_MODEL: Final = "model-registry"
+"""The project to which `run.link_model()` links."""
 
 
 @REGISTRIES.field("Entity", "organization")
@@ -53,11 +55,11 @@ def organizations(user: UserNode, info: Info) -> list[EntityNode]:
 
 
 def project_for_link(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
-    """The project to which a version is linked. The first link to a registry makes it.
+    """The project to which a version is linked. The first link to a registry or by `link_model()` makes it.
 
     Raises:
         HTTPException: 401, 403 or 404.
     """
-    if name.startswith(PREFIX):
+    if name.startswith(PREFIX) or name == _OF_LINK_MODEL:
         return ensured_project(context, name, entity_name)
     return project_named(context, name, entity_name)

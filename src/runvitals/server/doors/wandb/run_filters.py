@@ -241,11 +241,14 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
 
 def _field_names(name: str) -> list[str]:
     """Our names of a field, the likeliest last; none if it is no field. The values of a configuration are
-    named `config.lr` or `config.lr.value`."""
+    named `config.lr` or `config.lr.value`, those within `config.net.width` or `config.net.value.width`."""
     for theirs, ours in _SECTIONS.items():
         rest = name[len(theirs) :]
         if name.startswith(theirs) and rest:
             short = rest.removesuffix(".value")
+            key, _, within = rest.partition(".value.")
+            if within and "." not in key:
+                short = f"{key}.{within}"
             return [f"{ours}{rest}"] if short == rest or not short else [f"{ours}{rest}", f"{ours}{short}"]
     return []
 
