@@ -10,5 +10,15 @@ DOOR_ROUTERS: Final = (
     RouterModule("doors.client_links", ("/api/v1/client-links",)),
     RouterModule("doors.promql.routes", ("/prometheus/api/v1/",)),
     RouterModule("doors.wandb.routers", ("/graphql", "/files/", "/artifactsV2/", "/wandb/signed/")),
-    RouterModule("doors.mlflow.routers", ("/api/2.0/mlflow", "/mlflow/signed/", "/health", "/version")),
+    RouterModule(
+        "doors.mlflow.routers",
+        (
+            "/api/2.0/mlflow",
+            "/mlflow/signed/",
+            "/get-artifact",
+            "/model-versions/get-artifact",
+            "/health",
+            "/version",
+        ),
+    ),
 )

@@ -21,6 +21,7 @@ READ_BY_ROUTE = (
     "/api/v1/write",
     "/prometheus/api/v1/write",
     "/api/2.0/mlflow-artifacts/artifacts/",
+    "/api/2.0/mlflow/upload-artifact",
 )
 """Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
 _MAX_LENGTH = 1 << 62

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Iterator
@@ -71,6 +72,50 @@ def test_list_of_the_tracking_server(root: str, http: httpx.Client) -> None:
     found = http.get(f"/api/2.0/mlflow/artifacts/list?run_id={run_of(root)}&path=deep").json()
     assert found["root_uri"] == f"mlflow-artifacts:/{root}"
     assert found["files"] == [{"path": "deep/er", "is_dir": True}]
+
+
+def test_files_by_the_name_of_their_run_or_model(root: str, call: Call, http: httpx.Client) -> None:
+    run, page = run_of(root), "/ajax-api/2.0/mlflow"
+    uploaded = http.post(f"{page}/upload-artifact?run_uuid={run}&path=by/page.txt", content=b"hello")
+    assert uploaded.json() == {}
+    for named in ("run_id", "run_uuid"):
+        found = http.get(f"/get-artifact?{named}={run}&path=by/page.txt")
+        assert (found.text, found.headers["content-disposition"][:10]) == ("hello", "attachment")
+    model = call("POST", "logged-models", experiment_id=root.split("/")[0], name="net")["model"]["info"]
+    folder = model["artifact_uri"].removeprefix("mlflow-artifacts:/")
+    http.put(f"{ARTIFACTS}/artifacts/{folder}/MLmodel", content=b"flavors")
+    of_model = f"{page}/logged-models/{model['model_id']}/artifacts/files"
+    assert http.get(f"{of_model}?artifact_file_path=MLmodel").text == "flavors"
+    call("POST", "registered-models/create", name="page-net")
+    for _ in range(2):
+        sent = {"name": "page-net", "source": model["artifact_uri"], "model_id": model["model_id"]}
+        call("POST", "model-versions/create", **sent)
+    found = http.get("/model-versions/get-artifact?name=page-net&version=2&path=MLmodel")
+    assert found.text == "flavors"
+    tags = call("GET", f"logged-models/{model['model_id']}")["model"]["info"]["tags"]
+    versions = [{"name": "page-net", "version": version} for version in (1, 2)]
+    assert [json.loads(tag["value"]) for tag in tags if tag["key"] == "mlflow.modelVersions"] == [versions]
+
+
+def test_refused_files_by_the_name_of_their_run(root: str, http: httpx.Client) -> None:
+    upload = "/ajax-api/2.0/mlflow/upload-artifact"
+    large = 10 * 1024 * 1024 + 1
+    for query, content, message in (
+        ("", b"x", "Request must specify run_uuid."),
+        (f"run_uuid={run_of(root)}", b"x", "Request must specify path."),
+        (f"run_uuid={run_of(root)}&path=../a", b"x", "Invalid path"),
+        (f"run_uuid={run_of(root)}&path=a", b"", "Request must specify data."),
+        (f"run_uuid={run_of(root)}&path=a", bytes(large), "Artifact size is too large. Max size is 10MB."),
+    ):
+        answer = http.post(f"{upload}?{query}", content=content)
+        error = {"error_code": "INVALID_PARAMETER_VALUE", "message": message}
+        assert (answer.status_code, answer.json()) == (400, error)
+    for path in (
+        f"/get-artifact?run_id={run_of(root)}&path=../a",
+        "/model-versions/get-artifact?name=n&version=1&path=../a",
+    ):
+        assert http.get(path).json()["message"] == "Invalid path"
+    assert http.get(f"/get-artifact?run_id={run_of(root)}&path=none").status_code == 404
 
 
 @pytest.mark.parametrize(

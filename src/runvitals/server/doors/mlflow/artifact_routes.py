@@ -145,6 +145,16 @@ def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
 
 @router.get("/artifacts/{path:path}", dependencies=READS)
 def download(request: Request, path: str) -> Response:
+    return file_response(request, path)
+
+
+def file_response(request: Request, path: str) -> Response:
+    """The content of a file. Reads the database.
+
+    Raises:
+        MlflowError: there is no such file.
+        HTTPException: 401 or 403.
+    """
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
     file = access_of(request).metadata_store.mlflow_files.get(place.project_id, place.path)
     content: OpenedContent | None = None if file is None else server_files(request).files.open_file(file)
@@ -192,10 +202,19 @@ def unknown(rest: str) -> Response:
 @lists.get("/artifacts/list", dependencies=READS)
 def run_files(request: Request, sent: TheMessage) -> Response:
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
-    run = find_run(request, uid, Action.RUN_READ)
+    return _listed(request, run_folder(request, uid), sent.text("path", most=MAX_PATH))
+
+
+def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> str:
+    """The path of the files of a run on which the requester may do an action.
+
+    Raises:
+        MlflowError: there is none.
+        HTTPException: 401, 403 or 409.
+    """
+    run = find_run(request, uid, action)
     experiments = experiments_of(request)
-    root = f"{experiments.id_of(experiments.of_project(run.project_id))}/{uid}/{_ARTIFACTS}"
-    return _listed(request, root, sent.text("path", most=MAX_PATH))
+    return f"{experiments.id_of(experiments.of_project(run.project_id))}/{uid}/{_ARTIFACTS}"
 
 
 @lists.get("/logged-models/{model_id}/artifacts/directories", dependencies=READS)

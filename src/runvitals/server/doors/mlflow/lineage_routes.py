@@ -29,7 +29,7 @@ _DATASET_FIELDS: Final = {
 """The fields of a dataset, and how long each may be."""
 _REQUIRED: Final = ("name", "digest", "source_type", "source")
 _MAX_MODEL_ID: Final = 200
-_MAX_EXPERIMENTS: Final = 1000
+_MAX_EXPERIMENTS: Final = 20
 _MAX_SUMMARIES: Final = 1000
 
 router: Final = mlflow_router()

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import Annotated, Any, Final
 
+import msgspec
 from fastapi import Depends, Request
 
 from runvitals.accounts.actions import Action
@@ -23,6 +25,8 @@ STATUSES: Final = {
     "3": "LOGGED_MODEL_UPLOAD_FAILED",
 }
 MAX_NAME: Final = 500
+VERSIONS_TAG: Final = "mlflow.modelVersions"
+_MAX_VERSIONS: Final = 100
 
 
 class LoggedModels:
@@ -80,6 +84,14 @@ class LoggedModels:
         self.table.add(model)
         return model
 
+    def note_version(self, model: LoggedModel, name: str, version: int) -> None:
+        """Note in the tags of a model that a version was made from it, as MLflow does, if the requester may
+        change the model."""
+        if not self.experiments.may(self.experiment(model), Action.ARTIFACT_UPDATE):
+            return
+        noted = json.dumps([*_versions(model.tags.get(VERSIONS_TAG, "")), {"name": name, "version": version}])
+        self.table.change(model.uid, self.now_ms, tags={VERSIONS_TAG: noted})
+
     def location(self, model: LoggedModel) -> str:
         """Where the files of a model are."""
         experiment = self.experiment(model)
@@ -101,6 +113,15 @@ class LoggedModels:
         optional = {"model_type": model.type, "source_run_id": model.run_uid}
         info |= {field: value for field, value in optional.items() if value is not None}
         return {"info": info, "data": {"params": tags_json(model.params)}}
+
+
+def _versions(noted: str) -> list[Any]:
+    """The versions in a tag; none if somebody wrote something else into it."""
+    try:
+        found = msgspec.json.decode(noted, type=list[Any])
+    except (msgspec.MsgspecError, RecursionError):
+        return []
+    return found[-_MAX_VERSIONS:]
 
 
 def checked_name(name: str) -> str:

@@ -85,13 +85,18 @@ class MetricColumns(NamedTuple):
         return columns
 
     @classmethod
-    def of_objects(cls, metrics: Iterable[Mapping[str, Any]]) -> MetricColumns:
+    def of_objects(cls, metrics: Iterable[Mapping[str, Any]], field: str = "") -> MetricColumns:
         """Metrics in any form that MLflow accepts.
+
+        Args:
+            field: of the message that has them, in which case errors say which of them is meant.
 
         Raises:
             MlflowError: 400.
         """
-        found = [_checked(metric) for metric in metrics]
+        found = [
+            _checked(metric, f"{field}[{place}]." if field else "") for place, metric in enumerate(metrics)
+        ]
         return cls._of(
             (key for key, _, _, _ in found),
             np.array([value for _, value, _, _ in found], np.float64),
@@ -213,8 +218,11 @@ class MetricRows(NamedTuple):
     values: Floats
 
 
-def _checked(sent: Mapping[str, Any]) -> tuple[str, float, int, int]:
+def _checked(sent: Mapping[str, Any], where: str) -> tuple[str, float, int, int]:
     """
+    Args:
+        where: how the names of its fields begin in errors.
+
     Raises:
         MlflowError: 400.
     """
@@ -222,7 +230,7 @@ def _checked(sent: Mapping[str, Any]) -> tuple[str, float, int, int]:
     if key is not None and not isinstance(key, str):
         raise wrong_type("key", key, "a string")
     if not key:
-        raise invalid("Missing value for required parameter 'metric.key'.")
+        raise invalid(f"Missing value for required parameter '{where}key'.")
     value, timestamp, step = sent.get("value"), sent.get("timestamp"), sent.get("step")
     if value is None:
         raise invalid(
@@ -232,7 +240,7 @@ def _checked(sent: Mapping[str, Any]) -> tuple[str, float, int, int]:
     value = number("value", value)
     timestamp = integer("timestamp", timestamp)
     if timestamp is None:
-        raise invalid("Missing value for required parameter 'metric.timestamp'.")
+        raise invalid(f"Missing value for required parameter '{where}timestamp'.")
     step = integer("step", step) or 0
     if not -MAX_STEP <= step <= MAX_STEP or not -MAX_STEP <= timestamp <= MAX_STEP:
         raise invalid(f"The step and timestamp of metric '{key[:MAX_SHOWN]}' must be within ±2^53")

@@ -98,20 +98,20 @@ def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, s
     sent = parsed(body)
     metrics, params, tags = sent.objects("metrics"), sent_params(sent), sent_tags(sent)
     check_counts(len(metrics), len(sent.objects("params")), len(sent.objects("tags")))
-    return run_id_of(sent), MetricColumns.of_objects(metrics), params, tags
+    return run_id_of(sent), MetricColumns.of_objects(metrics, "metrics"), params, tags
 
 
 @router.get("/metrics/get-history", dependencies=READS)
 async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     name = sent.required("metric_key")
     most = sent.integer("max_results")
-    if most is not None and most < 0:
+    if most is not None and most <= 0:
         raise invalid(f"Invalid value {most} for parameter 'max_results' supplied.")
     first = offset(sent.text("page_token"))
     number = await existing(runs, run_id_of(sent))
     found = await RunReads(request).history(number, name)
     total = len(found.values)
-    end = total if not most else min(total, first + min(most, PAGE))
+    end = total if most is None else min(total, first + min(most, PAGE))
     page = [point.as_json() for point in points(name, found, range(min(first, end), end))]
     more = {"next_page_token": token(end)} if end < total else {}
     return answer({"metrics": page, **more})
@@ -144,14 +144,16 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
     if len(ids) > MAX_RUNS:
         raise invalid(f"GetMetricHistoryBulkInterval request must specify at most {MAX_RUNS} run_ids.")
     name = sent.required("metric_key")
-    most = sent.integer("max_results") or INTERVALS
+    most = sent.integer("max_results")
+    if most is None:
+        most = INTERVALS
     if not 1 <= most <= MAX_INTERVALS:
         raise invalid(f"max_results must be between 1 and {MAX_INTERVALS}")
     start, end = sent.integer("start_step"), sent.integer("end_step")
     if (start is None) != (end is None):
-        raise invalid("If either start_step or end_step are specified, both must be specified.")
+        raise invalid("If either start step or end step are specified, both must be specified.")
     if start is not None and end is not None and start > end:
-        raise invalid("end_step must be greater than or equal to start_step.")
+        raise invalid(f"end_step must be greater than start_step. Found start_step={start}, end_step={end}.")
     found: list[dict[str, Any]] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)

@@ -64,8 +64,9 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
         )
     location, run_uid = _place(source, registry, logged)
     uid = sent.text("model_id", most=200)
-    if uid and run_uid is None:
-        run_uid = logged.find(uid).run_uid
+    made_from = logged.find(uid) if uid else None
+    if made_from is not None and run_uid is None:
+        run_uid = made_from.run_uid
     added = registry.table.add_version(
         model.id,
         ModelVersion(
@@ -82,6 +83,8 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
             changed_ms=registry.now_ms,
         ),
     )
+    if made_from is not None:
+        logged.note_version(made_from, model.name, added.version)
     return answer({"model_version": version_json(registry.find(model.name), added)})
 
 

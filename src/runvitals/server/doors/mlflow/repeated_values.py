@@ -11,7 +11,7 @@ import numpy as np
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 
 MAX_VALUES: Final = 10_000
-"""Of a metric with the same timestamp and step; after that, the last value counts."""
+"""Of a metric with the same timestamp and step."""
 TimesOf = Callable[[int, int], list[int]]
 """The times of the stored rows with a timestamp and step."""
 ReadValues = Callable[[Sequence[str], int, int], Mapping[str, Mapping[int, float]]]
@@ -19,8 +19,9 @@ ReadValues = Callable[[Sequence[str], int, int], Mapping[str, Mapping[int, float
 _NAN: Final = "NaN"
 
 
-def without_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> MetricColumns:
-    """The values that are not stored yet. They come after the stored ones with their timestamp and step.
+def beside_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> MetricColumns:
+    """The values, numbered so that none replaces another one that is stored. One that is stored already has
+    the number of its row. Those beyond `MAX_VALUES` are left out.
 
     Args:
         sent: every value once.
@@ -34,17 +35,14 @@ def without_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> 
     first, last = min(map(min, known.values())), max(map(max, known.values()))
     stored = read(names, first, last)
     repeats = np.zeros(len(rows), np.int64) if sent.repeats is None else sent.repeats.copy()
-    is_new = np.ones(len(rows), bool)
     cells: dict[tuple[str, tuple[int, int]], _Cells] = {}
     for place in np.flatnonzero(is_known).tolist():
         name, row, value = sent.names[sent.name[place]], rows[place], float(sent.values[place])
         of_row = cells.get((name, row))
         if of_row is None:
             of_row = cells[name, row] = _Cells(known[row], stored.get(name, {}))
-        repeat = of_row.add(value)
-        is_new[place] = repeat is not None
-        repeats[place] = repeat or 0
-    return sent.where(is_new, repeats)
+        repeats[place] = of_row.place(value)
+    return sent.where(repeats < MAX_VALUES, repeats)
 
 
 class _Cells:
@@ -56,19 +54,22 @@ class _Cells:
     """
 
     def __init__(self, times: Sequence[int], stored: Mapping[int, float]) -> None:
-        self._values = {_comparable(stored[t]) for t in times if t in stored}
+        self._places = {_comparable(stored[t]): place for place, t in enumerate(times) if t in stored}
         self._free = [place for place, t in enumerate(times) if t not in stored]
         self._free.reverse()
         self._rows = len(times)
 
-    def add(self, value: float) -> int | None:
-        """The place of a row for a value; None if a row has it already."""
-        if _comparable(value) in self._values:
-            return None
-        self._values.add(_comparable(value))
+    def place(self, value: float) -> int:
+        """The row of a value: the one that has it, or a free one."""
+        known = self._places.get(_comparable(value))
+        if known is None:
+            known = self._places[_comparable(value)] = self._free_place()
+        return known
+
+    def _free_place(self) -> int:
         if self._free:
             return self._free.pop()
-        self._rows = min(self._rows + 1, MAX_VALUES)
+        self._rows += 1
         return self._rows - 1
 
 

@@ -43,7 +43,7 @@ router: Final = mlflow_router()
 
 def run_id_of(sent: SentMessage) -> str:
     """The run that a message names; clients send both names of the id."""
-    return sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
+    return sent.text("run_uuid", most=256) or sent.required("run_id", most=256)
 
 
 @router.post("/runs/create", dependencies=SENDS)

@@ -16,7 +16,7 @@ from runvitals.model.names import STEP, TRUE_TIME
 from runvitals.server.doors import recording
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint, newer
-from runvitals.server.doors.mlflow.repeated_values import ReadValues, without_stored
+from runvitals.server.doors.mlflow.repeated_values import ReadValues, beside_stored
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
@@ -75,14 +75,14 @@ class RunSession:
         if self.is_silent(now_ms):
             self.heard_ms = now_ms
 
-    def without_stored(self, metrics: MetricColumns, oldest_ms: int, newest_ms: int) -> MetricColumns:
-        """The values that are not stored yet. Reads the store."""
+    def beside_stored(self, metrics: MetricColumns, oldest_ms: int, newest_ms: int) -> MetricColumns:
+        """The values, numbered so that none replaces another one. Reads the store."""
 
         def times_of(timestamp: int, step: int) -> list[int]:
             with self.lock:
                 return self.times.times_of(timestamp, step, oldest_ms, newest_ms)
 
-        return without_stored(metrics, times_of, self.read_values)
+        return beside_stored(metrics, times_of, self.read_values)
 
     def writer(self, role: str, host: str = HOST) -> str:
         """The name of a writer."""

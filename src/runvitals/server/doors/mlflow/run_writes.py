@@ -214,10 +214,10 @@ class RunWrites:
         if session.times.follows(logged.timestamps, *accepted):
             return envelopes + _row_envelopes(session, logged, accepted)
 
-        def unstored() -> list[Envelope]:
-            return _row_envelopes(session, session.without_stored(logged, *accepted), accepted)
+        def beside_stored() -> list[Envelope]:
+            return _row_envelopes(session, session.beside_stored(logged, *accepted), accepted)
 
-        return envelopes + await anyio.to_thread.run_sync(unstored)
+        return envelopes + await anyio.to_thread.run_sync(beside_stored)
 
     # Runs
 

@@ -1,0 +1,110 @@
+"""Files by the name of their run or model, as MLflow's page and older clients ask for them: `get-artifact`,
+`upload-artifact` and the like."""
+
+from __future__ import annotations
+
+from typing import Annotated, Final
+
+from fastapi import Path, Request
+from starlette.concurrency import run_in_threadpool
+from starlette.responses import Response
+
+from runvitals.accounts.actions import Action
+from runvitals.server.api.uploads import server_files
+from runvitals.server.doors.incoming_file import Incoming, receive_file
+from runvitals.server.doors.mlflow.artifact_routes import (
+    MAX_PATH,
+    READS,
+    WRITES,
+    ArtifactPlace,
+    checked_path,
+    file_response,
+    note_file,
+    place_for_writing,
+    run_folder,
+)
+from runvitals.server.doors.mlflow.errors import invalid
+from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
+from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.ingest.errors import HttpRejection
+
+UPLOAD_BYTES: Final = 10 * 1024 * 1024
+"""The largest file of `upload-artifact`, as with MLflow."""
+_SCHEME: Final = "mlflow-artifacts:/"
+_TOO_LARGE: Final = 413
+
+pages: Final = mlflow_router("")
+router: Final = mlflow_router()
+
+
+@pages.get("/get-artifact", dependencies=READS)
+def of_run(request: Request, sent: TheMessage) -> Response:
+    path = _checked(sent, "path")
+    uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
+    return file_response(request, f"{run_folder(request, uid)}/{path}")
+
+
+@pages.get("/model-versions/get-artifact", dependencies=READS)
+def of_version(request: Request, sent: TheMessage, registry: TheRegistry) -> Response:
+    path = _checked(sent, "path")
+    model = registry.find(sent.required("name"), Action.REGISTRY_DOWNLOAD)
+    location = registry.version(model, sent_version(sent)).location
+    if not location.startswith(_SCHEME):
+        raise invalid("The files of this version are not on this server")
+    return file_response(request, f"{location.removeprefix(_SCHEME).strip('/')}/{path}")
+
+
+@router.get("/logged-models/{model_id}/artifacts/files", dependencies=READS)
+def of_model(
+    request: Request,
+    model_id: Annotated[str, Path(max_length=200)],
+    sent: TheMessage,
+    models: TheLoggedModels,
+) -> Response:
+    path = _checked(sent, "artifact_file_path")
+    model = models.find(model_id)
+    folder = f"{models.experiments.id_of(models.experiment(model))}/models/{model.uid}/artifacts"
+    return file_response(request, f"{folder}/{path}")
+
+
+@router.post("/upload-artifact", dependencies=WRITES)
+async def upload(request: Request) -> Response:
+    """Take a small file of a run. It is on the disk when this is answered."""
+    sent = SentMessage(request.query_params)
+    for name in ("run_uuid", "path"):
+        if not sent.text(name):
+            raise invalid(f"Request must specify {name}.")
+    path = _checked(sent, "path")
+    uid = sent.required("run_uuid", most=256)
+
+    def place() -> ArtifactPlace:
+        return place_for_writing(request, f"{run_folder(request, uid, Action.RUN_CREATE)}/{path}")
+
+    found = await run_in_threadpool(place)
+    files = server_files(request).files
+
+    def keep(incoming: Incoming) -> None:
+        if not incoming.size:
+            raise invalid("Request must specify data.")
+        files.keep(
+            incoming.path, incoming.sha256, incoming.size, lambda file: note_file(request, found, file)
+        )
+
+    try:
+        with door_recorder(request).in_flight(UPLOAD_BYTES):
+            async with receive_file(request, files, UPLOAD_BYTES) as incoming:
+                await run_in_threadpool(keep, incoming)
+    except HttpRejection as error:
+        if error.status == _TOO_LARGE:
+            raise invalid("Artifact size is too large. Max size is 10MB.") from None
+        raise
+    return answer({})
+
+
+def _checked(sent: SentMessage, name: str) -> str:
+    """The path of a file in its folder."""
+    path = sent.required(name, most=MAX_PATH)
+    checked_path(path)
+    return path
