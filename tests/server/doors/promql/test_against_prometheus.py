@@ -261,6 +261,10 @@ def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, qu
         ("count(limitk(2, m))", "count(topk(2, m))"),
         ("count by (job) (limitk by (job) (1, m))", "count by (job) (topk by (job) (1, m))"),
         ("limitk(100, m)", "m"),
+        ("limit_ratio(1, m)", "m"),
+        ("limit_ratio(2, m)", "m"),
+        ("limit_ratio(0.4, m) or limit_ratio(-0.6, m)", "m"),
+        ("count(limit_ratio(0.4, m)) + count(limit_ratio(-0.6, m))", "count(m)"),
         ("double_exponential_smoothing(m[2m], 0.3, 0.7)", "holt_winters(m[2m], 0.3, 0.7)"),
     ],
 )

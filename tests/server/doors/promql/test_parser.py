@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from runvitals.server.doors.promql.label_hash import xxh64
 from runvitals.server.doors.promql.parser import parse
 from runvitals.server.doors.promql.patterns import compiled
 from runvitals.server.doors.promql.syntax import (
@@ -78,7 +79,7 @@ def test_matching() -> None:
         ("sum(up) offset 5m", "offset must be preceded by a selector or subquery"),
         ("up @ 5 @ 6", "@ may not be set multiple times"),
         ("up @ now()", "expected a time in seconds, start() or end()"),
-        ("limit_ratio(1, up)", "'limit_ratio' is not supported"),
+        ("limit_ratio(up)", "expected 2, got 1"),
         ("topk(up)", "expected 2, got 1"),
         ("1 + bool 2", "bool modifier"),
         ("(" * 100 + "1", "nested more than"),
@@ -96,3 +97,16 @@ def test_patterns_that_may_take_long_are_refused(pattern: str) -> None:
     with pytest.raises(QueryError):
         compiled(pattern)
     assert compiled("node-(1|2)|rack.*").fullmatch("rack-7")
+
+
+@pytest.mark.parametrize(
+    ("text", "hashed"),
+    [
+        (b"", 0xEF46DB3751D8E999),
+        (b"a", 0xD24EC4F1A98C6E5B),
+        (b"abc", 0x44BC2CF5AD770999),
+        (b"Nobody inspects the spammish repetition", 0xFBCEA83C8A378BF1),
+    ],
+)
+def test_the_hash_of_labels_is_xxh64(text: bytes, hashed: int) -> None:
+    assert xxh64(text) == hashed

@@ -9,6 +9,7 @@ import numpy as np
 
 from runvitals.buckets import Floats, Integers
 from runvitals.server.doors.promql.functions import LABEL_NAME
+from runvitals.server.doors.promql.label_hash import label_fraction
 from runvitals.server.doors.promql.range_functions import quantile
 from runvitals.server.doors.promql.responses import number
 from runvitals.server.doors.promql.syntax import Aggregation, QueryError
@@ -23,6 +24,7 @@ from runvitals.server.doors.promql.vectors import (
     without,
 )
 
+_CHOOSING: Final = frozenset(("topk", "bottomk", "limitk", "limit_ratio"))
 _MAX_COUNT: Final = 2.0**63
 MAX_VALUES: Final = 1000
 """Different values that are counted in a group."""
@@ -56,14 +58,16 @@ _REDUCE: Final[dict[str, Reduce]] = {
 
 
 def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
-    """The result of an aggregation; `parameters`: of topk, bottomk, limitk and quantile, at each step."""
+    """The result of an aggregation; `parameters`: of those that have one, at each step."""
     found: Vector = []
     for labels, lines in _grouped(node, vector).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
-        if node.operator in ("topk", "bottomk", "limitk"):
+        if node.operator in _CHOOSING:
             if node.operator == "limitk":
                 chosen = _first(lines, present, parameters)
+            elif node.operator == "limit_ratio":
+                chosen = present & _shares(lines, parameters)
             else:
                 chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
             found += [
@@ -147,6 +151,20 @@ def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
     before[order] = np.cumsum(present[order], axis=0) - present[order]
     chosen: Flags = present & (before < _limits(counts, len(lines)))
     return chosen
+
+
+def _shares(lines: Vector, ratios: Floats) -> Flags:
+    """Which series are in the share of all at each step, by their labels. A negative ratio chooses those that
+    its opposite, the ratio of the rest, leaves out.
+
+    Raises:
+        QueryError: a ratio that is no number.
+    """
+    if np.isnan(ratios).any():
+        raise QueryError("Ratio value is NaN", "execution")
+    limits = np.clip(ratios, -1.0, 1.0)
+    places = np.array([label_fraction(line.labels) for line in lines])[:, None]
+    return np.asarray(np.where(limits >= 0, places < limits, places >= 1.0 + limits), np.bool_)
 
 
 def _limits(counts: Floats, most: int) -> Integers:

@@ -35,11 +35,10 @@ from runvitals.server.doors.promql.syntax import (
 AGGREGATIONS: Final = frozenset(
     (
         *("sum", "avg", "min", "max", "count", "group", "stddev", "stdvar"),
-        *("topk", "bottomk", "limitk", "quantile", "count_values"),
+        *("topk", "bottomk", "limitk", "limit_ratio", "quantile", "count_values"),
     )
 )
-WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "limitk", "quantile", "count_values"))
-_NOT_SUPPORTED: Final = frozenset(("limit_ratio",))
+WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "limitk", "limit_ratio", "quantile", "count_values"))
 COMPARISONS: Final = frozenset(("==", "!=", "<", ">", "<=", ">="))
 SETS: Final = frozenset(("and", "or", "unless"))
 _PRECEDENCE: Final = {
@@ -181,8 +180,6 @@ class _Parser:
         if self._next.text in ("(", "by", "without") and lower in AGGREGATIONS:
             return self._aggregation(lower)
         if self._next.text == "(":
-            if lower in _NOT_SUPPORTED:
-                raise QueryError(f"the aggregation {lower!r} is not supported")
             return Call(name, self._arguments())
         return self._selector(name)
 
