@@ -101,6 +101,23 @@ def test_damaged_messages_are_malformed(noise: bytes, cut: int) -> None:
                 pass
 
 
+@pytest.mark.parametrize(
+    ("names", "problem"),
+    [(("__name__", "a", "a"), "several labels 'a'"), (("__name__", ""), "without a name")],
+)
+def test_labels_that_prometheus_refuses(names: tuple[str, ...], problem: str) -> None:
+    labels = b"".join(text(1, text(1, name) + text(2, "x")) for name in names)
+    symbols = ["", "x", *names]
+    references = bytes(place for name in names for place in (symbols.index(name), 1))
+    declared = b"".join(text(4, symbol) for symbol in symbols)
+    for message, read in (
+        (text(1, labels + text(2, double(1, 1.0) + uint(2, T))), read_version_1),
+        (declared + text(5, text(1, references)), read_version_2),
+    ):
+        with pytest.raises(Malformed, match=problem):
+            read(message, numbered()[0])
+
+
 def test_a_reference_to_a_symbol_that_is_not_there() -> None:
     with pytest.raises(Malformed, match="symbol 5 of 1"):
         read_version_2(text(4, "") + text(5, text(1, bytes((1, 5)))), numbered()[0])

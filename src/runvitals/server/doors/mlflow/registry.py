@@ -220,7 +220,7 @@ def sent_version(sent: SentMessage) -> int:
     """
     text = sent.required_identifier("version")
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
-        raise invalid(f"Model version must be an integer, got '{text[:60]}'")
+        raise invalid(f"Parameter 'version' must be an integer, got '{text[:60]}'.")
     return int(text)
 
 

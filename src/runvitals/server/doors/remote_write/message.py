@@ -84,8 +84,21 @@ class SeriesNumbers:
         if found is None:
             if len(labels) > 2 * MAX_LABELS:
                 raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
+            _check_names(labels[::2])
             found = self.by_labels[labels] = self._number(labels)
         return found
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """
+    Raises:
+        Malformed: a label has no name, or several have the same, which Prometheus refuses, too.
+    """
+    if "" in names:
+        raise Malformed("a series with a label without a name")
+    if len(set(names)) != len(names):
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise Malformed(f"a series with several labels {twice[:100]!r}")
 
 
 def _usual_labels(labels: bytes) -> list[str] | None:
