@@ -82,7 +82,11 @@ def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
     """
     at, end = 0, len(message)
     while at < end:
-        tag, at = read_varint(message, at)
+        tag = message[at]
+        if tag < 0x80:  # nearly all tags and lengths
+            at += 1
+        else:
+            tag, at = read_varint(message, at)
         number, kind = tag >> 3, tag & 7
         if number == 0:
             raise Malformed(f"field number 0 before byte {at}")
@@ -91,7 +95,10 @@ def fields(message: bytes) -> Iterator[tuple[int, int, int | bytes]]:
             yield number, kind, value
             continue
         if kind == LENGTH:
-            size, at = read_varint(message, at)
+            if at < end and message[at] < 0x80:
+                size, at = message[at], at + 1
+            else:
+                size, at = read_varint(message, at)
         elif kind in (FIXED32, FIXED64):
             size = 4 if kind == FIXED32 else 8
         else:

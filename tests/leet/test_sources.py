@@ -168,12 +168,22 @@ def test_a_wandb_file_that_grows(tmp_path: Path) -> None:
     assert [list(line.series.y) for line in data.logged_lines(data.metric_charts(), False)[0]] == [
         [0.5, 0.25]
     ]
-    records.append(files.ended(3, 10))
+    # Of a long file, a part is shown before the rest is read.
+    records += [files.row(2, 3, {"note": "x" * 300_000}), files.row(3, 4, {"loss": 0.1}), files.ended(3, 10)]
     path.write_bytes(files.log(*records))
     data.poll()
     assert data.run is not None
     assert (data.run.state, data.run.exit_code) == ("failed", 3)
     assert opened.catalogue.runs(now_ms(), "")[0][0].state == "failed"
+    long = RunData(opened.catalogue.open("abc"))
+    long.poll()
+    assert 0.5 < long.progress < 1.0
+    assert long.source.wants_more()
+    long.poll()
+    assert long.run is not None
+    assert (long.progress, long.source.wants_more(), long.run.state) == (1.0, False, "failed")
+    assert list(long.logged_lines(long.metric_charts(), False)[0][0].series.y) == [0.5, 0.25, 0.1]
+    long.source.close()
     kept = Path(source._folder.name)  # type: ignore[attr-defined]
     assert kept.is_dir()
     source.close()

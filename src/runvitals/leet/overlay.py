@@ -38,6 +38,8 @@ class RunOverlay:
         is_new = False
         for data, _ in list(self._runs.values()):
             is_new |= data.poll()
+            while data.progress < 1.0:
+                is_new |= data.poll()
         return is_new
 
     def _known(self, run_id: str) -> RunData:

@@ -44,6 +44,11 @@ class RunData:
         return self.source.run
 
     @property
+    def progress(self) -> float:
+        """The share of the run that was read, up to 1.0."""
+        return self.source.progress()
+
+    @property
     def is_running(self) -> bool:
         return self.run is not None and self.run.state == "running"
 

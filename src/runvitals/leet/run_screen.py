@@ -119,6 +119,7 @@ class RunScreen(ChartScreen):
         self._interval_s = interval_s
         self._pieces: list[ConsoleText] = []
         self._wake = asyncio.Event()
+        self._is_loading = True
 
     def compose(self) -> ComposeResult:
         self.overview = TextPane("Overview", id="overview")
@@ -211,15 +212,13 @@ class RunScreen(ChartScreen):
                 self.message = f"the run cannot be read: {reason(error)}"
                 self.show_footer()
             else:
-                if is_first and not self.data.is_running and self.replay is None:
-                    self.system.window.show_all()
                 if is_first:
                     self._restore()
-                    if self.replay is not None:
-                        self.replay.begin(*self.data.time_range())
-                if self._has_moved() or is_new:
+                    is_first = False
+                if self._is_loading and self.data.progress == 1.0:
+                    self._begin()
+                if not (self._is_loading and self.replay) and (self._has_moved() or is_new):
                     self._update()
-                is_first = False
                 self._show_header()
             self._wake.clear()
             if not self.data.source.wants_more():
@@ -227,6 +226,14 @@ class RunScreen(ChartScreen):
                 interval_s = self._interval_s if is_moving else _ENDED_INTERVAL_S
                 with suppress(asyncio.TimeoutError):
                     await asyncio.wait_for(self._wake.wait(), interval_s)
+
+    def _begin(self) -> None:
+        """What depends on how the run goes on: everything was read for the first time."""
+        self._is_loading = False
+        if self.replay is not None:
+            self.replay.begin(*self.data.time_range())
+        elif not self.data.is_running:
+            self.system.window.show_all()
 
     def _has_moved(self) -> bool:
         """Whether the replay is at another time than at the last call."""
@@ -285,12 +292,15 @@ class RunScreen(ChartScreen):
             self.header.show([[("reading the run …", "dim")]])
             return
         style = "good" if run.state == "running" else "dim" if run.state == "finished" else "bad"
+        state = ending(run)
+        if self.data.progress < 1.0:
+            state, style = f"reading {self.data.progress:.0%}", "dim"
         where, took = f"{inert(run.project)} · {inert(run.name)}", axes.elapsed(run.duration_ms)
-        if self.replay is not None:
+        if self.replay is not None and not self._is_loading:
             self.header.show([[(f" {where} ", "title"), *self.replay.row(), (f"  {ending(run)}", "dim")]])
             return
         only = f" · {inert(self.data.only.text)}" if self.data.only.text else ""
-        self.header.show([[(f" {where} ", "title"), (f" {ending(run)} ", style), (f" {took}{only}", "dim")]])
+        self.header.show([[(f" {where} ", "title"), (f" {state} ", style), (f" {took}{only}", "dim")]])
 
     # -- keys
 

@@ -23,6 +23,9 @@ class WandbFollower:
         path: the file. It is not changed.
         directory: the data folder in which the journal is written.
 
+    Attributes:
+        progress: the share of the file that was read, 1.0 once its end was reached.
+
     Raises:
         ValueError: not a `.wandb` file, or it contains no run.
         OSError: the file cannot be read, or the journal cannot be written.
@@ -32,33 +35,43 @@ class WandbFollower:
         run, interval_s = first_pass(path)
         self.path = path
         self.run_id = paths.safe_name(run.run)
+        self.progress = 0.0
         self._has_ended = False
+        self._exit: RunExit | None = None
         result = ImportResult(self.run_id, run.project or "default")
         self._writer = RunImporter(paths.run_dir(self.run_id, directory), run, interval_s, result, "")
         self._file = open(path, "rb")  # noqa: SIM115 - until `close`
         self._log = TransactionLog(self._file, path)
 
-    def poll(self) -> None:
+    def poll(self, most_bytes: int | None = None) -> None:
         """Write what was added to the file.
+
+        Args:
+            most_bytes: go on with the next call after about as much; None: read to the end.
 
         Raises:
             OSError: the file cannot be read, or the journal cannot be written.
         """
         if self._has_ended:
             return
-        ended: RunExit | None = None
+        start = self._log.position
         for payload in self._log.records():
             try:
                 record = decode(payload)
             except Malformed:
                 continue
             if isinstance(record, RunExit):
-                ended = record
+                self._exit = record
             elif record is not None:
                 self._writer.keep(record)
+            if most_bytes is not None and self._log.position - start >= most_bytes:
+                size = os.fstat(self._file.fileno()).st_size
+                self.progress = max(self.progress, min(self._log.position / size, 0.99))
+                return
+        self.progress = 1.0
         written_s = os.fstat(self._file.fileno()).st_mtime
-        self._has_ended = ended is not None or time.time() - written_s >= CRASHED_AFTER_S
-        self._writer.end(ended, written_s)
+        self._has_ended = self._exit is not None or time.time() - written_s >= CRASHED_AFTER_S
+        self._writer.end(self._exit, written_s)
 
     def close(self) -> None:
         """Close the file."""

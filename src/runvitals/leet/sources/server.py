@@ -252,6 +252,9 @@ class ServerSource:
                 )
             ]
 
+    def progress(self) -> float:
+        return 1.0
+
     def wants_more(self) -> bool:
         return bool(self._wanted or self._wanted_names)
 

@@ -16,6 +16,8 @@ from runvitals.model.run import Run
 from runvitals.wandb_files.following import WandbFile, WandbFollower, summary
 from runvitals.wandb_files.names import files_below
 
+_FIRST_PORTION_BYTES = 256 * 1024
+
 
 class WandbSource(JournalSource):
     """A run in a `.wandb` file.
@@ -26,6 +28,7 @@ class WandbSource(JournalSource):
     """
 
     def __init__(self, path: str) -> None:
+        self._portion_bytes = _FIRST_PORTION_BYTES
         self._folder = tempfile.TemporaryDirectory(prefix="runvitals-leet-")
         try:
             self._follower = WandbFollower(path, self._folder.name)
@@ -35,9 +38,16 @@ class WandbSource(JournalSource):
         super().__init__(self._follower.run_id, self._folder.name)
 
     def poll(self) -> bool:
-        """Read what was added to the file."""
-        self._follower.poll()
+        """Read what was added to the file: of a long one a part, so that it is drawn while it is read."""
+        self._follower.poll(self._portion_bytes)
+        self._portion_bytes *= 2
         return super().poll()
+
+    def progress(self) -> float:
+        return self._follower.progress
+
+    def wants_more(self) -> bool:
+        return self.progress() < 1.0
 
     def records(self) -> RecordReader:
         return WandbRecords(self._follower.path)
