@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 from runvitals.leet import keys as leet_keys
 from runvitals.leet.chart_layout import ChartLayout
@@ -15,7 +16,7 @@ from runvitals.leet.line_filter import LineFilter
 from runvitals.leet.opening import Surroundings, parse_address, target
 from runvitals.leet.overview import overview
 from runvitals.leet.run_data import RunData
-from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
+from runvitals.leet.run_table import MOST_SELECTED, ListedRuns, newest_use
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.journals import JournalSource
 from runvitals.model.errors import UnknownRun
@@ -140,6 +141,13 @@ def runs(folder: Path, count: int) -> ListedRuns:
     return table
 
 
+def test_use_of_devices() -> None:
+    first = {"gpu.0.gpu": 90.0, "gpu.1.gpu": 70.0, "gpu.0.memoryAllocated": 45.0, "cpu": 5.0}
+    assert newest_use({"node1": first, "node2": {"cpu": 1.0}}) == "GPU 80% mem 45%"
+    assert newest_use({"node1": {"cpu": 12.0, "memory_percent": float("nan")}}) == "CPU 12%"
+    assert newest_use({}) == ""
+
+
 def test_list_of_runs(tmp_path: Path) -> None:
     table = runs(tmp_path, 4)
     assert [run.id for run in table.runs] == ["run-3", "run-2", "run-1", "run-0"]
@@ -152,9 +160,9 @@ def test_list_of_runs(tmp_path: Path) -> None:
     table.move(-9)
     table.toggle()
     assert table.selected == {"run-1": 0, "run-3": 1}
-    shown = ["".join(text for text, _ in row) for row in table.rows(2)]
+    shown = ["".join(text for text, _ in row) for row in table.rows(60, 2)]
     assert shown[0].startswith("● failed   name 3")
-    assert all(row.isprintable() for row in shown)
+    assert all(row.isprintable() and cell_len(row) <= 60 for row in shown)
     with pytest.raises(ValueError, match="state:broken"):
         table.set_filter("state:broken")
     with pytest.raises(ValueError, match="no system statistics"):
@@ -164,7 +172,7 @@ def test_list_of_runs(tmp_path: Path) -> None:
     pinned = table.current.id
     table.clear_selection()
     assert list(table.selected) == [table.pinned] == [pinned]
-    assert "".join(text for text, _ in table.rows(4)[table.cursor]).startswith("▶ ")
+    assert "".join(text for text, _ in table.rows(60, 4)[table.cursor]).startswith("▶ ")
     table.toggle_pin()
     table.clear_selection()
     assert not table.selected

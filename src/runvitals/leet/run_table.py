@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+from math import isfinite
+from statistics import fmean
+
+from rich.cells import cell_len
+
 from runvitals.leet import axes
 from runvitals.leet.braille import Row
+from runvitals.leet.fitting_text import cut
 from runvitals.leet.overview import moment
 from runvitals.leet.sources.run_source import RunCatalogue
 from runvitals.model.filter import Filter
@@ -15,6 +23,8 @@ from runvitals.terminal import inert
 
 MOST_SELECTED = 8
 """Runs whose metrics are drawn over each other: as many as there are colours."""
+_SHORTEST_NAME = 16
+_OF_DEVICES = re.compile(r"gpu\.\d+\.(gpu|memoryAllocated)")
 _STATE_STYLES = {"running": "good", "failed": "bad", "crashed": "bad", "lost": "bad"}
 
 
@@ -106,11 +116,11 @@ class ListedRuns:
         """Select none, except the pinned run."""
         self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id == self.pinned}
 
-    def rows(self, height: int) -> list[Row]:
+    def rows(self, width: int, height: int) -> list[Row]:
         """The rows of the list around the cursor."""
         first = min(max(self.cursor - height // 2, 0), max(len(self.runs) - height, 0))
         return [
-            self._row(run, place == self.cursor)
+            self._row(run, place == self.cursor, width)
             for place, run in enumerate(self.runs[first : first + height], first)
         ]
 
@@ -128,9 +138,44 @@ class ListedRuns:
         if free:
             self.selected[run_id] = free[0]
 
-    def _row(self, run: Run, is_current: bool) -> Row:
+    def _row(self, run: Run, is_current: bool, width: int) -> Row:
         colour = self.selected.get(run.id)
         mark = ("○ ", "dim") if colour is None else ("▶ " if run.id == self.pinned else "● ", f"line{colour}")
-        rest = f"  {moment(run.started_ms)}  {axes.elapsed(run.duration_ms)}"
-        name = (inert(run.name), "cursor" if is_current else "")
-        return [mark, (f"{run.state:<9}", _STATE_STYLES.get(run.state, "dim")), name, (rest, "dim")]
+        state = f"{run.state:<9}"
+        used = newest_use(run.last) if run.state == "running" else ""
+        room = width - cell_len(mark[0]) - len(state)
+        columns = [f"  {used:<16}", f"  {moment(run.started_ms)}", f"  {axes.elapsed(run.duration_ms):>8}"]
+        while columns and room - sum(map(len, columns)) < _SHORTEST_NAME:
+            columns.pop(0)
+        room -= sum(map(len, columns))
+        name = cut(inert(run.name), room)
+        return [
+            mark,
+            (state, _STATE_STYLES.get(run.state, "dim")),
+            (name, "cursor" if is_current else ""),
+            (" " * (room - cell_len(name)) + "".join(columns), "dim"),
+        ]
+
+
+def newest_use(last: Mapping[str, Mapping[str, float]]) -> str:
+    """How much of its devices a run uses, or of its hosts if it has none: the means of the newest samples.
+
+    Args:
+        last: the newest sample of each host.
+
+    Example:
+        >>> newest_use({"node1": {"gpu.0.gpu": 90.0, "gpu.1.gpu": 70.0, "gpu.0.memoryAllocated": 45.0}})
+        'GPU 80% mem 45%'
+        >>> newest_use({"node1": {"cpu": 12.0}})
+        'CPU 12%'
+    """
+    found: dict[str, list[float]] = {}
+    for sample in last.values():
+        for key, value in sample.items():
+            device = _OF_DEVICES.fullmatch(key)
+            if isfinite(value):
+                found.setdefault(f"gpu.{device[1]}" if device else key, []).append(value)
+    shown = (("GPU", "gpu.gpu"), ("mem", "gpu.memoryAllocated"))
+    if "gpu.gpu" not in found:
+        shown = (("CPU", "cpu"), ("mem", "memory_percent"))
+    return " ".join(f"{name} {fmean(found[key]):.0f}%" for name, key in shown if key in found)

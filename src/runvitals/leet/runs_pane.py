@@ -46,4 +46,4 @@ class RunsPane(ListPane):
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (shown, "dim")]
         if self.pattern:
             head.append((f" · {inert(self.pattern)}", "dim"))
-        self.show([head, *table.rows(max(self.size.height - 1, 1))])
+        self.show([head, *table.rows(self.size.width, max(self.size.height - 1, 1))])
