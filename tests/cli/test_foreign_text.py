@@ -279,6 +279,7 @@ def test_only_known_modules_write_to_the_terminal() -> None:
         "sdk/messages.py",  # `notify`, which escapes control characters
         "top/live.py",  # what it prints is drawn by `drawing`, of inert text
         "leet/inspection.py",  # JSON in ASCII
+        "leet/terminal_driver.py",  # what Textual has drawn
         "leet/images/terminal_graphics.py",  # asks the terminal what it can show
         "server/notifications/apprise_process.py",  # JSON, to the process that started it
         "relay/destinations/cloudwatch/pipe.py",  # to stderr, in the command `neuron`

@@ -63,7 +63,9 @@ def test_indices_of_three_vendors_on_one_host(
     scope = plant(tmp_path / "host", tree)
     reports: list[object] = []
     collectors: list[Collector] = [
-        Nvidia(scope, FakeNvml([FakeGpu(0), FakeGpu(1)]), patience_s=10.0, proc=f"{tmp_path}/host/proc"),
+        Nvidia(
+            scope, FakeNvml([FakeGpu(0), FakeGpu(1)]), patience_s=PATIENCE_S, proc=f"{tmp_path}/host/proc"
+        ),
         probe_amd(scope),
         *probe_all(scope, {"gaudi"}).collectors,
     ]

@@ -12,6 +12,7 @@ from runvitals.collectors.graphcore.collector import Ipus
 from runvitals.collectors.plumbing.background import Hung
 from tests.collectors.graphcore.ipus import Library, card, forget, tick
 from tests.collectors.trees import last_pid, process, put
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +39,7 @@ def proc(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def ipus(library: Library, proc: Path) -> Iterator[Ipus]:
-    ipus = Ipus(Scope(pids=[RUN]), str(library.folder), patience_s=10.0, proc=str(proc))
+    ipus = Ipus(Scope(pids=[RUN]), str(library.folder), patience_s=PATIENCE_S, proc=str(proc))
     yield ipus
     ipus.close()
 
@@ -149,7 +150,7 @@ def test_a_failing_library_is_called_again(library: Library, ipus: Ipus) -> None
 
 def test_an_import_error_is_reported(tmp_path: Path, proc: Path) -> None:
     put(tmp_path, "broken/gcipuinfo.py", "raise ImportError('libpoplar.so: cannot open shared object file')")
-    ipus = Ipus(Scope(pids=[RUN]), str(tmp_path / "broken"), patience_s=10.0, proc=str(proc))
+    ipus = Ipus(Scope(pids=[RUN]), str(tmp_path / "broken"), patience_s=PATIENCE_S, proc=str(proc))
     with pytest.raises(ImportError, match=r"libpoplar\.so: cannot open"):
         tick(ipus, 100.0)
     ipus.close()
@@ -170,7 +171,7 @@ def test_a_hanging_library_does_not_delay_the_tick(library: Library, proc: Path)
 def test_the_settings_can_exclude_children(library: Library, proc: Path) -> None:
     library.answer(card(0, WORKER))
     scope = Scope(pids=[RUN], process_tree=False)
-    ipus = Ipus(scope, str(library.folder), patience_s=10.0, proc=str(proc))
+    ipus = Ipus(scope, str(library.folder), patience_s=PATIENCE_S, proc=str(proc))
     assert tick(ipus, 100.0).gauges == {}
     ipus.close()
 
@@ -179,13 +180,13 @@ def test_without_a_run_all_ipus_are_read(library: Library, proc: Path) -> None:
     library.answer(card(0, STRANGER), card(1, None))
     scope = Scope(pids=[RUN])
     scope.whole_machine = True
-    ipus = Ipus(scope, str(library.folder), patience_s=10.0, proc=str(proc))
+    ipus = Ipus(scope, str(library.folder), patience_s=PATIENCE_S, proc=str(proc))
     assert len(tick(ipus, 100.0).gauges) == 16
     ipus.close()
 
 
 def test_processes_of_this_machine(library: Library) -> None:
     library.answer(card(0, os.getppid()))
-    ipus = Ipus(Scope(pids=[os.getppid()]), str(library.folder), patience_s=10.0)
+    ipus = Ipus(Scope(pids=[os.getppid()]), str(library.folder), patience_s=PATIENCE_S)
     assert len(tick(ipus, 100.0).gauges) == 8
     ipus.close()

@@ -14,8 +14,7 @@ from runvitals.collectors.nvidia.nvml import NvmlError
 from runvitals.collectors.plumbing.background import Hung
 from runvitals.metrics import DEFINITIONS
 from tests.collectors.nvidia.fake import BLANK, BLANK_64, FakeGpu, FakeNvml, FakeSlice
-
-LONG_S = 20.0
+from tests.patience import PATIENCE_S
 
 
 class Watched:
@@ -23,7 +22,7 @@ class Watched:
 
     def __init__(self, nvml: FakeNvml, proc: Path, pids: tuple[int, ...] = (700,)) -> None:
         self.scope = Scope(pids=pids)
-        self.source = Nvidia(self.scope, nvml, patience_s=LONG_S, proc=str(proc))
+        self.source = Nvidia(self.scope, nvml, patience_s=PATIENCE_S, proc=str(proc))
         self.mono_s = 1000.0
 
     def sample(self, after_s: float = 1.0) -> Tick:
@@ -225,7 +224,7 @@ def test_host_pids_are_translated_through_the_hosts_procfs(
     nvml.gpus[0].computing = [(52_000, 4 << 30), (53_000, 8 << 30)]  # 53000 is 700 in another container
     watched = Watched(nvml, proc)
     watched.scope.host_root = str(host)
-    watched.source = Nvidia(watched.scope, nvml, patience_s=LONG_S, proc=str(proc))
+    watched.source = Nvidia(watched.scope, nvml, patience_s=PATIENCE_S, proc=str(proc))
     assert watched.sample().gauges["gpu.process.0.memoryAllocatedBytes"] == 4 << 30
 
 

@@ -23,7 +23,6 @@ from tests.patience import PATIENCE_S
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-LONG_S = 10.0  # longer than any test should wait
 TEXT = """\
 # HELP room_temp Temperature of a room.
 # TYPE room_temp gauge
@@ -71,7 +70,7 @@ def collect() -> Iterator[Callable[..., OpenMetrics]]:
 def answer(source: OpenMetrics | ExporterEndpoint, mono_s: float) -> Tick:
     """A tick with the results of its requests, which may arrive in a later tick at the same time."""
     tick = Tick(mono_s)
-    until_s = time.monotonic() + LONG_S
+    until_s = time.monotonic() + PATIENCE_S
     source.sample(tick)
     while any(aside.pending for aside in readers(source)):
         assert time.monotonic() < until_s
@@ -241,7 +240,7 @@ def test_a_hanging_endpoint_does_not_delay_the_others(
         tick = Tick(100.0)
         collector.sample(tick)
         assert collector.pending
-        until_s = time.monotonic() + LONG_S
+        until_s = time.monotonic() + PATIENCE_S
         while f"{HOME}room_temp.0" not in tick.gauges:
             assert time.monotonic() < until_s
             collector.sample(tick)

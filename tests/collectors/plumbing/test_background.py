@@ -12,11 +12,10 @@ import pytest
 
 from runvitals.collectors.base import Tick
 from runvitals.collectors.plumbing.background import BackgroundReader, Hung
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-
-LONG_S = 10.0  # longer than any test should wait
 
 
 class Fridge:
@@ -29,7 +28,7 @@ class Fridge:
 
     def ask(self, tick: Tick) -> None:
         self.calls += 1
-        self.door.wait(LONG_S)
+        self.door.wait(PATIENCE_S)
         if self.broken is not None:
             raise self.broken
         tick.gauges["temp"] = float(self.calls)
@@ -52,12 +51,12 @@ def sampled(aside: BackgroundReader, mono_s: float) -> Tick:
 
 def wait_for_answer(aside: BackgroundReader) -> None:
     """Wait until the thread has a result for the next tick."""
-    assert _within(LONG_S, lambda: not aside._done.locked())
+    assert _within(PATIENCE_S, lambda: not aside._done.locked())
 
 
 def test_a_result_in_time_goes_into_its_tick(fridge: Fridge) -> None:
     fridge.door.set()
-    aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, patience_s=PATIENCE_S)
     tick = sampled(aside, 100.0)
     assert (tick.gauges, tick.counters, tick.events) == ({"temp": 1.0}, {"opened": 7.0}, [{"name": "calls"}])
     assert sampled(aside, 101.0).gauges == {"temp": 2.0}
@@ -86,7 +85,7 @@ def test_a_tick_waits_no_longer_than_its_patience(fridge: Fridge) -> None:
 
 def test_it_is_called_at_its_interval(fridge: Fridge) -> None:
     fridge.door.set()
-    aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=PATIENCE_S)
     assert [bool(sampled(aside, 100.0 + second).gauges) for second in range(7)] == [
         *(True, False, False, False, False, True, False)
     ]
@@ -96,7 +95,7 @@ def test_it_is_called_at_its_interval(fridge: Fridge) -> None:
 def test_its_exception_is_raised_until_it_works_again(fridge: Fridge) -> None:
     fridge.door.set()
     fridge.broken = OSError("warm")
-    aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, every_s=5.0, patience_s=PATIENCE_S)
     for mono_s in (100.0, 101.0, 105.0):  # not called at 101
         with pytest.raises(OSError, match="warm"):
             aside.sample(Tick(mono_s))
@@ -124,12 +123,12 @@ def test_a_hanging_source_is_reported_and_its_stale_result_is_dropped(
 
 def test_one_thread_makes_all_calls_and_ends_on_close() -> None:
     threads: set[int] = set()
-    aside = BackgroundReader(lambda tick: threads.add(threading.get_ident()), patience_s=LONG_S)
+    aside = BackgroundReader(lambda tick: threads.add(threading.get_ident()), patience_s=PATIENCE_S)
     for second in range(5):
         sampled(aside, float(second))
     assert len(threads) == 1
     aside.close()
-    assert _within(LONG_S, lambda: not threads & set(_running_threads()))
+    assert _within(PATIENCE_S, lambda: not threads & set(_running_threads()))
 
 
 def test_close_does_not_wait_for_a_hanging_source(fridge: Fridge) -> None:
@@ -148,7 +147,7 @@ def test_no_thread_without_a_call() -> None:
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork.*:DeprecationWarning")
 def test_a_forked_child_starts_its_own_thread(fridge: Fridge) -> None:
     fridge.door.set()
-    aside = BackgroundReader(fridge.ask, patience_s=LONG_S)
+    aside = BackgroundReader(fridge.ask, patience_s=PATIENCE_S)
     sampled(aside, 100.0)
     read_end, write_end = os.pipe()
     child = os.fork()

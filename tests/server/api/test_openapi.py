@@ -22,6 +22,7 @@ from runvitals.server.app import application
 from runvitals.server.shared_server import SharedServer
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.patience import PATIENCE_S
 from tests.query.journals import T0, Training
 from tests.server.client import Client
 from tests.server.stored_runs import StoredServer
@@ -52,7 +53,7 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
         await app({**scope, "headers": [*headers, (b"host", b"localhost")]}, receive, send)
 
-    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", on_loopback)
+    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", on_loopback, timeout=PATIENCE_S)
     found.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
     yield found
     app.close()
