@@ -1,7 +1,8 @@
 """Every action of what this server can do is written to the audit log by the request that does it.
 
 By the groups of the log: sign-in, account, organisation, team, data. What does not exist yet (reports,
-registries) is not in it; `tests/server/doors/wandb/test_artifacts.py` has deletions of artifacts.
+registries) is not in it; `tests/server/doors/wandb/test_artifacts.py` has deletions of artifacts, and
+`tests/server/api/teams/test_automations.py` has commands (`run.command`).
 """
 
 from __future__ import annotations

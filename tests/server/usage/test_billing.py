@@ -71,6 +71,24 @@ def check_a_cost_centre_pays_from_a_day_on(server: AccountsServer) -> None:
     events = server.accounts.audit.page(AuditFilter(action="billing.cost_centre"), 10)
     assert [event.target for event in events] == ["CC-2", "CC-1", "CC-2", "CC-2", "CC-1"]
     assert events[0].after == {"project": "vision/letters", "valid_from": "2026-11-10"}
+    check_who_pays_after_a_cost_centre_was_deleted(server, part)
+
+
+def check_who_pays_after_a_cost_centre_was_deleted(server: AccountsServer, part: dict[str, Any]) -> None:
+    server.ask("olga", "POST", "billing/cost-centres", 201, json={"code": "CC-3", "name": "Short"})
+    moved = {**part, "valid_from": "2026-11-15", "cost_centre": "CC-3"}
+    server.ask("olga", "POST", "billing/cost-centre-assignments", 201, json=moved)
+    server.ask("ada", "DELETE", "billing/cost-centres/CC-3", 403)
+    server.ask("olga", "DELETE", "billing/cost-centres/CC-9", 404)
+    for code in ("CC-3", "CC-2"):
+        rows = server.ask("olga", "GET", "usage?month=2026-11&by=cost_centre")["rows"]
+        assert [(row["cost_centre"], row["tracked_hours"]) for row in rows] == [("CC-1", 3.0), (code, 5.0)]
+        if code == "CC-3":
+            server.ask("olga", "DELETE", "billing/cost-centres/CC-3", 204)
+    [deleted, *_] = server.accounts.audit.page(AuditFilter(action="billing.cost_centre"), 10)
+    assert (deleted.target, deleted.after) == ("CC-3", None)
+    assert deleted.before is not None
+    assert deleted.before["name"] == "Short"
 
 
 PRICE = {"category": "device_hours", "price": 2.005, "valid_from": "2026-11-01"}
@@ -120,6 +138,7 @@ def check_statements_from_the_draft_to_the_correction(server: AccountsServer) ->
     assert "2026-11" in server.ask("olga", "POST", "billing/rates", 409, json=late)["error"]
     move = {"entity": "vision", "valid_from": "2026-11-30", "cost_centre": None}
     server.ask("olga", "POST", "billing/cost-centre-assignments", 409, json=move)
+    assert "2026-11" in server.ask("olga", "DELETE", "billing/cost-centres/CC-1", 409)["error"]
     money = server.ask("olga", "PUT", "organisation/settings", 409, json={"currency": "USD"})
     assert "statements were issued" in money["error"]
     shown = server.ask("olga", "GET", "organisation/settings")["settings"]["currency"]

@@ -87,6 +87,19 @@ def change_cost_centre(
     return _cost_centre_json(changed)
 
 
+@router.delete("/billing/cost-centres/{code}", dependencies=[needs("billing:manage")], status_code=204)
+def delete_cost_centre(code: Code, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
+    """Delete a cost centre and its assignments: who paid before them pays again.
+
+    409 if that would change a month of which a statement was issued."""
+    try:
+        reports.cost_centres.delete(code, requester.actor, access.clock())
+    except LookupError as error:
+        raise HTTPException(404, str(error)) from None
+    except PeriodIssued as error:
+        raise HTTPException(409, str(error)) from None
+
+
 @router.get("/billing/cost-centre-assignments", dependencies=[needs("billing:read")])
 def assignments(reports: TheReports, page: ThePage) -> dict[str, Any]:
     """Which cost centre pays for which team, user or project, and from which day on."""

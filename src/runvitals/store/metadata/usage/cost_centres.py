@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from sqlalchemy import Column, Connection, func, insert, select, update
+from sqlalchemy import Column, Connection, delete, func, insert, select, update
 
 from runvitals.store.errors import NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -90,6 +90,26 @@ class CostCentreTable:
             return after
 
         return self._database.write(work)
+
+    def delete(self, code: str, by: Actor, now_ms: int) -> None:
+        """Delete a cost centre with its assignments: who paid before them pays again.
+
+        Raises:
+            UnknownAccount: there is no such cost centre.
+            PeriodIssued: it would change a month of which a statement was issued.
+        """
+
+        def work(connection: Connection) -> None:
+            before = find_cost_centre(connection, code)
+            mine = cost_centre_assignment.c.cost_centre_id == before.id
+            since = connection.execute(select(func.min(cost_centre_assignment.c.valid_from)).where(mine))
+            if (first := since.scalar()) is not None:
+                check_open(connection, first, "cost centres")
+            connection.execute(delete(cost_centre_assignment).where(mine))
+            connection.execute(delete(cost_centre).where(cost_centre.c.id == before.id))
+            record(connection, now_ms, by, _ACTION, target=code, before=_about(before))
+
+        self._database.write(work)
 
     def assignments(self) -> list[CostCentreAssignment]:
         """All assignments, those of each team, user and project in the order of days."""
