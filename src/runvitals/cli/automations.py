@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.cli.alerts import read_definitions
 from runvitals.cli.formatting import inert, table
+from runvitals.cli.team_definitions import (
+    add_listings,
+    add_server,
+    connected,
+    delete_others,
+    every,
+    read_definitions,
+)
 from runvitals.model.account_names import entity_name
+
+if TYPE_CHECKING:
+    from runvitals.client.connection import ApiConnection
 
 _PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
 
@@ -20,15 +29,11 @@ def add(subparsers: Any) -> None:
         help="list, apply, test and switch the automations of a team",
         description=__doc__,
     )
-    parser.add_argument("--server", metavar="URL", help="default: the only server with a stored key")
+    add_server(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    for name, text in (
-        ("list", "the automations"),
-        ("history", "what they sent, and whether it arrived"),
-    ):
-        listed = actions.add_parser(name, help=text)
-        listed.add_argument("team", metavar="TEAM")
-        listed.add_argument("--json", action="store_true", help="print JSON, for scripts")
+    add_listings(
+        actions, (("list", "the automations"), ("history", "what they sent, and whether it arrived"))
+    )
     apply = actions.add_parser("apply", help="make the automations of a team those of a file")
     apply.add_argument("team", metavar="TEAM")
     apply.add_argument(
@@ -48,31 +53,16 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    from runvitals.client.connection import ApiConnection
-    from runvitals.relay.destinations.runvitals import login
-
-    url = login.known_server(arguments.server, os.environ)
-    server = ApiConnection(url, login.token(url, os.environ), 60)
-    try:
-        path = f"/teams/{entity_name(arguments.team)}"
-        action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _one)
-        return action(server, path, arguments)
-    finally:
-        server.close()
+    action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _one)
+    with connected(arguments) as server:
+        return action(server, f"/teams/{entity_name(arguments.team)}", arguments)
 
 
-def _all(server: Any, path: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
-    after = None
-    while True:
-        page = server.get(f"{path}/automations", [("limit", 100), ("after", after)])
-        found += page["automations"]
-        after = page["next"]
-        if after is None:
-            return found
+def _all(server: ApiConnection, path: str) -> list[dict[str, Any]]:
+    return every(server, f"{path}/automations", "automations")
 
 
-def _list(server: Any, path: str, arguments: argparse.Namespace) -> int:
+def _list(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     found = _all(server, path)
     if arguments.json:
         print(json.dumps(found, indent=1))
@@ -88,7 +78,7 @@ def _list(server: Any, path: str, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _history(server: Any, path: str, arguments: argparse.Namespace) -> int:
+def _history(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     found = server.get(f"{path}/notifications", [("limit", 100)])["notifications"]
     if arguments.json:
         print(json.dumps(found, indent=1))
@@ -102,7 +92,7 @@ def _history(server: Any, path: str, arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _apply(server: Any, path: str, arguments: argparse.Namespace) -> int:
+def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     wanted = {one["name"]: one for one in read_definitions(arguments.file, "automation")}
     known = {one["name"]: one for one in _all(server, path)}
     for name, one in wanted.items():
@@ -114,13 +104,12 @@ def _apply(server: Any, path: str, arguments: argparse.Namespace) -> int:
         changed = server.send("PATCH", f"{path}/automations/{before['id']}", one)
         if any(changed[part] != before[part] for part in (*_PARTS, "enabled")):
             print(f"changed {inert(name)}")
-    for name in known.keys() - wanted.keys() if arguments.prune else ():
-        server.send("DELETE", f"{path}/automations/{known[name]['id']}", None)
-        print(f"deleted {inert(name)}")
+    if arguments.prune:
+        delete_others(server, f"{path}/automations", known, wanted)
     return 0
 
 
-def _one(server: Any, path: str, arguments: argparse.Namespace) -> int:
+def _one(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     name, action = arguments.name, arguments.action
     numbers = [one["id"] for one in _all(server, path) if one["name"] == name]
     if not numbers:

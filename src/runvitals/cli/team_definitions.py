@@ -1,0 +1,116 @@
+"""What `runvitals alerts` and `runvitals automations` share: what a team defines, and files of it."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Final
+
+from runvitals.cli.formatting import inert
+
+if TYPE_CHECKING:
+    from runvitals.client.connection import ApiConnection
+
+
+def add_server(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names the server."""
+    parser.add_argument("--server", metavar="URL", help="default: the only server with a stored key")
+
+
+def add_listings(actions: Any, listings: Iterable[tuple[str, str]]) -> None:
+    """Add subcommands that list something of a team.
+
+    Args:
+        listings: the name and the help of each.
+    """
+    for name, text in listings:
+        listed = actions.add_parser(name, help=text)
+        listed.add_argument("team", metavar="TEAM")
+        listed.add_argument("--json", action="store_true", help="print JSON, for scripts")
+
+
+@contextmanager
+def connected(arguments: argparse.Namespace) -> Iterator[ApiConnection]:
+    """A connection to the server of `--server`."""
+    from runvitals.client.connection import ApiConnection
+    from runvitals.relay.destinations.runvitals import login
+
+    url = login.known_server(arguments.server, os.environ)
+    server = ApiConnection(url, login.token(url, os.environ), 60)
+    try:
+        yield server
+    finally:
+        server.close()
+
+
+def every(server: ApiConnection, path: str, what: str) -> list[dict[str, Any]]:
+    """All entries of a list of the API, page by page.
+
+    Args:
+        what: the name of the list in the response.
+    """
+    found: list[dict[str, Any]] = []
+    after = None
+    while True:
+        page = server.get(path, [("limit", 100), ("after", after)])
+        found += page[what]
+        after = page["next"]
+        if after is None:
+            return found
+
+
+def delete_others(
+    server: ApiConnection, path: str, known: Mapping[str, Mapping[str, Any]], wanted: Iterable[str]
+) -> None:
+    """Delete what a file does not have, by name."""
+    for name in known.keys() - set(wanted):
+        server.send("DELETE", f"{path}/{known[name]['id']}", None)
+        print(f"deleted {inert(name)}")
+
+
+def read_definitions(path: str, kind: str) -> list[dict[str, Any]]:
+    """The rules of a file, or its automations.
+
+    Args:
+        kind: what the list is called in the file: `rule` or `automation`.
+
+    Raises:
+        ValueError: it is neither TOML, YAML nor JSON, or has no list of them with different names.
+        OSError: it could not be read.
+    """
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    content = _READERS.get(os.path.splitext(path)[1], _toml)(text)
+    rules = content.get(kind) if isinstance(content, dict) else None
+    if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
+        raise ValueError(f"{path}: expected a list: a table [[{kind}]] each")
+    names = [rule.get("name") for rule in rules]
+    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
+        raise ValueError(f"{path}: expected a different name for each {kind}")
+    return rules
+
+
+def _toml(text: str) -> Any:
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    return tomllib.loads(text)
+
+
+def _yaml(text: str) -> Any:
+    try:
+        import yaml
+    except ImportError:
+        raise ValueError("YAML needs PyYAML: pip install pyyaml; or write the rules as TOML") from None
+    try:
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ValueError(f"invalid YAML: {error}") from None
+
+
+_READERS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".yaml": _yaml, ".yml": _yaml}
