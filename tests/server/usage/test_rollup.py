@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
@@ -15,11 +16,13 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.account_trash import AccountTrash
 from runvitals.server.usage.report import UsageSelection
 from runvitals.server.usage.reports import UsageReports
+from runvitals.server.usage.statements import Statements
 from runvitals.store.metadata import RegisteredWriter, SectionUpdate
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.device_tables import device
 from runvitals.store.metadata.tables import run
 from runvitals.store.metadata.usage.rates import StoredRate
+from runvitals.store.metadata.usage.statements import Wanted
 from runvitals.store.metadata.usage.tables import (
     usage_device_run_day,
     usage_dirty,
@@ -29,6 +32,7 @@ from runvitals.store.metadata.usage.tables import (
 from runvitals.store.metadata.writer_registration import Sender
 from runvitals.usage.days import Month
 from tests.server.usage.stored_cluster import UsageStores, replay
+from tests.server.usage.used import use
 from tests.usage.cluster import MINUTE_MS, SimulatedCluster, SlowMonth, simulate
 
 HOUR_MS = 3_600_000
@@ -197,6 +201,39 @@ def test_time_in_which_a_device_is_busy_but_no_step_is_logged_is_hung(stores: Us
     before = everything(stores)
     stores.new_rollup().rebuild(Month.named("2026-10"))
     assert everything(stores) == before
+
+
+def test_a_whole_month_is_the_sum_of_its_days(stores: UsageStores) -> None:
+    chance, store, october = random.Random(7), stores.metadata_store, Month.named("2026-10")
+    team = store.accounts.teams.create("vision", CLI, 1).id
+    store.usage.rates.add(StoredRate("device_hours", "*", 2_500_000, "2026-01-01"), CLI, 1)
+    hours, failed = [0.0] * 31, 0.0
+    for number in range(90):
+        day, used, state = (
+            chance.randrange(31),
+            chance.randrange(1, 96) / 4,
+            chance.choice(["failed", "finished"]),
+        )
+        name = f"2026-10-{day + 1:02}"
+        use(store, f"r{number}", name, entity_id=team, project=f"p{number % 3}", hours=used, state=state)
+        hours[day] += used
+        failed += used * (state == "failed")
+    stores.now_ms = stores.calendar.day(date(2026, 10, 25)).start_ms  # the clocks go back on this day
+    reports = UsageReports(store, lambda: stores.now_ms)
+    wanted = UsageSelection(october.first, october.last)
+    by_day = {row.key["day"]: row.figures["device_hours"] for row in reports.rows(wanted, ("day",))}
+    assert [by_day.get(f"2026-10-{day + 1:02}", 0) for day in range(31)] == hours
+    month, cost = reports.report(wanted, ("project",)), 2.5 * sum(hours)
+    assert (month["sums"]["device_hours"], month["sums"]["cost"]) == (sum(hours), cost)
+    assert sum(row["cost"] for row in month["rows"]) == cost
+    assert month["sums"]["wasted"] == month["sums"]["wasted_failed"] == 2.5 * failed
+    assert month["forecast"] == pytest.approx(cost * (31 * 24 + 1) / (24 * 24))
+    [budget] = [one for one in reports.uses() if (one.entity_id, one.category) == (team, "charges")]
+    assert (budget.value, budget.expected) == (cost, pytest.approx(month["forecast"]))
+    statements = Statements(store, lambda: stores.now_ms)
+    statements.compute(october)
+    ([draft], _) = store.usage.statements.page(Wanted(), 10)
+    assert draft.total_micro == round(cost * 100) * 10_000
 
 
 def one_day(

@@ -11,11 +11,12 @@ import numpy as np
 import pytest
 
 from runvitals.cli import main
+from runvitals.server.api.alerts.rules import MAX_TRIED, TRIED
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.writer_registration import Sender
 from runvitals.store.samples.interface import SampleBatch
-from tests.patience import eventually
+from tests.patience import PATIENCE_S, eventually
 from tests.server.accounts_server import T0, AccountsServer
 
 RULES = "entities/vision/alert-rules"
@@ -100,6 +101,19 @@ def test_a_dry_run(vision: AccountsServer) -> None:
     assert newest["ended_ms"] is None
     never = {**IDLE, "filter": "tag:nothing"}
     assert vision.ask("bob", "POST", f"{RULES}/dry-run", json={"rule": never})["times"] == 0
+
+
+def test_few_dry_runs_at_a_time(vision: AccountsServer) -> None:
+    body = {"rule": IDLE, "days": 1}
+    for _ in range(MAX_TRIED):
+        assert TRIED.acquire(timeout=PATIENCE_S)
+    try:
+        refused = vision.ask("bob", "POST", f"{RULES}/dry-run", 429, json=body)
+        assert "try again" in refused["error"]
+    finally:
+        for _ in range(MAX_TRIED):
+            TRIED.release()
+    assert vision.ask("bob", "POST", f"{RULES}/dry-run", json=body)["runs"] == 0
 
 
 def tried(server: AccountsServer, condition: dict[str, Any], **more: Any) -> list[dict[str, Any]]:

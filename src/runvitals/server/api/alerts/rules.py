@@ -33,7 +33,7 @@ RuleId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 MAX_DAYS: Final = 90
 DEADLINE_S: Final = 20.0
 MAX_TRIED: Final = 2
-_TRIED: Final = threading.BoundedSemaphore(MAX_TRIED)
+TRIED: Final = threading.BoundedSemaphore(MAX_TRIED)
 """Trying a rule reads the samples of many runs."""
 _PATH: Final = "/entities/{entity}/alert-rules"
 
@@ -192,7 +192,7 @@ def _within_limits(work: Callable[[], DryRun]) -> DryRun:
     """Raises:
     HTTPException: too many rules are being tried, or it takes too long.
     """
-    if not _TRIED.acquire(blocking=False):
+    if not TRIED.acquire(blocking=False):
         raise HTTPException(429, "other rules are being tried; try again in a few seconds")
     try:
         with deadline.within(DEADLINE_S):
@@ -200,7 +200,7 @@ def _within_limits(work: Callable[[], DryRun]) -> DryRun:
     except deadline.TooSlow:
         raise HTTPException(422, "it takes too long; choose fewer days, projects or metrics") from None
     finally:
-        _TRIED.release()
+        TRIED.release()
 
 
 def _state(stored: StoredRule, counts: RuleCounts) -> dict[str, Any]:
