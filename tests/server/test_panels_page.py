@@ -59,6 +59,7 @@ def trained(folder: Path, run: str, gpus: int = 2, project: str = "") -> None:
     """A run that ended, in a project with its name unless another is given."""
     begin = now_ms() - 120_000
     monitor = Monitor(folder, run, start_ms=begin, project=project or run)
+    monitor.info(begin, sources={"nvidia": {"state": "on", "reason": "fanSpeed: not supported; fan: x"}})
     trainer = Trainer(folder, run, start_ms=begin, project=project or run)
     for i in range(60):
         values = {f"gpu.{gpu}.powerWatts": 200.0 + 10 * gpu + i for gpu in range(gpus)}
@@ -84,6 +85,7 @@ ALL_KINDS = [
     panel("number", "scalar", metrics=["loss"], statistic="min", columns=2, rows=2),
     panel("table", "table", metrics=["loss", "noise"], statistic="max"),
     panel("note", "text", text=NOTE),
+    panel("lacking", "line", metrics=["gpu.*.fanSpeed / 2"]),
     panel("each", "line", pattern="^(loss|noise)$", each=True),
 ]
 
@@ -152,6 +154,9 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
         *("device", "0", "230", "W", "device", "1", "240", "W", "device", "2", "250", "W")
     ]
     assert page.text("[data-panel=table] tbody").split() == ["kinds", "2", "1"]
+    page.wait("document.querySelector('[data-panel=lacking] li')")
+    assert page.text("[data-panel=lacking] p") == "None of these runs has gpu.*.fanSpeed / 2."
+    assert page.text("[data-panel=lacking] li").split("\n") == ["nvidia", "partial", "fanSpeed: not supported"]
     downloads(page)
     page.evaluate("document.querySelector('[data-panel=bars] .save').click()")
     name, kind, table, _ = page.wait("window.saved[0]")

@@ -61,6 +61,10 @@ export function known({ name, source }: MetricName, { logged, system }: MetricNa
 /** Whether a name is a metric of the system, or one or some of its devices. */
 const isPart = (name: string, pattern: string): boolean => name === pattern || deviceIn(pattern, name) !== null;
 
+/** Whether a run has the metric, as far as its name says. */
+export const isRecorded = ({ source, name }: KnownMetric, { logged, system }: MetricNames): boolean =>
+  source === 'logged' ? logged.includes(name) : system.some((pattern) => isPart(name, pattern));
+
 export function unitOf({ source, name }: KnownMetric, { system, units }: MetricNames): string {
   return source === 'logged' ? '' : (units.get(system.find((pattern) => isPart(name, pattern)) ?? '') ?? '');
 }
