@@ -187,7 +187,10 @@ def test_media_of_several_runs_are_compared(page: Browser, run: LoggedRun, tmp_p
         other.log("weights", step, runvitals.Histogram([1000.0, 1001.0]))
     page.open("/projects/digits")
     panel = "document.querySelector('article[aria-label=samples]')"
-    page.wait(f"{panel} && ({panel}.scrollIntoView(), true)")
+    page.wait("document.querySelector('figure canvas')")
+    code = "performance.getEntriesByType('resource').some(({name}) => name.includes('/MediaCompare'))"
+    assert not page.evaluate(code)  # it is loaded when it is nearly in view
+    page.wait(f"(scrollTo(0, document.body.scrollHeight), {panel}) && ({panel}.scrollIntoView(), true)")
     page.wait(f"{panel}.querySelectorAll('img').length === 3")  # two of one run, one of the other
     assert page.evaluate(f"{panel}.innerText").count("other at 3") == 1
     page.evaluate(f"{panel}.querySelector('input[type=range]').focus()")
