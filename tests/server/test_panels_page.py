@@ -156,7 +156,11 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
     assert page.text("[data-panel=table] tbody").split() == ["kinds", "2", "1"]
     page.wait("document.querySelector('[data-panel=lacking] li')")
     assert page.text("[data-panel=lacking] p") == "None of these runs has gpu.*.fanSpeed / 2."
-    assert page.text("[data-panel=lacking] li").split("\n") == ["nvidia", "partial", "fanSpeed: not supported"]
+    assert page.text("[data-panel=lacking] li").split("\n") == [
+        "nvidia",
+        "partial",
+        "fanSpeed: not supported",
+    ]
     downloads(page)
     page.evaluate("document.querySelector('[data-panel=bars] .save').click()")
     name, kind, table, _ = page.wait("window.saved[0]")
