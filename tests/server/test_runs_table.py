@@ -17,6 +17,7 @@ from tests.server.browser import Browser
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401
 from tests.server.test_page import browser, static, type_into  # noqa: F401
+from tests.server.test_page_charts import downloads
 
 RUNS = 3000
 EVIL = '<img src=x onerror="document.title=1">\u202e" onfocus=1 ' + "W" * 300
@@ -277,6 +278,7 @@ def test_a_phone_has_headings_to_sort_by_and_totals(page: Browser) -> None:
     click(page, "thead .sorts", "loss")
     click(page, "thead .sorts", "loss")
     page.wait("document.querySelector('tbody .name').innerText === 'run 0'")
+    assert page.evaluate("getComputedStyle(document.querySelector('.pencil')).opacity") == "1"
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert serious(page) == []
 
@@ -288,6 +290,10 @@ def test_selected_runs_are_tagged_deleted_and_restored(page: Browser, served: Se
     click(page, "tbody tr:nth-child(4) input[type=checkbox]", shift=True)
     page.wait("document.querySelector('.bulk b')?.innerText === '3 runs selected'")
     keep_picture(page, "selected")
+    downloads(page)
+    click(page, ".bulk button", "Export CSV")
+    saved = page.wait("window.saved[0]")[2].splitlines()
+    assert [row.split(",")[0] for row in saved] == ["id", "changed-1", "changed-2", "changed-3"]
     click(page, ".bulk button", "Tag")
     page.wait("document.querySelector('dialog textarea')")
     type_into(page, "dialog textarea", "chosen")
@@ -300,8 +306,13 @@ def test_selected_runs_are_tagged_deleted_and_restored(page: Browser, served: Se
     page.wait("document.querySelector('[role=status][aria-label=\"9 runs\"]')")
     click(page, ".notice button", "Undo")
     page.wait("document.querySelector('[role=status][aria-label=\"12 runs\"]')")
+    click(page, "tbody tr:nth-child(2) input[type=checkbox]")
+    click(page, "tbody tr:nth-child(4) input[type=checkbox]")
+    click(page, ".bulk button", "Compare")
+    page.wait("location.pathname + location.search === '/compare?runs=changed-1&runs=changed-3'")
+    page.evaluate("history.back()")
     click(page, "thead input[type=checkbox]")
-    page.wait("document.querySelector('.bulk b').innerText === '12 runs selected'")
+    page.wait("document.querySelector('.bulk b')?.innerText === '12 runs selected'")
     click(page, ".bulk button", "Move")
     page.wait("document.querySelector('dialog input')")
     type_into(page, "dialog input", "elsewhere")
@@ -324,6 +335,8 @@ def test_a_run_is_renamed_and_tagged_in_the_table(page: Browser) -> None:
     assert page.evaluate(f"document.activeElement === document.querySelector('{GRID}')")
     click(page, "tbody tr:nth-child(2) [data-edit=tags]")
     page.wait("document.querySelector('.popover textarea:enabled')")
+    above = "getComputedStyle(document.querySelector('.popover').parentElement).zIndex"
+    assert page.evaluate(above) == "40"  # the table has layers of its own
     type_into(page, ".popover textarea", "\nnew tag")
     page.evaluate("document.querySelector('.popover form').requestSubmit()")
     page.wait("document.querySelectorAll('tbody tr')[1].innerText.includes('new tag')")
@@ -336,6 +349,10 @@ def test_a_run_is_renamed_and_tagged_in_the_table(page: Browser) -> None:
 def test_the_table_is_used_by_keys_alone(page: Browser) -> None:
     page.open("/projects/keys?table=1&sort=started_ms")
     page.wait("document.querySelector('tbody .name')?.innerText === 'keys 0'")
+    page.press("?")
+    assert "In a table of runs" in page.text("dialog[open]")
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog[open]')")
     page.evaluate(f"document.querySelector('{GRID}').focus()")
     page.press(" ")
     page.press("ArrowDown", shift=True)
