@@ -12,7 +12,7 @@ import pytest
 from scripts.docsite import commands, links, pages, python_api, routes
 
 import runvitals
-from runvitals.cli import COMMANDS
+from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk.settings import SETTINGS
 from tests.patience import PATIENCE_S
 

@@ -12,52 +12,14 @@ from collections.abc import Sequence
 from keyword import iskeyword
 from types import ModuleType
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.error_text import error_text
 from runvitals.environment import redaction
 from runvitals.terminal import harmless_output, inert
 from runvitals.version import __version__
 
-COMMANDS = (
-    "run",
-    "ui",
-    "leet",
-    "runs",
-    "show",
-    "export",
-    "files",
-    "artifact",
-    "sweep",
-    "agent",
-    "import",
-    "sample",
-    "top",
-    "doctor",
-    "simulate",
-    "metrics",
-    "settings",
-    "trust",
-    "sync",
-    "login",
-    "logout",
-    "whoami",
-    "relay",
-    "cloudwatch",
-    "neuron",
-    "server",
-    "token",
-    "user",
-    "team",
-    "project",
-    "key",
-    "service-account",
-    "invite",
-    "role",
-    "organisation",
-    "alerts",
-    "automations",
-    "usage",
-    "store",
-)
+__all__ = ["COMMANDS", "main", "parser"]
+_LISTING = ("-h", "--help", "--version")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -84,16 +46,23 @@ def _run(words: list[str]) -> int:
         return 130
 
 
-def parser(words: Sequence[str] = ()) -> argparse.ArgumentParser:
-    """The parser for all subcommands. If the first word names one, only for that one, and for `--version` for
-    none, to avoid importing the others.
+def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
+    """The parser for all subcommands.
+
+    Args:
+        words: what it will parse. Only the subcommand that they name is loaded then; none, if they name none,
+            as for `--help`.
     """
     top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")
     top.add_argument("--version", action="version", version=f"runvitals {__version__}")
     subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
     first = words[0] if words else ""
-    for name in () if first == "--version" else (first,) if first in COMMANDS else COMMANDS:
-        _module(name).add(subparsers)
+    if words is not None and (first in _LISTING or not first.startswith("-")) and first not in COMMANDS:
+        for name, text in COMMANDS.items():
+            subparsers.add_parser(name, help=text)
+    else:
+        for name in (first,) if first in COMMANDS else COMMANDS:
+            _module(name).add(subparsers)
     return top
 
 

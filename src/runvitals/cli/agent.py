@@ -9,13 +9,14 @@ from types import FrameType
 from typing import Any
 
 from runvitals.cli.argument_types import positive_integer
+from runvitals.cli.command_list import COMMANDS
 from runvitals.terminal import inert
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "agent",
-        help="start the runs of a sweep, one after the other",
+        help=COMMANDS["agent"],
         description="Starts the `program` of the sweep's configuration with the parameters that the server "
         "chooses, until the sweep is over. Several agents, on any machines, share the work.",
     )

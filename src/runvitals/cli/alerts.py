@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.team_definitions import (
     add_listings,
@@ -26,9 +27,7 @@ _HOUR_MS: Final = 3_600_000
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "alerts", help="list, check, apply, test and mute the alert rules of a team", description=__doc__
-    )
+    parser = subparsers.add_parser("alerts", help=COMMANDS["alerts"], description=__doc__)
     add_server(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
     add_listings(

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.model.artifact_names import checked_aliases
@@ -18,7 +19,7 @@ _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "artifact",
-        help="put, get and list artifacts: versions of files",
+        help=COMMANDS["artifact"],
         description="Works with the server of the settings, or without one with the runs of this machine.",
     )
     commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.team_definitions import (
     add_listings,
@@ -26,7 +27,7 @@ _PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "automations",
-        help="list, apply, test and switch the automations of a team",
+        help=COMMANDS["automations"],
         description=__doc__,
     )
     add_server(parser)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "cloudwatch",
-        help="send neuron-monitor's reports to CloudWatch: neuron-monitor | runvitals cloudwatch",
+        help=COMMANDS["cloudwatch"],
         description="Reads neuron-monitor's reports from stdin and sends the selected metrics to Amazon "
         "CloudWatch, once a minute. To send the metrics of runs, use the destination `cloudwatch`; --run "
         "with --dry-run estimates its cost.",

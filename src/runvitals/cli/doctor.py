@@ -10,6 +10,7 @@ import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.sdk.settings import resolve
 from runvitals.terminal import fitting, inert
@@ -24,7 +25,7 @@ _NAME_WIDTH = 18
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
-        help="check what works on this machine and suggest fixes",
+        help=COMMANDS["doctor"],
         description="Checks all sources, the system, the data folder, the destinations and the terminal, and "
         "records a short run with a real monitor. The exit code is 1 if a check fails.",
     )

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TextIO, get_args
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import iso
 from runvitals.cli.show import RUN_HELP
@@ -44,7 +45,7 @@ class ExportRow:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "export",
-        help="export all samples of a run as CSV or JSON lines",
+        help=COMMANDS["export"],
         description="Export all samples of a run at full resolution, ordered by time. CSV has one column per "
         "key, empty where there is no value. JSON lines contain null for a gap and omit keys that were not "
         "sampled. Rates are not stored: derive them from the counters, or use "

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.show import RUN_HELP
@@ -32,7 +33,7 @@ class ListedFile(NamedTuple):
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "files",
-        help="list or copy the files that a run saved or logged",
+        help=COMMANDS["files"],
         description="Lists the files that a run saved with run.save(). With --media, also images, tables and "
         "everything else that it logged, as NAME/STEP. With --output, copies them into a folder.",
     )

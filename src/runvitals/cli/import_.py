@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import SETTINGS
@@ -21,7 +22,7 @@ _KINDS = ("mlflow", "tensorboard", "wandb")
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "import",
-        help="import runs of W&B, MLflow and TensorBoard",
+        help=COMMANDS["import"],
         description="Import runs that another system recorded: metrics, configuration, summary, output and "
         "files, and how they ended, as far as the source has them. Sources are not changed. Runs that "
         "already exist are skipped, so an import that was interrupted can be repeated.",

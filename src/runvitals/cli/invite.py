@@ -15,6 +15,7 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     team_named,
 )
+from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "invite",
-        help="invite users to the teams of a server",
+        help=COMMANDS["invite"],
         description="Prints a link; give it to the user. No mail is sent. Without the setting `url`, it is "
         f"the path of the link: put the server's address before it. {DESCRIPTION}",
     )

@@ -19,6 +19,7 @@ from runvitals.cli.account_store import (
     user_named,
 )
 from runvitals.cli.argument_types import time_ms
+from runvitals.cli.command_list import COMMANDS
 from runvitals.model.durations import DAY_MS
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "key",
-        help="create, rotate and revoke the API keys of users and service accounts",
+        help=COMMANDS["key"],
         description=DESCRIPTION,
     )
     actions = add_actions(parser)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.sdk.settings import resolve
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "leet",
-        help="charts of runs in the terminal, live",
+        help=COMMANDS["leet"],
         description="Shows metrics, system metrics, console output and facts of a run until you press q; h "
         "shows the keys. Respects NO_COLOR.",
     )

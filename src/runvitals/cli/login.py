@@ -9,6 +9,7 @@ import platform
 import sys
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import SETTINGS
 
@@ -16,7 +17,7 @@ from runvitals.sdk.settings import SETTINGS
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "login",
-        help="store the key for a server",
+        help=COMMANDS["login"],
         description="Shows a code that you confirm in the browser if the server has accounts; otherwise asks "
         "for a token or key, or reads a line from standard input if that is not a terminal. Checks it with "
         "the server, and stores it in a file that only you can read. RUNVITALS_TOKEN takes precedence for "

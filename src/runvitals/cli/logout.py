@@ -6,11 +6,12 @@ import argparse
 import os
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("logout", help="delete the stored token for a server")
+    parser = subparsers.add_parser("logout", help=COMMANDS["logout"])
     parser.add_argument("url", metavar="URL", nargs="?", help="default: all servers")
 
 

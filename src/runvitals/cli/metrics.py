@@ -7,6 +7,7 @@ import json
 import shutil
 import sys
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.metrics import DEFINITIONS, SUBJECTS, reference
 
 
@@ -14,7 +15,7 @@ def add(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None
     """Declare the subcommand."""
     parser = subparsers.add_parser(
         "metrics",
-        help="list all metrics: key, unit, kind, source",
+        help=COMMANDS["metrics"],
         description="List all metrics, or those that match PATTERN.",
     )
     parser.add_argument(

@@ -7,13 +7,14 @@ import json
 import sys
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.relay.destinations.cloudwatch import neuron_config
 
 
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "neuron",
-        help="write and check the configuration file of AWS's neuron-monitor",
+        help=COMMANDS["neuron"],
         description="Write and check the configuration file of AWS's neuron-monitor.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

@@ -15,6 +15,7 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     service_account_named,
 )
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _MAX_KEYS_FILE = 100_000
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "organisation",
-        help="show and change the settings of a server, and read its audit log",
+        help=COMMANDS["organisation"],
         description=DESCRIPTION,
     )
     actions = add_actions(parser)

@@ -16,6 +16,7 @@ from runvitals.cli.account_store import (
     user_named,
 )
 from runvitals.cli.argument_types import time_ms
+from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -41,7 +42,7 @@ _ON_A_PROJECT = (
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "project",
-        help="create, share, transfer and delete the projects of a server",
+        help=COMMANDS["project"],
         description=DESCRIPTION,
     )
     actions = add_actions(parser)

@@ -9,6 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.environment import redaction
@@ -32,7 +33,7 @@ _HEADING = [
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "relay",
-        help="deliver runs while they are running; `relay status` shows progress",
+        help=COMMANDS["relay"],
         usage="runvitals relay [RUN ...] [--to DESTINATION ...] [--metrics ADDRESS] [--dir DIR]\n"
         "       runvitals relay status [--json] [--dir DIR]",
         description="Delivers all running runs, or the named runs, until interrupted or until the named runs "

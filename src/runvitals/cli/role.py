@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome
 from runvitals.cli.account_store import DESCRIPTION, Work, add_actions, finish, run_on_accounts
+from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -15,9 +16,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "role", help="create, change and delete the custom roles of a server", description=DESCRIPTION
-    )
+    parser = subparsers.add_parser("role", help=COMMANDS["role"], description=DESCRIPTION)
     actions = add_actions(parser)
     create = actions.add_parser("create", help="create a role")
     create.add_argument("name", metavar="NAME")

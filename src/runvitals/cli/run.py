@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk.settings import SETTINGS, Settings, resolve
 
 _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
@@ -15,7 +16,7 @@ _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 def add(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "run",
-        help="run a command and record the machine's metrics meanwhile",
+        help=COMMANDS["run"],
         description="Run a command and record the machine's metrics meanwhile. Signals are forwarded to the "
         "command, and its exit code is returned.",
         usage="runvitals run [options] -- CMD …",

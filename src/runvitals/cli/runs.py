@@ -8,6 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
 from runvitals.model.filter import Filter
@@ -23,7 +24,7 @@ _SUMMARY_LETTERS = 50
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("runs", help="list the runs in the data folder, newest first")
+    parser = subparsers.add_parser("runs", help=COMMANDS["runs"])
     parser.add_argument(
         "filter",
         nargs="*",

@@ -8,6 +8,7 @@ import os
 import sys
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 from runvitals.sdk.probe import MachineReading, read_once, watch
 from runvitals.sdk.settings import Settings, resolve
@@ -18,7 +19,7 @@ _HOME = "\x1b[H\x1b[J"
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("sample", help="read all metrics of this machine once")
+    parser = subparsers.add_parser("sample", help=COMMANDS["sample"])
     parser.add_argument(
         "--json", action="store_true", help='as JSON: {"metrics": {key: value, …}, "sources": …}'
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import mail_test, quick_start
 from runvitals.cli.argument_types import positive_integer, size_bytes, time_ms
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     add_store,
@@ -43,7 +44,7 @@ SECRETS_FILE = "secrets.key"
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "server",
-        help="store and show the runs of many machines",
+        help=COMMANDS["server"],
         description="Stores samples in a folder and facts about runs in a database, until SIGTERM or Ctrl-C. "
         "From the first administrator on, every request needs an account or a key. Before that, unless it "
         "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "

@@ -17,6 +17,7 @@ from runvitals.cli.account_store import (
     service_account_path,
     team_named,
 )
+from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "service-account",
-        help="create, list and disable the accounts of programs, such as CI, on a server",
+        help=COMMANDS["service-account"],
         description=f"A service account has keys and never signs in: see `runvitals key`. {DESCRIPTION}",
     )
     actions = add_actions(parser)

@@ -7,11 +7,12 @@ import json
 import os
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk.settings import SETTINGS, trace
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("settings", help="list all settings with their current values and origins")
+    parser = subparsers.add_parser("settings", help=COMMANDS["settings"])
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="as JSON")
     form.add_argument("--markdown", action="store_true", help="print docs/reference/settings.md")

@@ -8,6 +8,7 @@ import shlex
 from dataclasses import asdict
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
 from runvitals.model.host import Host
@@ -20,9 +21,7 @@ RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser(
-        "show", help="show a run: state, facts, events, and statistics of all metrics"
-    )
+    parser = subparsers.add_parser("show", help=COMMANDS["show"])
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_dir(parser)

@@ -10,6 +10,7 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.sdk.settings import trace
@@ -25,7 +26,7 @@ MAX = "max"
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "simulate",
-        help="write a simulated run on any accelerators, for demos and load tests",
+        help=COMMANDS["simulate"],
         description="Writes a run, marked as simulated, to a real journal: a training with data stalls, "
         "thermal throttling, a straggler, a rank that runs out of memory and, with several hosts, a host "
         "that is lost. The setting sampling_interval applies. Ctrl-C stops the run.",

@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import store_migration
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
 from runvitals.cli.server import FILES_FOLDER, add_keeping
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "store",
-        help="maintain the store of a server: stats, check, repair, compact, drop, backup, migrate",
+        help=COMMANDS["store"],
         description="Maintain the folder in which a server stores samples. "
         "A server may use it at the same time, except for repair, compact and drop.",
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert
 
 _ORDERS = {
@@ -18,7 +19,7 @@ _ORDERS = {
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "sweep",
-        help="make a sweep, a search for the best parameters, or control one",
+        help=COMMANDS["sweep"],
         description="Make a sweep from a file and print its id; `runvitals agent` then starts its runs. With "
         "--pause, --resume, --stop or --cancel, control one. Works with the server of the settings.",
     )

@@ -9,6 +9,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
 from runvitals.environment import redaction
@@ -28,7 +29,7 @@ _UNREACHABLE_AFTER = 3
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "sync",
-        help="deliver runs, or the rest of them, to a server",
+        help=COMMANDS["sync"],
         description="Deliver runs that were recorded offline, or that a relay could not deliver. Data that "
         "was already delivered is not sent again. Failed runs are listed at the end, and the exit code is 1.",
     )

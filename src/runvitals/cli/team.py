@@ -16,6 +16,7 @@ from runvitals.cli.account_store import (
     team_named,
     user_named,
 )
+from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -27,7 +28,7 @@ _ROLE = "viewer, member, admin, or a custom role; default: member"
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "team",
-        help="create and remove the teams of a server, and change their members",
+        help=COMMANDS["team"],
         description=DESCRIPTION,
     )
     actions = add_actions(parser)

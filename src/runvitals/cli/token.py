@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.cli.store_options import add_store, store_locations
 from runvitals.model.limits import INT64
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "token",
-        help="create, list and revoke the access tokens of a server",
+        help=COMMANDS["token"],
         description="Works on the server's metadata store, also while the server is running.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)

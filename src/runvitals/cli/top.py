@@ -10,6 +10,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk.settings import SETTINGS, resolve
 
 _WIDTH = 120  # when the output is not a terminal
@@ -18,7 +19,7 @@ _WIDTH = 120  # when the output is not a terminal
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "top",
-        help="live view of this machine in the terminal, without a run",
+        help=COMMANDS["top"],
         description="Shows CPU, memory, disks, network, all accelerators and processes until you press q or "
         "Ctrl-C; h shows the keys. With --plain, or without the extra `tui`, a view without charts and keys. "
         "If the output is not a terminal, prints one snapshot as text. Respects NO_COLOR.",

@@ -7,6 +7,7 @@ import json
 import os
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.sdk import trust
 from runvitals.sdk.settings import SETTINGS, find, needing_trust
 from runvitals.sdk.settings_files import PROJECT_FILE, parsed, project_file, read
@@ -16,7 +17,7 @@ from runvitals.terminal import inert
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "trust",
-        help="let a project's runvitals.toml set servers, destinations and paths",
+        help=COMMANDS["trust"],
         description="A runvitals.toml comes with its repository. Its harmless settings always apply. "
         "Servers, destinations, endpoints, paths and headers apply only after you have trusted the file. Any "
         "change of the file revokes the trust.",

@@ -9,6 +9,7 @@ import webbrowser
 from typing import Any
 
 from runvitals.cli import quick_start
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 
 DEFAULT_PORT = 8900
@@ -17,7 +18,7 @@ DEFAULT_PORT = 8900
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "ui",
-        help="show the runs of this machine in a browser, live",
+        help=COMMANDS["ui"],
         description="Serves on loopback only, until Ctrl-C.",
     )
     parser.add_argument(

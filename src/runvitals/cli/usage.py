@@ -7,6 +7,7 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 from runvitals.cli.store_options import add_store, open_sample_store, store_locations
 
@@ -34,7 +35,7 @@ _WITH_NAME = 2  # words
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "usage",
-        help="what the runs of a server used in a month, and what it cost",
+        help=COMMANDS["usage"],
         description="Reads the server's metadata store, also while the server is running. "
         "`runvitals usage rebuild` computes a month again from the samples; stop the server first. "
         "`runvitals usage statements list`, `… show NUMBER` and `… issue ID` are about statements.",

@@ -18,6 +18,7 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     user_named,
 )
+from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.store.metadata.accounts.account_store import AccountStore
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "user",
-        help="create, change and remove the users of a server",
+        help=COMMANDS["user"],
         description=DESCRIPTION,
     )
     actions = add_actions(parser)

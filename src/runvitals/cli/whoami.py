@@ -7,11 +7,12 @@ import json
 import os
 from typing import Any
 
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
 
 
 def add(subparsers: Any) -> None:
-    parser = subparsers.add_parser("whoami", help="show whom the stored key of a server stands for")
+    parser = subparsers.add_parser("whoami", help=COMMANDS["whoami"])
     parser.add_argument("url", metavar="URL", nargs="?", help="default: the only server with a stored key")
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
