@@ -2,6 +2,7 @@
 
     python -m benchmarks.fleet                                  # 1,000 hosts for 100 s, a few minutes
     python -m benchmarks.fleet --hosts 10000 --ticks 30 --only stores
+    python -m benchmarks.fleet --only month                     # a chart of 30 days
     python -m benchmarks.fleet --only failover --seconds 600    # one server is killed every minute
 
 Samples are those of this machine, spread over the hosts as in `benchmarks.store`. ClickHouse is chDB, if it
@@ -13,10 +14,12 @@ from __future__ import annotations
 import argparse
 import os
 import tempfile
+from collections.abc import Mapping
 
-from benchmarks.fleet import failover, stores
+from benchmarks.fleet import failover, month, stores
 from benchmarks.store import capture
 from benchmarks.store.dataset import Fleet
+from benchmarks.store.measure import Numbers
 
 TITLES = {"embedded": "embedded store", "clickhouse": "ClickHouse", "victoria": "VictoriaMetrics"}
 
@@ -29,27 +32,46 @@ def main() -> None:
     parser.add_argument("--ticks", type=int, default=100, help="samples of each host; default: 100")
     parser.add_argument("--seconds", type=float, default=120, help="of sending to servers; default: 120")
     parser.add_argument("--kill-every", type=float, default=60, help="seconds; default: 60")
-    parser.add_argument("--only", choices=["stores", "failover"], help="measure only this")
+    parser.add_argument("--days", type=int, default=30, help="of the chart of a month; default: 30")
+    parser.add_argument("--only", choices=["stores", "month", "failover"], help="measure only this")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        if options.only != "failover":
+        if options.only in (None, "stores"):
             print(_stores(options.hosts, options.ticks, folder))
-        if options.only != "stores":
+        if options.only in (None, "month"):
+            print(_month(options.days, folder))
+        if options.only in (None, "failover"):
             print("\n".join(failover.measure(options.hosts, options.seconds, options.kill_every, folder)))
 
 
 def _stores(hosts: int, ticks: int, folder: str) -> str:
-    path = os.path.join(folder, "capture.npz")
-    capture.capture(15).save(path)
-    values = stores.HostValues(Fleet(capture.load(path), max(ticks, 1000)))
+    values = stores.HostValues(_fleet(max(ticks, 1000), folder))
     results = {name: getattr(stores, name)(values, hosts, ticks, folder) for name in TITLES}
+    return f"{hosts:,} hosts × 60 metrics × {ticks} ticks at 1 Hz\n\n{_table(results)}\n"
+
+
+def _month(days: int, folder: str) -> str:
+    fleet = _fleet(86_400, folder)
+    results = {"embedded": month.embedded(fleet, days, folder)}
+    results["clickhouse"] = month.clickhouse(fleet, days, folder)
+    return f"A run at 1 Hz for {days} days\n\n{_table(results)}\n"
+
+
+def _fleet(ticks: int, folder: str) -> Fleet:
+    path = os.path.join(folder, "capture.npz")
+    if not os.path.exists(path):
+        capture.capture(15).save(path)
+    return Fleet(capture.load(path), ticks)
+
+
+def _table(results: Mapping[str, Numbers]) -> str:
     rows = list(dict.fromkeys(row for numbers in results.values() for row in numbers))
-    lines = [f"{hosts:,} hosts × 60 metrics × {ticks} ticks at 1 Hz\n"]
-    lines += ["| | " + " | ".join(TITLES.values()) + " |", "|---" * (len(TITLES) + 1) + "|"]
+    titles = [TITLES[name] for name in results]
+    lines = ["| | " + " | ".join(titles) + " |", "|---" * (len(titles) + 1) + "|"]
     for row in rows:
         cells = (f"{numbers[row]:.3g}" if row in numbers else "" for numbers in results.values())
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return "\n".join(lines) + "\n"
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":
