@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import gc
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
+from runvitals.cli.quick_start import for_imports
 from runvitals.sdk.settings import resolve
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("runvitals: --json and --follow are of `runvitals leet inspect`", file=sys.stderr)
         return 2
     try:
-        with _fast_imports():
+        with for_imports():
             from runvitals.leet.opening import Surroundings, target
 
             if not inspects:
@@ -88,17 +86,6 @@ def run(arguments: argparse.Namespace) -> int:
     shown = graphics(str(config["images"]), os.environ)
     app = LeetApp(wanted, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
     return app.run_in_terminal(os.environ)
-
-
-@contextmanager
-def _fast_imports() -> Iterator[None]:
-    """Load modules without garbage collections, which find nothing in them but take a tenth of the time."""
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _inspect(wanted: OpeningTarget, on_screen: bool, follow: bool) -> int:

@@ -1,4 +1,4 @@
-"""Starts a server with little CPU."""
+"""Loads what a command needs with little CPU."""
 
 from __future__ import annotations
 

@@ -119,9 +119,11 @@ def open_sample_store(arguments: argparse.Namespace) -> SqliteChunks | ClickHous
 def _open_clickhouse(
     arguments: argparse.Namespace, worker: int = 0, may_be_away: bool = False
 ) -> ClickHouseStore:
-    """
+    """The store in ClickHouse.
+
     Args:
         worker: the number of this process; each has a folder of its own for what waits.
+        may_be_away: open it also if ClickHouse cannot be reached.
     """
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 

@@ -6,8 +6,10 @@ import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,7 +26,6 @@ from tests.collectors.trees import sample
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -196,12 +197,19 @@ def test_all_cpu_time_of_the_tree_counts_once(root: Commanded) -> None:
     assert 0.28 <= total <= 0.45
 
 
-def test_all_storage_traffic_of_the_tree_counts_once(root: Commanded, tmp_path: Path) -> None:
+@pytest.fixture
+def on_disk() -> Iterator[Path]:
+    """A folder that is not in memory, as that of `tmp_path` may be."""
+    with tempfile.TemporaryDirectory(prefix="runvitals-") as folder:
+        yield Path(folder)
+
+
+def test_all_storage_traffic_of_the_tree_counts_once(root: Commanded, on_disk: Path) -> None:
     watch = Watch(root.pid)
     before = watch().get("proc.io.writeMB")
     if before is None:
         pytest.skip("this kernel keeps no account of storage")
-    place = str(tmp_path / "file")
+    place = str(on_disk / "file")
     write = f"(f := open({place!r}, 'wb')).write(bytes(4 << 20)), f.flush(), os.fsync(f.fileno())"
     root.run(write)
     if watch()["proc.io.writeMB"] - before < 4.0:
