@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.leftovers import left_running
+from tests.shared_statements import share_statements
 
 # CI accepts a skip whose reason begins like this: no script can install what is missing, such as a kernel's
 # feature.
@@ -27,6 +28,7 @@ def pytest_configure() -> None:
     _restore_signals()
     gc.disable()  # until all tests are collected
     _cache_bytecode()
+    share_statements()
     # Each httpx.Client loads the certificates that it trusts: 27 ms of CPU for those of all authorities.
     os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 

@@ -22,7 +22,7 @@ from runvitals.store.metadata.accounts.audit import CLI, AuditFilter
 from runvitals.store.metadata.accounts.sessions import SessionLife
 from runvitals.store.metadata.accounts.users import UserRow
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
-from tests.empty_metadata import new_metadata_store
+from tests.empty_metadata import Fill, new_metadata_store
 from tests.patience import PATIENCE_S
 
 T0 = 1_800_000_000_000
@@ -60,8 +60,7 @@ class AccountsServer:
 
     def user(self, name: str, **how: Any) -> UserRow:
         """Create a user with a verified address."""
-        address = f"{name}@example.org"
-        row = self.accounts.users.create(name, CLI, self.clock(), address=address, verified=True, **how)
+        row = new_user(self.metadata_store, name, self.clock(), **how)
         self.app.access.rights_changed()  # the server has accounts from the first administrator on
         return row
 
@@ -100,12 +99,25 @@ class AccountsServer:
         return [event.action for event in reversed(self.accounts.audit.page(AuditFilter(**wanted), 1000))]
 
 
+def new_user(metadata_store: MetadataStore, name: str, now_ms: int = T0, **how: Any) -> UserRow:
+    """Create a user with a verified address."""
+    address = f"{name}@example.org"
+    return metadata_store.accounts.users.create(name, CLI, now_ms, address=address, verified=True, **how)
+
+
 @contextmanager
-def accounts_server(folder: Path, address: str | None = None) -> Iterator[AccountsServer]:
-    """A server with these stores. `address`: of the metadata store; None: a file in the folder."""
+def accounts_server(
+    folder: Path, address: str | None = None, fill: Fill | None = None
+) -> Iterator[AccountsServer]:
+    """A server with these stores.
+
+    Args:
+        address: of the metadata store; None: a file in the folder.
+        fill: writes what that file begins with, as in `new_metadata_store`.
+    """
     store = SqliteChunks(str(folder / "store"))
     if address is None:
-        metadata_store = new_metadata_store(folder / "catalogue.db")
+        metadata_store = new_metadata_store(folder / "catalogue.db", fill)
     else:
         metadata_store = open_metadata_store(address)
     clock = Clock()

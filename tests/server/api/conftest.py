@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import CLI
-from tests.server.accounts_server import AccountsServer, accounts_server
+from tests.empty_metadata import Fill
+from tests.server.accounts_server import T0, AccountsServer, accounts_server, new_user
 from tests.server.client import Client
 
 
@@ -17,24 +19,33 @@ def client(tmp_path: Path) -> Client:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[AccountsServer]:
+def server(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[AccountsServer]:
     """A server with an administrator of the organisation, olga, and users who are in no team."""
-    with accounts_server(tmp_path) as running:
-        yield with_users(running)
-
-
-def with_users(server: AccountsServer) -> AccountsServer:
-    server.user("olga", org_role="admin")
-    for name in ("ada", "bob", "eve", "mallory"):
-        server.user(name)
-    return server
+    with accounts_server(tmp_path, fill=beginning(request)) as running:
+        running.app.access.rights_changed()
+        yield running
 
 
 @pytest.fixture
 def vision(server: AccountsServer) -> AccountsServer:
     """The same with a team: ada administers it, bob is a member, eve may only look."""
-    by, now_ms = CLI, server.clock()
-    server.accounts.teams.create("vision", by, now_ms, administrator=server.accounts.users.by_name("ada").id)
-    server.accounts.members.add("vision", "bob", "member", by, now_ms)
-    server.accounts.members.add("vision", "eve", "viewer", by, now_ms)
     return server
+
+
+def beginning(request: pytest.FixtureRequest) -> Fill:
+    """Writes what the server of a test begins with: users, and a team if the test asks for `vision`."""
+    return _with_team if "vision" in request.fixturenames else _with_users
+
+
+def _with_users(metadata_store: MetadataStore) -> None:
+    new_user(metadata_store, "olga", org_role="admin")
+    for name in ("ada", "bob", "eve", "mallory"):
+        new_user(metadata_store, name)
+
+
+def _with_team(metadata_store: MetadataStore) -> None:
+    _with_users(metadata_store)
+    accounts = metadata_store.accounts
+    accounts.teams.create("vision", CLI, T0, administrator=accounts.users.by_name("ada").id)
+    accounts.members.add("vision", "bob", "member", CLI, T0)
+    accounts.members.add("vision", "eve", "viewer", CLI, T0)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.server.accounts_server import AccountsServer, accounts_server
-from tests.server.api.conftest import with_users
+from tests.server.api.conftest import beginning
 from tests.server.api.entities.conftest import digits
 from tests.server.api.entities.test_projects import (
     test_a_project_goes_to_the_trash_and_comes_back_with_its_runs,
@@ -52,6 +52,8 @@ def kind() -> str:
 
 
 @pytest.fixture
-def server(tmp_path: Path, address: str) -> Iterator[AccountsServer]:
+def server(tmp_path: Path, address: str, request: pytest.FixtureRequest) -> Iterator[AccountsServer]:
     with accounts_server(tmp_path, address) as running:
-        yield with_users(running)
+        beginning(request)(running.metadata_store)
+        running.app.access.rights_changed()
+        yield running
