@@ -27,8 +27,8 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--store",
         metavar="FOLDER",
         help="where samples are kept: a folder, or clickhouse://USER@HOST:8123/DATABASE (clickhouses:// with "
-        "TLS), with the password in CLICKHOUSE_PASSWORD or the file CLICKHOUSE_PASSWORD_FILE; default: "
-        "`store` in the data folder",
+        "TLS; ?cluster=NAME at the end for replicated tables), with the password in CLICKHOUSE_PASSWORD or "
+        "the file CLICKHOUSE_PASSWORD_FILE; default: `store` in the data folder",
     )
     parser.add_argument(
         "--metadata",

@@ -31,7 +31,7 @@ _CONFIG = """<yandex>
 <path>{folder}/data/</path><tmp_path>{folder}/tmp/</tmp_path><mark_cache_size>8388608</mark_cache_size>
 <users_config>{folder}/users.xml</users_config>
 <default_profile>default</default_profile><default_database>default</default_database>
-</yandex>"""
+{more}</yandex>"""
 _USERS = """<yandex>
 <users><default><password>{password}</password><networks><ip>127.0.0.1</ip></networks>
 <profile>default</profile><quota>default</quota></default></users>
@@ -52,16 +52,28 @@ def chdb_python() -> str:
 
 
 class ClickHouseServer:
-    """A server in a folder. It can be killed and started again on the same port."""
+    """A server in a folder. It can be killed and started again on the same port.
 
-    def __init__(self, folder: Path, kind: str = "debian", password: str = "") -> None:
+    Args:
+        ports: for HTTP and the native protocol; None: any that are free.
+        more: further elements of its configuration.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        kind: str = "debian",
+        password: str = "",
+        ports: tuple[int, int] | None = None,
+        more: str = "",
+    ) -> None:
         self.folder = folder
         self.kind = kind
         self.password = password
-        self.port, tcp_port = _free_ports(2)
+        self.port, tcp_port = ports or free_ports(2)
         (folder / "data").mkdir(parents=True)
         fields = {"port": self.port, "tcp_port": tcp_port, "folder": folder, "password": password}
-        (folder / "config.xml").write_text(_CONFIG.format(**fields))
+        (folder / "config.xml").write_text(_CONFIG.format(more=more, **fields))
         (folder / "users.xml").write_text(_USERS.format(**fields))
         self.process: subprocess.Popen[bytes] | None = None
         self.start()
@@ -117,7 +129,7 @@ def open_store(
     return ClickHouseStore(address, str(folder), settings)
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [one.getsockname()[1] for one in sockets]
     for one in sockets:

@@ -20,6 +20,12 @@ def test_defaults() -> None:
     )
 
 
+def test_a_cluster() -> None:
+    address = parse_address("clickhouse://db.example/vitals?cluster=fleet", {})
+    assert address == ClickHouseAddress("db.example", 8123, "vitals", cluster="fleet")
+    assert str(address) == "clickhouse://default@db.example:8123/vitals?cluster=fleet"
+
+
 def test_the_password_is_in_the_environment_or_a_file(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("s3cret\n")
     for environment in (
@@ -38,7 +44,9 @@ def test_the_password_is_in_the_environment_or_a_file(tmp_path: Path) -> None:
         ("clickhouse:///vitals", "names no host"),
         ("clickhouse://db.example:http", "invalid port"),
         ("clickhouse://db.example/a;b", "invalid database"),
-        ("clickhouse://db.example/a?secure=1", "has no options"),
+        ("clickhouse://db.example/a?secure=1", "'secure' is unknown"),
+        ("clickhouse://db.example/a?cluster=a'b", "invalid cluster"),
+        ("clickhouse://db.example/a?cluster=", "invalid cluster"),
         ("mysql://db.example", "must begin with clickhouse://"),
     ],
 )

@@ -1,5 +1,7 @@
 """The address of a ClickHouse database: `clickhouse://user@host:8123/database`, `clickhouses://` with TLS.
 
+`?cluster=NAME` at the end: its tables are replicated, and spread over the nodes of that cluster.
+
 The password is not part of it, because other users of the machine see the arguments of processes. It is in
 the environment: `CLICKHOUSE_PASSWORD`, or `CLICKHOUSE_PASSWORD_FILE` with the path of a file.
 """
@@ -10,10 +12,11 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote, urlsplit
+from urllib.parse import parse_qsl, unquote, urlsplit
 
 _PORTS = {"clickhouse": 8123, "clickhouses": 8443}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_CLUSTER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +29,14 @@ class ClickHouseAddress:
     user: str = "default"
     password: str = field(default="", repr=False)
     tls: bool = False
+    cluster: str | None = None
 
     def __str__(self) -> str:
         """The address without the password."""
         scheme = "clickhouses" if self.tls else "clickhouse"
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{scheme}://{self.user}@{host}:{self.port}/{self.database}"
+        cluster = f"?cluster={self.cluster}" if self.cluster else ""
+        return f"{scheme}://{self.user}@{host}:{self.port}/{self.database}{cluster}"
 
 
 def parse_address(address: str, environment: Mapping[str, str] = os.environ) -> ClickHouseAddress:
@@ -57,10 +62,6 @@ def parse_address(address: str, environment: Mapping[str, str] = os.environ) -> 
         raise ValueError(f"invalid port in the address of ClickHouse {parts.hostname}") from None
     if not parts.hostname:
         raise ValueError("the address of ClickHouse names no host: clickhouse://user@host:8123/database")
-    if parts.query:
-        raise ValueError(
-            f"the address of ClickHouse has no options: {parts.query.split('=')[0]!r} is unknown"
-        )
     database = unquote(parts.path.strip("/")) or "default"
     if not _NAME.fullmatch(database):
         raise ValueError(f"invalid database {database!r}: expected letters, digits and underscores")
@@ -71,7 +72,22 @@ def parse_address(address: str, environment: Mapping[str, str] = os.environ) -> 
         unquote(parts.username or "default"),
         _password(environment),
         parts.scheme == "clickhouses",
+        _cluster(parts.query),
     )
+
+
+def _cluster(query: str) -> str | None:
+    """The cluster that the part after the question mark names."""
+    cluster = None
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        if name != "cluster":
+            raise ValueError(f"the address of ClickHouse has one option, cluster: {name!r} is unknown")
+        if not _CLUSTER.fullmatch(value):
+            raise ValueError(
+                f"invalid cluster {value!r}: expected letters, digits, underscores, dots and hyphens"
+            )
+        cluster = value
+    return cluster
 
 
 def _password(environment: Mapping[str, str]) -> str:

@@ -19,6 +19,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from runvitals import deadline
 from runvitals.store.samples.clickhouse.address import ClickHouseAddress
+from runvitals.store.samples.clickhouse.layout import Layout
 from runvitals.store.samples.interface import StoreError, StoreUnavailable
 
 CONNECT_S = 10.0
@@ -56,6 +57,7 @@ class ClickHouse:
         self._tls = ssl.create_default_context() if address.tls else None
         self._idle: list[http.client.HTTPConnection] = []
         self._lock = threading.Lock()
+        self.layout = Layout(address.database, address.cluster)
         self.settings: dict[str, str] = {}
         """Settings of every SELECT: those of `schema.Features`."""
         self.withheld: str | None = None
@@ -93,7 +95,7 @@ class ClickHouse:
     def _request(self, parameters: Mapping[str, str], body: bytes, left_s: float | None) -> bytes:
         if self.withheld is not None:
             raise StoreUnavailable(self.withheld)
-        path = "/?" + urlencode({"database": self.address.database, **parameters})
+        path = "/?" + urlencode({"database": self.address.database, **self.layout.settings, **parameters})
         headers = {"X-ClickHouse-User": self.address.user, "X-ClickHouse-Key": self.address.password}
         try:
             status, data = self._exchange(path, body, headers, left_s or self._timeout_s)

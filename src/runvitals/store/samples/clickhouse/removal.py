@@ -75,12 +75,8 @@ class Removal:
     def size_bytes(self) -> int:
         """The bytes that the tables take on disk. Replaced files that ClickHouse keeps for minutes are not
         counted."""
-        tables = ",".join(f"'{table}'" for table in TABLES)
-        text = self._clickhouse.command(
-            "SELECT sum(bytes_on_disk) FROM system.parts WHERE active AND database = currentDatabase() "
-            f"AND table IN ({tables})"
-        )
-        return int(text or 0)
+        parts = self._clickhouse.layout.parts(*TABLES)
+        return int(self._clickhouse.command(f"SELECT sum(bytes_on_disk) {parts}") or 0)
 
     def _cut_oldest(self, excess_bytes: float) -> None:
         """Delete about as many bytes of the oldest month."""
@@ -95,14 +91,14 @@ class Removal:
         self._forget_before(cut_ms)
 
     def _drop(self, month: int) -> None:
-        self._clickhouse.command(f"ALTER TABLE samples DROP PARTITION {month}")
+        self._alter("samples", f"DROP PARTITION {month}", f"month = {month}")
         self._forget_before(month_end_ms(month))
 
     def _months(self) -> dict[int, int]:
         """The months that have samples, with the bytes that they take, in order."""
         rows = self._clickhouse.select(
-            "SELECT toUInt32(partition) AS month, sum(bytes_on_disk) AS bytes FROM system.parts WHERE active "
-            "AND database = currentDatabase() AND table = 'samples' GROUP BY month ORDER BY month",
+            "SELECT toUInt32(partition) AS month, sum(bytes_on_disk) AS bytes "
+            f"{self._clickhouse.layout.parts('samples')} GROUP BY month ORDER BY month",
             _MONTH,
         )
         return dict(rows.tolist())
@@ -118,17 +114,37 @@ class Removal:
         Args:
             rewrite: give the space back now, which takes longer.
         """
+        if self._clickhouse.layout.cluster is not None:
+            self._alter(table, f"DELETE WHERE {condition}", condition)
+            return
         if self._preparation.features.lightweight_deletes and not rewrite:
             self._clickhouse.command(f"DELETE FROM {table} WHERE {condition}", {"mutations_sync": "2"})
             return
         self._clickhouse.command(f"ALTER TABLE {table} DELETE WHERE {condition}")
+        self._wait_until_zero(
+            "SELECT count() FROM system.mutations WHERE NOT is_done AND database = currentDatabase() "
+            f"AND table = '{table}'",
+            table,
+        )
+
+    def _alter(self, table: str, change: str, condition: str) -> None:
+        """Change a table so that no row fulfils a condition, and wait until none is read.
+
+        Nodes of a cluster that are away do it when they are back.
+        """
+        layout = self._clickhouse.layout
+        statement = f"ALTER TABLE {layout.altered(table)} {change}"
+        if layout.cluster is None:
+            self._clickhouse.command(statement)
+            return
+        self._clickhouse.command(statement, {"distributed_ddl_task_timeout": "0"})
+        self._wait_until_zero(f"SELECT count() FROM (SELECT 1 FROM {table} WHERE {condition} LIMIT 1)", table)
+
+    def _wait_until_zero(self, count: str, table: str) -> None:
+        """Wait until a query that counts what is left to delete of a table returns 0."""
         until_s = time.monotonic() + _MUTATION_S
         pause = Backoff(first_s=_POLL_S, longest_s=1.0)
-        pending = (
-            "SELECT count() FROM system.mutations WHERE NOT is_done AND database = currentDatabase() "
-            f"AND table = '{table}'"
-        )
-        while int(self._clickhouse.command(pending)):
+        while int(self._clickhouse.command(count)):
             if time.monotonic() > until_s:
                 raise StoreUnavailable(f"ClickHouse at {self._clickhouse.address} still deletes from {table}")
             time.sleep(pause.failed(time.monotonic()))

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.clickhouse.layout import Layout, Table
 from runvitals.store.samples.interface import StoreError
 
 SAMPLES = np.dtype(
@@ -91,9 +92,11 @@ def prepare(clickhouse: ClickHouse, able: Features) -> None:
     Raises:
         StoreError: they are of a later version.
     """
-    clickhouse.command(
-        "CREATE TABLE IF NOT EXISTS format (version UInt32) ENGINE = ReplacingMergeTree ORDER BY version"
-    )
+    layout = clickhouse.layout
+    _check_layout(clickhouse)
+    if not _exists(clickhouse, _FORMAT.name):
+        for statement in layout.create(_FORMAT):
+            clickhouse.command(statement)
     version = int(clickhouse.command("SELECT max(version) FROM format") or 0)
     if version > len(MIGRATIONS):
         raise StoreError(
@@ -101,32 +104,88 @@ def prepare(clickhouse: ClickHouse, able: Features) -> None:
             f"{version}; this one knows up to {len(MIGRATIONS)}): use that version"
         )
     for number, migration in enumerate(MIGRATIONS[version:], start=version + 1):
-        for statement in migration(able):
+        for statement in migration(able, layout):
             clickhouse.command(statement)
         clickhouse.command(f"INSERT INTO format VALUES ({number})")
 
 
-def _first_tables(able: Features) -> Sequence[str]:
+def _engine(clickhouse: ClickHouse, table: str) -> str:
+    """The engine of a table; empty if there is no such table."""
+    where = f"database = '{clickhouse.layout.database}' AND name = '{table}'"
+    return clickhouse.command(f"SELECT engine FROM system.tables WHERE {where}")
+
+
+def _exists(clickhouse: ClickHouse, table: str) -> bool:
+    return bool(_engine(clickhouse, table))
+
+
+def _check_layout(clickhouse: ClickHouse) -> None:
+    """
+    Raises:
+        StoreError: the tables are those of a cluster and the address names none, or the other way round.
+    """
+    engine = _engine(clickhouse, _FORMAT.name)
+    if not engine:
+        return
+    distributed = clickhouse.layout.is_distributed(engine)
+    if distributed and clickhouse.layout.cluster is None:
+        raise StoreError(
+            f"the tables at {clickhouse.address} are those of a cluster: add ?cluster=NAME to the address"
+        )
+    if not distributed and clickhouse.layout.cluster is not None:
+        raise StoreError(
+            f"the tables at {clickhouse.address} are not those of a cluster: leave out ?cluster=, or name "
+            "another database and copy them there with `runvitals store migrate`"
+        )
+
+
+_FORMAT = Table("format", "version UInt32", "version", None, shard_by="version")
+
+
+def _first_tables(able: Features, layout: Layout) -> Sequence[str]:
     delta, plain = (" CODEC(Delta, ZSTD(1))", " CODEC(ZSTD(1))") if able.codecs else ("", "")
-    sync = f", {_FSYNC} = 1, fsync_part_directory = 1" if able.fsync else ""
-    return (
-        f"""CREATE TABLE IF NOT EXISTS samples (month UInt32{plain}, run Int64{plain}, metric UInt32{plain},
-        t Int64{delta}, value Float64{plain}, version UInt64{delta})
-        ENGINE = ReplacingMergeTree(version) PARTITION BY month ORDER BY (run, metric, t)
-        SETTINGS index_granularity = 4096{sync}""",
-        f"""CREATE TABLE IF NOT EXISTS batches (run Int64{plain}, writer Int64{plain}, seq Int64{delta},
-        version UInt64{delta}) ENGINE = ReplacingMergeTree(version) ORDER BY (run, writer, seq)
-        SETTINGS index_granularity = 512{sync}""",
-        f"""CREATE TABLE IF NOT EXISTS extents (run Int64, last Int64) ENGINE = ReplacingMergeTree(last)
-        ORDER BY run SETTINGS index_granularity = 512{sync}""",
-        f"""CREATE TABLE IF NOT EXISTS series (run Int64, metric UInt32, t Int64)
-        ENGINE = ReplacingMergeTree(t) ORDER BY (run, metric) SETTINGS index_granularity = 512{sync}""",
-        """CREATE TABLE IF NOT EXISTS pairing (id String, starts UInt64, metadata_store String)
-        ENGINE = ReplacingMergeTree(starts) ORDER BY id""",
+    sync = (f"{_FSYNC} = 1", "fsync_part_directory = 1") if able.fsync else ()
+    small = ("index_granularity = 512", *sync)
+    tables = (
+        Table(
+            "samples",
+            f"month UInt32{plain}, run Int64{plain}, metric UInt32{plain}, t Int64{delta}, "
+            f"value Float64{plain}, version UInt64{delta}",
+            "(run, metric, t)",
+            "version",
+            shard_by="run",
+            more="PARTITION BY month",
+            settings=("index_granularity = 4096", *sync),
+        ),
+        Table(
+            "batches",
+            f"run Int64{plain}, writer Int64{plain}, seq Int64{delta}, version UInt64{delta}",
+            "(run, writer, seq)",
+            "version",
+            shard_by="run",
+            settings=small,
+        ),
+        Table("extents", "run Int64, last Int64", "run", "last", shard_by="run", settings=small),
+        Table(
+            "series",
+            "run Int64, metric UInt32, t Int64",
+            "(run, metric)",
+            "t",
+            shard_by="run",
+            settings=small,
+        ),
+        Table(
+            "pairing",
+            "id String, starts UInt64, metadata_store String",
+            "id",
+            "starts",
+            shard_by="starts",
+        ),
     )
+    return [statement for table in tables for statement in layout.create(table)]
 
 
-MIGRATIONS: Sequence[Callable[[Features], Sequence[str]]] = (_first_tables,)
+MIGRATIONS: Sequence[Callable[[Features, Layout], Sequence[str]]] = (_first_tables,)
 """The n-th makes format n + 1 of format n. Each statement may be run again, after a failure or by another
 server at the same time.
 """

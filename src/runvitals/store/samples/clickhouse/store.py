@@ -245,7 +245,7 @@ class ClickHouseStore:
         if not runs:
             return {}
         stored = self._removal.size_bytes()
-        rows = int(self.clickhouse.command(f"SELECT sum(rows) {_ACTIVE} AND table = 'samples'") or 0)
+        rows = self._rows()
         of_runs = self.clickhouse.select(
             f"SELECT run, count() AS n FROM samples WHERE run IN ({listed(runs)}) GROUP BY run", _SIZE
         )
@@ -310,8 +310,13 @@ class ClickHouseStore:
             },
         )
 
+    def _rows(self) -> int:
+        """How many samples are stored, also those that others replace."""
+        parts = self.clickhouse.layout.parts("samples")
+        return int(self.clickhouse.command(f"SELECT sum(rows) {parts}") or 0)
+
     def _counts(self) -> StoreStats:
-        rows = int(self.clickhouse.command(f"SELECT sum(rows) {_ACTIVE} AND table = 'samples'") or 0)
+        rows = self._rows()
         if rows > _COUNTED_ROWS:
             counts = self.clickhouse.select(
                 f"SELECT uniqExact(run) AS runs, toUInt64({rows}) AS samples FROM extents", _COUNT
@@ -328,6 +333,3 @@ class ClickHouseStore:
             self._closed = True
             self._commits.close()
             self._opened.close()
-
-
-_ACTIVE = "FROM system.parts WHERE active AND database = currentDatabase()"
