@@ -118,6 +118,7 @@ def rights_of_ingest(metadata_store: MetadataStore, headers: Headers) -> Callabl
         first_team="main",
         offers_setup=False,
         trusted_proxies=(),
+        requested=lambda owner: None,
     )
     access.control.rights_changed()
     _, admits = access.for_ingest(no_application)

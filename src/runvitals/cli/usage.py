@@ -24,6 +24,7 @@ _SHOWN = (
     "device_idle_hours",
     "energy_kwh",
     "storage_gb_month",
+    "requests",
     "cost",
 )
 _STATEMENT = ["id", "number", "month", "of", "state", "total"]
@@ -191,4 +192,4 @@ def _as_table(reports: UsageReports, wanted: UsageSelection, by: tuple[str, ...]
 def _cell(value: float | None, name: str) -> str:
     if value is None:
         return "-"
-    return str(value) if name == "runs" else f"{value:.2f}"
+    return str(value) if name in ("runs", "requests") else f"{value:.2f}"

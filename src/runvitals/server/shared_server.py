@@ -81,9 +81,23 @@ class IngestFastPath:
 
     path = PATH.encode("ascii")
 
-    def __init__(self, ingest: IngestEndpoint, admits: Callable[[Headers], bool]) -> None:
+    def __init__(
+        self,
+        ingest: IngestEndpoint,
+        admits: Callable[[Headers], bool],
+        count: Callable[[Headers], None],
+    ) -> None:
         self.admits = admits
-        self.post = ingest.post
+        self._ingest = ingest
+        self._count = count
+
+    def post(self, headers: Headers, body: bytes, done: Callable[[bytes | None], None]) -> bool:
+        def answer(response: bytes | None) -> None:
+            if response is not None:  # the application counts the others
+                self._count(headers)
+            done(response)
+
+        return self._ingest.post(headers, body, answer)
 
 
 class SharedServer:
@@ -170,6 +184,7 @@ class SharedServer:
             first_team=first_team,
             offers_setup=offers_setup,
             trusted_proxies=trusted_proxies,
+            requested=self._recorder.usage.request,
         )
         self.access = access.control
         self._recorder.artifacts.may = partial(may_of_sender, self.access)
@@ -239,7 +254,7 @@ class SharedServer:
         self._rights.start()
         self.threads.append(self._rights)
         self._ingest_entry, admits = access.for_ingest(self._ingest)
-        self.fast_path = IngestFastPath(self._ingest, admits)
+        self.fast_path = IngestFastPath(self._ingest, admits, access.count_ingest)
         self._api_entry = access.for_browsers(self.api)
         self.otlp = OtlpReceiver(self.api.state.door_recorder, self.api.state.project_rules, clock)
         self._otlp_entry = StatusBodies(access.for_ingest(OtlpEndpoint(self.otlp))[0])

@@ -21,6 +21,8 @@ export interface UsageFigures {
   storage_bytes_end: number;
   ingest_gb: number;
   points: number;
+  /** Of keys and browsers of users and service accounts. */
+  requests: number;
   cost: number | null;
   wasted: number | null;
   /** The part of it of runs that failed, crashed or were lost. */
@@ -30,7 +32,7 @@ export interface UsageFigures {
 }
 
 /** By what the page groups usage. */
-export const GROUPS = ['team', 'project', 'author', 'model', 'sweep'] as const;
+export const GROUPS = ['team', 'project', 'author', 'service_account', 'model', 'sweep'] as const;
 export type UsageGroup = (typeof GROUPS)[number];
 
 export type UsageRow = UsageFigures & Partial<Record<UsageGroup | 'day', string | null>>;

@@ -17,7 +17,7 @@ from fastapi import HTTPException
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from runvitals.accounts.principals import Anonymous, Operator
+from runvitals.accounts.principals import Anonymous, Operator, Principal
 from runvitals.server.access import login_page
 from runvitals.server.access.authenticator import Authenticator, client_of
 from runvitals.server.access.long_request import LongRequest
@@ -64,6 +64,7 @@ class Authentication:
         tokens: the same application for requests with a token; None: requests need none.
         browsers: whether sessions of browsers count; keys alone do otherwise.
         offers_setup: whether visitors may open the page that creates the first administrator.
+        count: counts the requests of users and service accounts.
     """
 
     def __init__(
@@ -73,7 +74,9 @@ class Authentication:
         tokens: TokenRequired | None,
         browsers: bool = True,
         offers_setup: bool = False,
+        count: Callable[[Principal], None] = lambda principal: None,
     ) -> None:
+        self._count = count
         self._setup_paths: tuple[str, ...] = SETUP_PATHS if offers_setup else ()
         self._app = app
         self._authenticator = authenticator
@@ -132,6 +135,8 @@ class Authentication:
             _check_same_site(scope)
         elif not self._browsers and requester.via != "key":
             raise HttpRejection(401, "send `Authorization: Bearer KEY`")
+        if requester.via != "session" or scope["path"].startswith("/api/"):  # not the files of the page
+            self._count(requester.principal)
         scope[SCOPE_KEY] = requester
         checks: list[RightsCheck] = []
         scope[CHECKS_KEY] = checks

@@ -10,15 +10,18 @@ from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
 from runvitals.accounts.decision_cache import CHECK_S
 from runvitals.accounts.directory import Directory
+from runvitals.accounts.principals import Principal, ServiceAccount, User
 from runvitals.server.access.authentication import Authentication
 from runvitals.server.access.authenticator import Authenticator
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.envelope_rights import KeyRights
 from runvitals.server.access.ingest_access import AccountIngestAccess
 from runvitals.server.access.request_ids import RequestIds
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
 from runvitals.server.http.connection import Headers
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.usage.marks import RequestOwner
 from runvitals.store.supervised_thread import SupervisedThread
 
 _LONGEST_PAUSE_S = 5.0
@@ -29,6 +32,7 @@ class ServerAccess:
 
     Args:
         monotonic: seconds that only grow.
+        requested: told of each request of a user or service account.
         token_required, first_team, offers_setup, trusted_proxies: as those of `SharedServer`.
 
     Attributes:
@@ -47,7 +51,9 @@ class ServerAccess:
         first_team: str,
         offers_setup: bool,
         trusted_proxies: Sequence[str],
+        requested: Callable[[RequestOwner], None],
     ) -> None:
+        self._requested = requested
         self._metadata_store = metadata_store
         self._clock = clock
         self._token_required = token_required
@@ -90,7 +96,19 @@ class ServerAccess:
         tokens = (
             TokenRequired(app, self._metadata_store.tokens, self._clock) if self._token_required else None
         )
-        return Authentication(app, self._authenticator, tokens, browsers, self._offers_setup)
+        return Authentication(app, self._authenticator, tokens, browsers, self._offers_setup, self._count)
+
+    def count_ingest(self, headers: Headers) -> None:
+        """Count a request that was answered without the application."""
+        access = self.ingest.known(headers)
+        if isinstance(access, KeyRights):
+            self._count(access.principal)
+
+    def _count(self, principal: Principal) -> None:
+        if isinstance(principal, User):
+            self._requested(("user", principal.id))
+        elif isinstance(principal, ServiceAccount):
+            self._requested(("service_account", principal.id))
 
     def _behind_proxies(self, app: Any) -> ASGIApp:
         """Take scheme and client from the headers of trusted proxies."""

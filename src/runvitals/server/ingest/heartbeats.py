@@ -127,7 +127,7 @@ class Heartbeats:
         closing = self.thread.closing.is_set()
         if isinstance(self._clock, Clock):
             self._follow(self._clock)
-        if self._pending or self._active:
+        if self._pending or self._active or self._usage.has_requests:
             self.flush()
         return not closing
 

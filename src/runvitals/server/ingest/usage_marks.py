@@ -1,8 +1,9 @@
-"""Collects what ingest notes about usage: which days must be computed, and how much was received.
+"""Collects what is noted about usage: which days must be computed, how much was received, who made requests.
 
 It is written with the heartbeats, at most once a minute for each lane and day: a transaction of its own would
 cost more than the rest. A server that is killed loses what it collected in the last minute; the roll-up then
-computes the days of the writers that were heard last (`server/usage/rollup.py`).
+computes the days of the writers that were heard last (`server/usage/rollup.py`). Requests and bytes of that
+minute stay uncounted.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import msgspec
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.ingest.validation import ValidEnvelope
-from runvitals.store.metadata.usage.marks import DirtyDay, ReceivedAmount, UsageMarks
+from runvitals.store.metadata.usage.marks import DirtyDay, ReceivedAmount, RequestOwner, UsageMarks
 from runvitals.usage.days import LATEST_MS, Calendar
 
 _EVERY_MS: Final = MINUTE_MS
@@ -32,6 +33,7 @@ class UsageCollector:
         self._calendar = calendar
         self._lanes: dict[int, tuple[int, int, int]] = {}
         self._received: dict[int, tuple[int, int]] = {}
+        self._requests: dict[RequestOwner, int] = {}
         self._due_ms = 0
         self._lock = threading.Lock()
 
@@ -49,6 +51,16 @@ class UsageCollector:
             before = self._received.get(run_id, (0, 0))
             self._received[run_id] = before[0] + size, before[1] + points
 
+    def request(self, owner: RequestOwner, count: int = 1) -> None:
+        """Note that somebody made requests."""
+        with self._lock:
+            self._requests[owner] = self._requests.get(owner, 0) + count
+
+    @property
+    def has_requests(self) -> bool:
+        """Whether requests are to be written."""
+        return bool(self._requests)
+
     def take(self, now_ms: int, at_once: bool = False) -> UsageMarks:
         """What is to be written now; nothing until a minute has passed.
 
@@ -60,6 +72,7 @@ class UsageCollector:
                 return UsageMarks()
             lanes, self._lanes = self._lanes, {}
             received, self._received = self._received, {}
+            requests, self._requests = self._requests, {}
             self._due_ms = now_ms + _EVERY_MS
         calendar, since_ms = self._calendar(), now_ms - LATEST_MS
         # No days before: they are not computed, and one old sample would mark all of many years.
@@ -73,6 +86,7 @@ class UsageCollector:
             dirty,
             {run_id: ReceivedAmount(*amounts) for run_id, amounts in received.items()},
             calendar.date_at(now_ms).isoformat(),
+            requests,
         )
 
     def put_back(self, marks: UsageMarks) -> None:
@@ -81,6 +95,8 @@ class UsageCollector:
             self.mark(mark.run_id, mark.lane_id, mark.from_ms, mark.from_ms)
         for run_id, received in marks.received.items():
             self.receive(run_id, received.bytes, received.points)
+        for owner, requests in marks.requests.items():
+            self.request(owner, requests)
         self._due_ms = 0
 
 

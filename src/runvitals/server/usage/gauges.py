@@ -21,6 +21,7 @@ _GAUGES: Final = {
     "runvitals_usage_co2_kg": "co2_kg",
     "runvitals_usage_storage_bytes": "storage_bytes_end",
     "runvitals_usage_ingest_gigabytes": "ingest_gb",
+    "runvitals_usage_requests": "requests",
     "runvitals_usage_cost": "cost",
     "runvitals_usage_wasted_cost": "wasted",
 }

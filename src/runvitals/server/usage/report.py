@@ -67,7 +67,8 @@ class UsageSelection:
 
 @dataclass(slots=True)
 class Atom:
-    """The smallest part of usage: of a run, model and day; or the storage of a project and day."""
+    """The smallest part of usage: of a run, model and day; the storage of a project and day; the requests of
+    a user or service account and day."""
 
     day: str
     team: int | None
@@ -93,6 +94,7 @@ class Atom:
     storage_bytes: int = 0
     ingest_bytes: int = 0
     points: int = 0
+    requests: int = 0
     costs: dict[str, int] = field(default_factory=dict)
     wasted_micro: int | None = None
     failed_micro: int | None = None
@@ -218,6 +220,17 @@ def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
     found.extend(
         Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
         for stored in reading.storage(first, last)
+    )
+    found.extend(
+        Atom(
+            made.day,
+            made.team_id,
+            None,
+            made.owner_id if made.owner_kind == "user" else None,
+            made.owner_id if made.owner_kind == "service_account" else None,
+            requests=made.requests,
+        )
+        for made in reading.requests(first, last)
     )
     return found
 
@@ -399,6 +412,7 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "storage_bytes_end": sum(atom.storage_bytes for atom in of if atom.day == last_day),
         "ingest_gb": sum(atom.ingest_bytes for atom in of) / _GB,
         "points": sum(atom.points for atom in of),
+        "requests": sum(atom.requests for atom in of),
         "cost": _money(amount for atom in of for amount in atom.costs.values()),
         "wasted": _money(atom.wasted_micro for atom in of),
         "wasted_failed": _money(atom.failed_micro for atom in of),

@@ -60,6 +60,7 @@ CSV_COLUMNS: Final = (
     "wasted_failed",
     "device_hung_hours",
     "wasted_hung",
+    "requests",
 )
 
 

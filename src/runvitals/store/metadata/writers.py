@@ -101,7 +101,7 @@ class WriterTable:
             if usage is not None:
                 add_marks(connection, usage)
 
-        if heartbeats or (usage is not None and (usage.dirty or usage.received)):
+        if heartbeats or usage:
             self._database.write(work, durable=False)
 
     def shift_heartbeats(self, now_ms: int, by_ms: int) -> None:

@@ -1,4 +1,4 @@
--- revision 0039
+-- revision 0040
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
@@ -1730,4 +1730,15 @@ CREATE TABLE pending_summary (
 	CONSTRAINT fk_pending_summary_run_id FOREIGN KEY(run_id) REFERENCES run (id) ON DELETE CASCADE
 );
 
-INSERT INTO alembic_version VALUES ('0039');
+CREATE TABLE usage_request_day (
+	owner_kind TEXT NOT NULL,
+	owner_id INTEGER NOT NULL,
+	day TEXT NOT NULL,
+	requests BIGINT NOT NULL,
+	CONSTRAINT pk_usage_request_day PRIMARY KEY (owner_kind, owner_id, day)
+)
+ WITHOUT ROWID;
+
+CREATE INDEX ix_usage_request_day_day ON usage_request_day (day);
+
+INSERT INTO alembic_version VALUES ('0040');

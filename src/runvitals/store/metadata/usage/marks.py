@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Literal
 
 from sqlalchemy import Connection, and_, case, delete, func, or_, select
 
 from runvitals.store.metadata.database import Database, insert
 from runvitals.store.metadata.tables import run, writer
-from runvitals.store.metadata.usage.tables import usage_dirty, usage_ingest_day
+from runvitals.store.metadata.usage.tables import usage_dirty, usage_ingest_day, usage_request_day
+
+RequestOwner = tuple[Literal["user", "service_account"], int]
+"""Whose keys and sessions requests came with: kind and id."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +42,15 @@ class ReceivedAmount:
 
 @dataclass(frozen=True, slots=True)
 class UsageMarks:
-    """What is to be noted. `received`: by run id, on the day `received_on`."""
+    """What is to be noted. `received`: by run id, and `requests` by owner, on the day `received_on`."""
 
     dirty: Sequence[DirtyDay] = ()
     received: Mapping[int, ReceivedAmount] = field(default_factory=dict)
     received_on: str = ""
+    requests: Mapping[RequestOwner, int] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.dirty or self.received or self.requests)
 
 
 def add_marks(connection: Connection, marks: UsageMarks) -> None:
@@ -64,6 +72,18 @@ def add_marks(connection: Connection, marks: UsageMarks) -> None:
             [
                 {"run_id": run_id, "day": marks.received_on, **asdict(received)}
                 for run_id, received in sorted(marks.received.items())
+            ],
+        )
+    if marks.requests:
+        count = insert(connection, usage_request_day)
+        more = usage_request_day.c.requests + count.excluded.requests
+        connection.execute(
+            count.on_conflict_do_update(
+                index_elements=["owner_kind", "owner_id", "day"], set_={"requests": more}
+            ),
+            [
+                {"owner_kind": kind, "owner_id": number, "day": marks.received_on, "requests": requests}
+                for (kind, number), requests in sorted(marks.requests.items())
             ],
         )
 

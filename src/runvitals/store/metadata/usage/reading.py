@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-from sqlalchemy import func, select
+from sqlalchemy import and_, func, select
 
-from runvitals.store.metadata.accounts.tables import entity
+from runvitals.store.metadata.accounts.tables import entity, service_account
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.tables import project, run
@@ -22,6 +22,7 @@ from runvitals.store.metadata.usage.tables import (
     usage_host_run_day,
     usage_ingest_day,
     usage_name,
+    usage_request_day,
     usage_run_day,
 )
 
@@ -72,6 +73,17 @@ class ReceivedDay:
     author_id: int | None
     service_account_id: int | None
     job_type: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RequestsOfDay:
+    """How many requests a user or service account made on a day, and the team of the service account."""
+
+    owner_kind: str
+    owner_id: int
+    day: str
+    requests: int
+    team_id: int | None
 
 
 class UsageReading:
@@ -152,6 +164,17 @@ class UsageReading:
         )
         with self._database.read() as connection:
             return [ReceivedDay(*row) for row in connection.execute(statement)]
+
+    def requests(self, first: str, last: str) -> list[RequestsOfDay]:
+        column = usage_request_day.c
+        owned = and_(column.owner_kind == "service_account", service_account.c.id == column.owner_id)
+        statement = (
+            select(column.owner_kind, column.owner_id, column.day, column.requests, service_account.c.team_id)
+            .outerjoin(service_account, owned)
+            .where(in_days(column.day, first, last))
+        )
+        with self._database.read() as connection:
+            return [RequestsOfDay(*row) for row in connection.execute(statement)]
 
     def storage(self, first: str, last: str) -> list[StorageRow]:
         columns = [storage_day.c[name] for name in StorageRow.__dataclass_fields__]

@@ -121,6 +121,18 @@ usage_ingest_day = Table(
     sqlite_with_rowid=False,
 )
 
+# Requests with the keys and sessions of somebody. `owner_kind`: user or service_account.
+usage_request_day = Table(
+    "usage_request_day",
+    metadata,
+    Column("owner_kind", ordered_text(), primary_key=True),
+    _id("owner_id"),
+    _day(primary_key=True),
+    Column("requests", BigInteger, nullable=False),
+    Index(None, "day"),
+    sqlite_with_rowid=False,
+)
+
 # What a project stores at the beginning of a day. `kind`: samples, console or files.
 storage_day = Table(
     "storage_day",
