@@ -12,7 +12,7 @@ from typing import Any, Final
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.store.metadata import MetadataStore
-from runvitals.store.metadata.usage.reading import UsedDay, UsedDevices
+from runvitals.store.metadata.usage.reading import UsageReading, UsedDay, UsedDevices
 from runvitals.usage.charges import (
     DEVICE_HOURS,
     ENERGY,
@@ -217,22 +217,19 @@ def _used(metadata_store: MetadataStore, settings: UsageSettings, wanted: UsageS
             found.append(atom)
         atom.ingest_bytes += received.bytes
         atom.points += received.points
-    found.extend(
-        Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
-        for stored in reading.storage(first, last)
-    )
-    found.extend(
-        Atom(
-            made.day,
-            made.team_id,
-            None,
-            made.owner_id if made.owner_kind == "user" else None,
-            made.owner_id if made.owner_kind == "service_account" else None,
-            requests=made.requests,
-        )
-        for made in reading.requests(first, last)
-    )
+    found.extend(_of_no_run(reading, first, last))
     return found
+
+
+def _of_no_run(reading: UsageReading, first: str, last: str) -> Iterator[Atom]:
+    """What projects stored, and the requests that users and service accounts made."""
+    for stored in reading.storage(first, last):
+        yield Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
+    for made in reading.requests(first, last):
+        user_id, account_id = (
+            made.owner_id if made.owner_kind == kind else None for kind in ("user", "service_account")
+        )
+        yield Atom(made.day, made.team_id, None, user_id, account_id, requests=made.requests)
 
 
 def _fits(atom: Atom, wanted: UsageSelection) -> bool:
