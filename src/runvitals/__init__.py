@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from runvitals.client import Client
     from runvitals.client.sweeps.functions import agent, sweep
     from runvitals.client.wandb.api import Api
+    from runvitals.errors import CommError as CommError
+    from runvitals.errors import Error as Error
+    from runvitals.errors import UsageError as UsageError
     from runvitals.integrations.wandb import AlertLevel, login
     from runvitals.query import open_run
     from runvitals.sdk import Run, SettingError, Settings, init
@@ -83,6 +86,7 @@ _IN_SDK = ("Run", "SettingError", "Settings", "init")
 _MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
 _SWEEPS = ("agent", "sweep")
 _OF_ACTIVE_RUN = ("config", "summary")
+_ERRORS = ("CommError", "Error", "UsageError", "errors")
 _OF_WANDB = (
     "AlertLevel", "login", "require", "setup", "teardown", "termerror", "termlog", "termwarn", "util",
 )  # fmt: skip
@@ -252,6 +256,10 @@ def _of_wandb(name: str) -> object:
         from runvitals.client.wandb.api import Api
 
         return Api
+    if name in _ERRORS:
+        from runvitals import errors
+
+        return errors if name == "errors" else getattr(errors, name)
     if name in _OF_WANDB:
         from runvitals.integrations import wandb as functions
 

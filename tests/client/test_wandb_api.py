@@ -101,6 +101,18 @@ def test_what_is_absent_is_named(api: runvitals.Api) -> None:
         api.run("x1").file("nothing")
 
 
+def test_errors_are_those_of_wandb(api: runvitals.Api) -> None:
+    with pytest.raises(runvitals.errors.CommError, match="nothing") as raised:
+        api.run("team/digits/nothing")
+    assert isinstance(raised.value, LookupError)
+    with pytest.raises(runvitals.CommError):
+        api.artifact("team/digits/model:latest")
+    stopped = runvitals.Api(overrides={"base_url": "http://127.0.0.1:9"})
+    with pytest.raises(runvitals.errors.CommError) as unreachable:
+        stopped.run("x1")
+    assert isinstance(unreachable.value, OSError)
+
+
 def test_without_a_server() -> None:
     with pytest.raises(ValueError, match="no server"):
         runvitals.Api()

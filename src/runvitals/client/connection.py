@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from runvitals.errors import CommError
 from runvitals.model.errors import UnknownRun
 from runvitals.relay.engine.http_client import HttpClient, ServerResponse
 from runvitals.terminal import inert
@@ -22,7 +23,7 @@ _KEY_BYTES = 16
 Parameters = Iterable[tuple[str, Any]]
 
 
-class ServerError(OSError):
+class ServerError(CommError, OSError):
     """The server rejected a request or is unreachable. The message is the server's, if it sent one.
 
     Attributes:

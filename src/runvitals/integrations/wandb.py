@@ -7,6 +7,7 @@ import secrets
 from enum import Enum
 from typing import Any
 
+from runvitals.errors import KeyRejected
 from runvitals.relay.destinations.runvitals import login as stored_keys
 from runvitals.sdk.messages import notify
 from runvitals.sdk.settings import SETTINGS
@@ -35,7 +36,8 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
         Whether runs can be delivered: there is a key for the server, or no server is set.
 
     Raises:
-        ValueError: a key without a server, or the server does not accept it.
+        KeyRejected: the server does not accept the key (a ValueError).
+        ValueError: a key without a server.
         OSError: the server could not be reached.
     """
     server = SETTINGS["server"].parse(host, "login()") if host else resolved({})["server"]
@@ -44,7 +46,10 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
             raise ValueError("login(): a key, but no server; expected host, or RUNVITALS_SERVER")
         return True
     if key is not None:
-        stored_keys.check(server, key)
+        try:
+            stored_keys.check(server, key)
+        except ValueError as error:
+            raise KeyRejected(str(error)) from None
         stored_keys.save(server, key, os.environ)
     found = stored_keys.token(server, os.environ) is not None
     if not found:

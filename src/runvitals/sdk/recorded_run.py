@@ -9,6 +9,7 @@ from operator import index
 from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from runvitals.errors import NotOpen
 from runvitals.journal import frames, paths
 from runvitals.journal.json_codec import dumps
 from runvitals.model.limits import STEP
@@ -124,7 +125,7 @@ class RecordedRun(WandbRun):
 
     def _must_be_open(self, call: str) -> None:
         if self.finished:
-            raise RuntimeError(f"{call}(): run {self.id} is finished; call runvitals.init() for a new run")
+            raise NotOpen(f"{call}(): run {self.id} is finished; call runvitals.init() for a new run")
 
     def _checked_step(self, step: Any) -> int:
         """A step as an int. Accepts any integer type, such as NumPy's."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runvitals.errors import UsageError
+
 # Settings that an untrusted project file may change: they name no server, team, path, command or regular
 # expression, and cause nothing to be sent that would not be sent anyway.
 _HARMLESS = frozenset((
@@ -14,7 +16,7 @@ _HARMLESS = frozenset((
 ))  # fmt: skip
 
 
-class SettingError(ValueError):
+class SettingError(UsageError, ValueError):
     """Invalid setting. The message names the setting, where it was set, the value, and what is expected."""
 
 

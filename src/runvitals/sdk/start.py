@@ -8,6 +8,7 @@ import sys
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from runvitals.errors import NotOpen
 from runvitals.journal import paths
 from runvitals.model.values import Sanitizer
 from runvitals.sdk.attachment import Attachment, ResumeState
@@ -177,7 +178,7 @@ def active() -> Run:
         RuntimeError: no run is open.
     """
     if _active is None:
-        raise RuntimeError("no run is open in this process: call runvitals.init() first")
+        raise NotOpen("no run is open in this process: call runvitals.init() first")
     return _active
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from runvitals.errors import UnsupportedArgument
 from runvitals.sdk.messages import notify
 from runvitals.sdk.setting_definition import SettingError
 
@@ -66,7 +67,9 @@ def of_init(others: Mapping[str, Any]) -> None:
     for name, value in others.items():
         if name in _ABSENT_OF_INIT:
             if value is not None:
-                raise TypeError(f"init(): {name} is not supported; instead: {_ABSENT_OF_INIT[name]}")
+                raise UnsupportedArgument(
+                    f"init(): {name} is not supported; instead: {_ABSENT_OF_INIT[name]}"
+                )
         elif name not in _NO_EFFECT:
             raise TypeError(f"init() got an unexpected keyword argument {name!r}")
     without = [name for name in ("monitor_gym", "save_code") if others.get(name)]
@@ -172,6 +175,8 @@ def of_media(kind: str, others: Mapping[str, Any]) -> None:
     for name, value in others.items():
         if name in _ABSENT_OF_MEDIA:
             if value is not None and value != "IMMUTABLE":
-                raise TypeError(f"{kind}(): {name} is not supported; instead: {_ABSENT_OF_MEDIA[name]}")
+                raise UnsupportedArgument(
+                    f"{kind}(): {name} is not supported; instead: {_ABSENT_OF_MEDIA[name]}"
+                )
         elif name not in _MEDIA_WITHOUT_EFFECT:
             raise TypeError(f"{kind}() got an unexpected keyword argument {name!r}")

@@ -13,6 +13,7 @@ from runvitals.sdk.recorded_dict import RecordedDict
 from runvitals.sdk.settings import SETTINGS, SettingError, Settings
 from runvitals.sdk.start import _spelling
 from runvitals.sdk.watching import Watching
+from tests.server.serving import serving
 
 DEFAULTS: dict[str, tuple[Any, str]] = {
     name: (setting.default, "default") for name, setting in SETTINGS.items()
@@ -31,6 +32,34 @@ def without_wandb(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_absent_name_says_what_to_use(name: str) -> None:
     with pytest.raises(AttributeError, match=f"does not have wandb.{name}; instead: "):
         getattr(runvitals, name)
+
+
+def test_errors_have_the_names_of_wandb() -> None:
+    names = ("AuthenticationError", "CommError", "UnsupportedError", "UsageError")
+    assert all(issubclass(getattr(runvitals.errors, name), runvitals.Error) for name in names)
+    run = runvitals.init(mode="disabled", reinit=True)
+    run.finish()
+    for invalid in (
+        lambda: runvitals.init(fork_from="x?_step=1", mode="disabled"),
+        lambda: runvitals.init(settings={"nothing": 1}, mode="disabled"),
+    ):
+        with pytest.raises(runvitals.errors.UsageError):
+            invalid()
+    with pytest.raises(runvitals.errors.UnsupportedError, match="fork_from is not supported"):
+        runvitals.init(fork_from="x?_step=1", mode="disabled")
+
+
+def test_a_finished_run_is_an_error_of_usage(tmp_path: Path) -> None:
+    run = runvitals.init(mode="offline", dir=str(tmp_path), reinit=True, settings={"quiet": True})
+    run.finish()
+    with pytest.raises(runvitals.errors.UsageError, match="is finished"):
+        run.log({"loss": 1})
+
+
+def test_a_key_that_the_server_does_not_accept(tmp_path: Path) -> None:
+    rejected = pytest.raises(runvitals.errors.AuthenticationError, match="rejected the token")
+    with serving(tmp_path, token_required=True) as served, rejected:
+        runvitals.login(key="wrong", host=served.url)
 
 
 def test_absent_names_of_a_run_are_not_attributes() -> None:

@@ -8,6 +8,9 @@ from typing import Any, NoReturn, overload
 from runvitals.client import Client
 from runvitals.client.wandb.api_run import ApiRun
 from runvitals.client.wandb.filters import holds
+from runvitals.errors import CommError
+from runvitals.model.artifacts import UnknownArtifact
+from runvitals.model.errors import UnknownRun
 from runvitals.sdk import wandb_names
 from runvitals.sdk.artifacts.artifact import Artifact
 from runvitals.sdk.start import resolved
@@ -17,6 +20,14 @@ _FIELDS = {
     "displayName": "name", "name": "name", "state": "state", "duration": "duration_ms",
 }  # fmt: skip
 _PREFIXES = {"summary_metrics.": "summary.", "summaryMetrics.": "summary.", "config.": "config."}
+
+
+class RunNotFound(CommError, UnknownRun):
+    """The server has no such run, or none that the key may read."""
+
+
+class ArtifactNotFound(CommError, UnknownArtifact):
+    """The server has no such artifact, or none that the key may read."""
 
 
 class Api:
@@ -54,10 +65,13 @@ class Api:
         """The run with this path: `id`, `project/id`, `entity/project/id`, or any with `runs/` before the id.
 
         Raises:
-            UnknownRun: no such run (a LookupError).
+            RunNotFound: no such run (a `wandb.errors.CommError` and a LookupError).
             ServerError: the server rejected the request or is unreachable.
         """
-        return ApiRun(self._client.run(path.rstrip("/").rpartition("/")[2]))
+        try:
+            return ApiRun(self._client.run(path.rstrip("/").rpartition("/")[2]))
+        except UnknownRun as error:
+            raise RunNotFound(str(error)) from None
 
     def runs(
         self,
@@ -91,12 +105,15 @@ class Api:
         `entity/project/name:alias`.
 
         Raises:
-            UnknownArtifact: there is none (a LookupError).
+            ArtifactNotFound: there is none (a `wandb.errors.CommError` and a LookupError).
             ValueError: it has another type.
         """
         entity, project = self.default_entity, self._default_project
         before = [[*([entity] if entity else []), project], [entity] if entity else [], []]
-        artifact = self._client.artifact("/".join([*before[min(name.count("/"), 2)], name]))
+        try:
+            artifact = self._client.artifact("/".join([*before[min(name.count("/"), 2)], name]))
+        except UnknownArtifact as error:
+            raise ArtifactNotFound(str(error)) from None
         if type is not None and artifact.type != type:
             raise ValueError(f"the artifact {name!r} has the type {artifact.type!r}, not {type!r}")
         return artifact

@@ -8,10 +8,12 @@ from typing import Any, TypeVar
 
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.ending import Ending
 from runvitals.model.errors import UnknownRun
-from runvitals.model.state import RUNNING
+from runvitals.model.state import LOST, RUNNING
 from runvitals.server.editable_library import Also
 from runvitals.store.metadata import MetadataStore, RunRow
+from runvitals.store.metadata.writers import WriterEnd
 
 T = TypeVar("T")
 
@@ -55,6 +57,30 @@ class StoredChanges(ABC):
             if row.state != RUNNING:
                 raise ValueError(f"run {run_id!r} is {row.state}; only a running run can be stopped")
             self._metadata_store.runs.request_stop(row.id, self.clock())
+
+        await self._change(work, also)
+
+    async def fail(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+        """Record for hosts whose end is unknown that they have failed.
+
+        Raises:
+            ValueError: the run has ended.
+        """
+
+        def work() -> None:
+            row = self._row(run_id, number)
+            if row.state not in (RUNNING, LOST):
+                raise ValueError(
+                    f"run {run_id!r} is {row.state}; only a running or lost run can be marked as failed"
+                )
+            writers, now_ms = self._metadata_store.writers, self.clock()
+            writers.record_ends(
+                [
+                    WriterEnd(writer.id, Ending("failed"), now_ms)
+                    for writer in writers.of_runs([row.id])[row.id]
+                    if writer.ending is None
+                ]
+            )
 
         await self._change(work, also)
 

@@ -75,6 +75,15 @@ def main(path: str) -> dict[str, Any]:
     later = wandb.Api(timeout=60)
     found["left"] = [one.id for one in later.runs(path)]
     found["created"] = later.project("fresh", entity).created_at
+
+    def state(name: str) -> str:
+        return str(wandb.Api(timeout=60).run(f"{path}/{name}").state)
+
+    found["reports"] = [list(later.reports(path)), list(later.reports(path, name="weekly"))]
+    found["no reports"] = error(lambda: list(later.reports(f"{entity}/nothing")))
+    found["failed"] = [later.run(f"{path}/run2").update_state("failed"), state("run2")]
+    found["pending"] = error(lambda: later.run(f"{path}/run1").update_state("pending"))
+    found["failed twice"] = error(lambda: later.run(f"{path}/run2").update_state("failed"))
     found["sweep"] = error(lambda: api.sweep(f"{path}/abc"))
     sweep = {"method": "random", "parameters": {"lr": {"min": 0, "max": 1}}}
     name = wandb.sweep(sweep, project=project, entity=entity)

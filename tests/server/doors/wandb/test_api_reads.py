@@ -233,6 +233,19 @@ def test_changes_are_those_of_our_own_pages(lab: Lab, read: dict[str, Any]) -> N
     assert "run.update" in lab.server.actions(run="run1")
 
 
+def test_there_are_no_reports(read: dict[str, Any]) -> None:
+    assert read["reports"] == [[], []]
+    assert "Project nothing does not exist" in read["no reports"]
+
+
+def test_a_run_is_marked_as_failed(lab: Lab, read: dict[str, Any]) -> None:
+    assert read["failed"] == [True, "failed"]
+    assert "invalid state 'pending'; expected 'failed'" in read["pending"]
+    assert "run 'run2' is failed; only a running or lost run can be marked" in read["failed twice"]
+    assert lab.server.ask("ada", "GET", "runs/run2")["state"] == "failed"
+    assert "run.update" in lab.server.actions(run="run2")
+
+
 def test_a_key_reads_only_what_its_owner_may(lab: Lab) -> None:
     assert lab.run_field("id", key=lab.stranger) is None
     models = '{models(entityName:"vision"){edges{node{name}}}}'
@@ -248,6 +261,7 @@ def test_a_key_changes_only_what_it_may(lab: Lab) -> None:
     for mutation in (
         "mutation($id: ID!){deleteRun(input:{id:$id}){success}}",
         "mutation($id: ID!){stopRun(input:{id:$id}){success}}",
+        'mutation($id: ID!){updateRunState(input:{id:$id,state:"failed"}){success}}',
     ):
         refused = lab.graphql(mutation, key=lab.reader, id=run_id)
         assert refused["errors"][0]["extensions"]["code"] == 403

@@ -142,3 +142,25 @@ async def stop_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]
             row.uid, row.id, lambda: context.access.record_of_run(context.requester, row.id, "run.stop")
         )
     return {"success": True, "clientMutationId": input.get("client_mutation_id")}
+
+
+@RUN_READS.field("Mutation", "updateRunState")
+async def update_run_state(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
+    """Record that a run has failed which runs or is lost, say because its machine was taken away."""
+    context = info.context
+    number = number_of("Run", input["id"])
+    if input["state"] != "failed":
+        raise InvalidArgument(f"invalid state {input['state'][:100]!r}; expected 'failed'")
+    row = await run_in_threadpool(run_to_change, context, number, Action.RUN_UPDATE)
+    library: StoredLibrary = context.state.library
+    try:
+        await library.fail(
+            row.uid,
+            row.id,
+            lambda: context.access.record_of_run(
+                context.requester, row.id, "run.update", {"fields": ["state"]}
+            ),
+        )
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+    return {"success": True, "clientMutationId": input.get("client_mutation_id")}
