@@ -48,10 +48,11 @@ class ChartValues(NamedTuple):
 
 class ShownChart(NamedTuple):
     """Where a chart is in the grid, and its axis. The plot begins at `plot_left`, and ends before
-    `plot_left + plot_width`.
+    `plot_left + plot_width`. `axis` is the logged metric that is its x, "" for steps and time.
     """
 
     chart: int
+    axis: str
     left: int
     top: int
     width: int
@@ -79,11 +80,11 @@ class ChartGrid(FocusablePane):
     """
 
     class CrossMoved(Message):
-        """The user moved the crosshair, or removed it (None)."""
+        """The user moved the crosshair of charts with this axis, or removed it (None)."""
 
-        def __init__(self, grid: ChartGrid, x: float | None) -> None:
+        def __init__(self, grid: ChartGrid, x: float | None, axis: str = "") -> None:
             super().__init__()
-            self.grid, self.x = grid, x
+            self.grid, self.x, self.axis = grid, x, axis
 
     def __init__(
         self,
@@ -96,7 +97,9 @@ class ChartGrid(FocusablePane):
     ) -> None:
         super().__init__(title, id=id)
         self.window = window
+        self._own_windows: dict[str, XWindow] = {}  # of charts over a logged metric, by its name
         self.cross: float | None = None
+        self.cross_axis = ""
         self.shown: list[ShownChart] = []
         self.on_time = False
         self.is_full = False
@@ -117,7 +120,10 @@ class ChartGrid(FocusablePane):
         """Set all charts, of which those that match the filter are shown, and draw them."""
         focused = self.focused_chart
         self._all = charts
-        self.charts = list(charts) if self._is_wanted is None else matching(charts, self._is_wanted)
+        if self._is_wanted is None:
+            self.charts = [chart for chart in charts if not chart.is_hidden]
+        else:
+            self.charts = matching(charts, self._is_wanted)
         self._layout.resize(len(self.charts))
         if focused is not None:  # new charts may have been sorted in before it
             places = [place for place, chart in enumerate(self.charts) if chart[:2] == focused[:2]]
@@ -170,33 +176,43 @@ class ChartGrid(FocusablePane):
     def zoom(self, by: int) -> None:
         """Show less (-1) or more (1) of the x-axis."""
         if self.shown:
-            self.window.step(by, self._focused_place().extent)
+            place = self._focused_place()
+            self._window_of(place.axis).step(by, place.extent)
             self.redraw()
 
     def pan(self, share: float) -> None:
         """Move along the x-axis by a share of what is shown."""
         if self.shown:
-            self.window.pan(share, self._focused_place().extent)
+            place = self._focused_place()
+            self._window_of(place.axis).pan(share, place.extent)
             self.redraw()
 
     def follow(self, everything: bool) -> None:
         """Show the newest part of the x-axis, or everything."""
-        if everything:
-            self.window.show_all()
-        else:
-            self.window.follow()
+        for window in (self.window, *self._own_windows.values()):
+            if everything:
+                window.show_all()
+            else:
+                window.follow()
         self.redraw()
+
+    def _window_of(self, axis: str) -> XWindow:
+        """What is shown of an axis: charts over one logged metric have a zoom of their own."""
+        return self._own_windows.setdefault(axis, XWindow()) if axis else self.window
+
+    def _axis_of(self, chart: Chart) -> str:
+        return "" if self.on_time else chart.axis
 
     def move_cross(self, columns: int) -> None:
         """Move the crosshair of the focused chart; the first time it is at the end."""
         if self.shown:
             place = self._focused_place()
             low, high = place.x_range
-            if self.cross is None:
-                self.post_message(self.CrossMoved(self, high))
+            if self.cross is None or self.cross_axis != place.axis:
+                self.post_message(self.CrossMoved(self, high, place.axis))
                 return
             by = (high - low) / place.plot_width * columns
-            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high)))
+            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high), place.axis))
 
     def _focused_place(self) -> ShownChart:
         focus = self._layout.focus
@@ -271,7 +287,7 @@ class ChartGrid(FocusablePane):
         self, index: int, place: tuple[int, int, int, int], lines: list[ChartLine], values: ChartValues
     ) -> list[Row]:
         chart = self.charts[index]
-        mode = self._mode(chart, lines)
+        mode, axis = self._mode(chart, lines), self._axis_of(chart)
         style = ChartStyle(
             mode == "log",
             mode == "heatmap",
@@ -279,18 +295,18 @@ class ChartGrid(FocusablePane):
             self.has_focus and index == self._layout.focus,
             values.on_time,
             values.x_start,
-            self.cross,
+            self.cross if axis == self.cross_axis else None,
             self.palette.has_colours,
         )
         known = (line.series.extent for line in lines if line.series.count)
         everything = values.extent or extent(known) or (0.0, 1.0)
         dots = 2 * (place[2] - 2)
-        grows = values.grows
-        x_range = self.window.steady(everything, dots) if grows else self.window.range(everything)
-        title = inert(chart.title) + (" (log)" if style.log else "")
+        window = self._window_of(axis)
+        x_range = window.steady(everything, dots) if values.grows else window.range(everything)
+        title = inert(f"{chart.title} over {axis}" if axis else chart.title) + (" (log)" if style.log else "")
         drawn = draw(title, chart.unit, lines, x_range, *place[2:], style)
         plot_left = place[0] + drawn.plot_left
-        self.shown.append(ShownChart(index, *place, plot_left, drawn.plot_width, x_range, everything))
+        self.shown.append(ShownChart(index, axis, *place, plot_left, drawn.plot_width, x_range, everything))
         return drawn.rows
 
     def _mode(self, chart: Chart, lines: Sequence[ChartLine]) -> Mode:
@@ -303,9 +319,12 @@ class ChartGrid(FocusablePane):
         parts = [f"{found} of {known} with {inert(self.pattern)}" if self.pattern else f"{known}"]
         if layout.pages > 1 and not self.is_full:
             parts.append(f"page {layout.page + 1} of {layout.pages}")
+        if self._is_wanted is None and found < known:
+            parts.append(f"{known - found} hidden by the run")
         if self.charts:
-            label = axes.elapsed if self.on_time else _steps
-            parts.append(self.window.note(label, "whole run"))
+            axis = self._axis_of(self.charts[layout.focus])
+            label = axes.elapsed if self.on_time else _of_metric(axis) if axis else _steps
+            parts.append(self._window_of(axis).note(label, "whole run"))
         if self.on_time != self.usually_on_time:
             parts.append("over time")
         return [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(parts)}", "dim")]
@@ -336,7 +355,7 @@ class ChartGrid(FocusablePane):
         found = self._at(event) if event.button in (2, 3) else None
         if found is not None:
             event.stop()
-            self.post_message(self.CrossMoved(self, found.x_at(event.x)))
+            self.post_message(self.CrossMoved(self, found.x_at(event.x), found.axis))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
         self._zoom_at(event, 1.0 / _ZOOM)
@@ -348,9 +367,13 @@ class ChartGrid(FocusablePane):
         event.stop()
         found = self._at(event)
         if found is not None:
-            self.window.zoom(factor, found.x_at(event.x), found.extent)
+            self._window_of(found.axis).zoom(factor, found.x_at(event.x), found.extent)
             self.redraw()
 
 
 def _steps(count: float) -> str:
     return f"{axes.label(count, '')} steps"
+
+
+def _of_metric(axis: str) -> Callable[[float], str]:
+    return lambda span: f"{axes.label(span, '')} of {inert(axis)}"

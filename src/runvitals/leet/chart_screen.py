@@ -55,7 +55,7 @@ class ChartScreen(FilteredScreen):
         """Move the crosshair of all grids on the same kind of axis."""
         for grid in self.query(ChartGrid):
             if grid.on_time == event.grid.on_time or event.x is None:
-                grid.cross = event.x
+                grid.cross, grid.cross_axis = event.x, event.axis
                 grid.redraw()
 
     def action_choose(self, what: str) -> None:

@@ -4,9 +4,10 @@ each key that no definition knows."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from runvitals.metrics import DEFINITIONS
+from runvitals.model.defined_metrics import definition_of
 from runvitals.query.rates import rate_of
 from runvitals.terminal import inert
 
@@ -20,11 +21,18 @@ class SeriesName(NamedTuple):
 
 
 class Chart(NamedTuple):
-    """A chart: its title, unit and lines. All texts are as recorded, and not safe for a terminal."""
+    """A chart: its title, unit and lines. All texts are as recorded, and not safe for a terminal.
+
+    Args:
+        axis: the logged metric that it is drawn over, where others are over steps; "": none.
+        is_hidden: whether it is shown only if a filter asks for it.
+    """
 
     title: str
     unit: str
     lines: tuple[SeriesName, ...]
+    axis: str = ""
+    is_hidden: bool = False
 
     @property
     def is_percent(self) -> bool:
@@ -65,9 +73,22 @@ def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
     return [chart for _, chart in charts]
 
 
-def metric_charts(names: Iterable[str]) -> list[Chart]:
-    """The charts of logged values, ordered by name. Their lines are known once they are read."""
-    return [Chart(name, "", ()) for name in sorted(names, key=natural)]
+def metric_charts(
+    names: Iterable[str], defined: Mapping[str, Mapping[str, Any]] | None = None
+) -> list[Chart]:
+    """The charts of logged values, ordered by name. Their lines are known once they are read.
+
+    Args:
+        defined: how `define_metric` chose to show them. An axis that nobody logged does not count.
+    """
+    known = set(names)
+    charts = []
+    for name in sorted(known, key=natural):
+        how = definition_of(defined, name) if defined else {}
+        axis = how.get("x", "")
+        has_axis = axis != name and axis in known
+        charts.append(Chart(name, "", (), axis if has_axis else "", bool(how.get("hidden"))))
+    return charts
 
 
 def natural(key: str) -> tuple[tuple[int, int, str], ...]:

@@ -50,7 +50,9 @@ class RunOverlay:
         found: dict[str, Chart] = {}
         for data, _ in self._runs.values():
             for chart in data.metric_charts():
-                found.setdefault(chart.title, chart)
+                known = found.setdefault(chart.title, chart)
+                if chart.axis and not known.axis:
+                    found[chart.title] = chart
         return sorted(found.values(), key=lambda chart: natural(chart.title))
 
     def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[ChartLine]]:
@@ -59,9 +61,9 @@ class RunOverlay:
         for data, colour in self._runs.values():
             if data.run is None:
                 continue
-            own = {chart.title: chart for chart in data.metric_charts()}
+            own = set(data.source.logged_names())
             places = [place for place, chart in enumerate(charts) if chart.title in own]
-            found = data.logged_lines([own[charts[place].title] for place in places], on_time)
+            found = data.logged_lines([charts[place] for place in places], on_time)
             start_ms = data.run.started_ms if on_time else 0
             name = inert(data.run.name)
             for place, lines in zip(places, found, strict=True):

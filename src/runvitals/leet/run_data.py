@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from runvitals.leet.chart_view import ChartLine
 from runvitals.leet.charts import Chart, line_names, metric_charts, system_charts
 from runvitals.leet.line_filter import LineFilter
+from runvitals.leet.metric_axis import over_metric
 from runvitals.leet.series_column import SeriesColumn
 from runvitals.leet.sources.run_source import LoggedLine, RunSource
 from runvitals.model.run import Run
@@ -59,7 +60,7 @@ class RunData:
 
     def metric_charts(self) -> list[Chart]:
         """The charts of logged values."""
-        return metric_charts(self.source.logged_names())
+        return metric_charts(self.source.logged_names(), self.run.defined_metrics if self.run else None)
 
     def system_lines(self, charts: Iterable[Chart], x_range: tuple[float, float]) -> list[list[ChartLine]]:
         """The lines of charts of system metrics over time."""
@@ -75,14 +76,20 @@ class RunData:
         ]
 
     def logged_lines(self, charts: Iterable[Chart], on_time: bool) -> list[list[ChartLine]]:
-        """The lines of charts of logged values, over steps or time."""
-        return [self._logged(chart.title, on_time) for chart in charts]
+        """The lines of charts of logged values, over time, or else over steps or the metric of the chart."""
+        return [self._logged(chart.title, "" if on_time else chart.axis, on_time) for chart in charts]
 
-    def _logged(self, name: str, on_time: bool) -> list[ChartLine]:
+    def _logged(self, name: str, axis: str, on_time: bool) -> list[ChartLine]:
         lines = self.source.logged(name)
         names = process_names(lines)
+        axes = {line.process: line.steps for line in self.source.logged(axis)} if axis else {}
+
+        def drawn(line: LoggedLine) -> SeriesColumn:
+            shown = self._until(line.times if on_time else line.steps, line.times)
+            return over_metric(shown, axes.get(line.process, SeriesColumn())) if axis else shown
+
         return [
-            ChartLine(shown, self._until(line.times if on_time else line.steps, line.times), colour)
+            ChartLine(shown, drawn(line), colour)
             for colour, (line, shown) in enumerate(zip(lines, names, strict=True))
             if self.only.shows_process(line.host, line.rank)
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from runvitals.model.names import name_fault
-from runvitals.model.summary import KINDS
+from runvitals.model.summary import KINDS, matches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +33,20 @@ def defined_metrics(section: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
             fields = {field: value for field, value in definition.items() if _is_valid(field, value)}
             if fields:
                 found[name] = fields
+    return found
+
+
+def definition_of(defined: Mapping[str, Mapping[str, Any]], name: str) -> dict[str, Any]:
+    """The definition of a metric: its own, and in what that leaves out the longest pattern that matches.
+
+    Example:
+        >>> definition_of({"val/*": {"x": "epoch", "hidden": True}, "val/a": {"hidden": False}}, "val/a")
+        {'x': 'epoch', 'hidden': False}
+    """
+    patterns = [pattern for pattern in defined if pattern != name and matches(pattern, name)]
+    found: dict[str, Any] = {}
+    for pattern in [*sorted(patterns, key=lambda one: (len(one), one)), name]:
+        found.update(defined.get(pattern, {}))
     return found
 
 

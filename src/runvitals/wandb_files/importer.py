@@ -29,6 +29,7 @@ from runvitals.wandb_files.records import (
     RunStart,
     StatsSample,
     WandbAlert,
+    WandbMetric,
     decode,
 )
 from runvitals.wandb_files.transaction_log import TransactionLog
@@ -171,6 +172,8 @@ class RunImporter:
             )
         elif isinstance(record, MachineInfo):
             self._describe_machine(record.facts)
+        elif isinstance(record, WandbMetric):
+            self._note(frames.INFO, self._last_ms, metrics={record.name: record.fields})
         elif isinstance(record, WandbAlert):
             level = _LEVELS.get(record.level, "info")
             about = {"title": record.title, "text": record.text}

@@ -1,5 +1,6 @@
 """Decodes the records of a `.wandb` file: messages of type `wandb_internal.Record` with a run's metrics,
-rows, output and end. Other messages are ignored. The field numbers are the same in W&B 0.16 to 0.31.
+rows, output, definitions of metrics and end. Other messages are ignored. The field numbers are the same in
+W&B 0.16 to 0.31.
 
 https://github.com/wandb/wandb/blob/main/wandb/proto/wandb_internal.proto
 """
@@ -87,6 +88,16 @@ class MachineInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class WandbMetric:
+    """What `define_metric` chose for a metric, or for those that match a pattern: fields as in the section
+    `metrics` of a journal.
+    """
+
+    name: str
+    fields: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class RunExit:
     """How the run ended: the exit code, and the duration in seconds."""
 
@@ -95,7 +106,15 @@ class RunExit:
 
 
 Record = (
-    RunStart | EntriesChange | StatsSample | HistoryRow | ConsoleOutput | WandbAlert | MachineInfo | RunExit
+    RunStart
+    | EntriesChange
+    | StatsSample
+    | HistoryRow
+    | ConsoleOutput
+    | WandbAlert
+    | MachineInfo
+    | WandbMetric
+    | RunExit
 )
 
 
@@ -248,6 +267,28 @@ def _alert(data: bytes) -> WandbAlert:
     return WandbAlert(_text(message, 1), _text(message, 2), _text(message, 3))
 
 
+_SUMMARY_KINDS = {1: "min", 2: "max", 3: "mean", 5: "last", 6: "none", 7: "last"}
+_GOALS = {1: "minimize", 2: "maximize"}
+_INTERNAL = frozenset({"_step", "_runtime", "_timestamp"})
+
+
+def _defined(data: bytes) -> WandbMetric:
+    message = _message(data)
+    found: dict[str, Any] = {}
+    for summary in _messages(message, 7):
+        chosen = [kind for number, kind in _SUMMARY_KINDS.items() if _int(summary, number)]
+        found |= {"summary": chosen[0]} if chosen else {}
+    x = _text(message, 4)
+    if x and x not in _INTERNAL:
+        found["x"] = x
+    if any(_int(options, 2) for options in _messages(message, 6)):
+        found["hidden"] = True
+    goal = _GOALS.get(_int(message, 8))
+    if goal is not None:
+        found["goal"] = goal
+    return WandbMetric(_text(message, 1) or _text(message, 2), found)
+
+
 _ENVIRONMENT_TEXTS = {
     1: "os", 2: "python", 4: "docker", 6: "program", 7: "code_path", 11: "root", 12: "host", 14: "executable",
     18: "gpu", 25: "cuda_version",
@@ -280,6 +321,7 @@ _READERS: dict[int, Callable[[bytes], Record]] = {
     5: _changed("config"),
     7: _stats,
     10: _alert,
+    12: _defined,
     13: _output,
     17: _started,
     18: _exit,
