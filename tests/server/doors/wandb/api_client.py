@@ -54,6 +54,14 @@ def main(path: str) -> dict[str, Any]:
     found["scan"] = list(run.scan_history(page_size=50))
     found["scan of keys"] = list(run.scan_history(keys=["acc"], page_size=1000))
     found["scan of steps"] = [row["_step"] for row in run.scan_history(min_step=3, max_step=7)]
+    found["scan again"] = [
+        list(run.scan_history(keys=keys, use_cache=cached)) == list(run.scan_history(keys=keys))
+        for keys in (None, ["acc"])
+        for cached in (True, False)
+    ]
+    found["no exports"] = error(lambda: run.download_history_exports("exports"))
+    exports = run.download_history_exports("exports", require_complete_history=False)
+    found["exports"] = [exports.paths, exports.contains_live_data, exports.errors]
     found["output"] = [[line.number, line.content, line.level] for line in run.console_logs()]
 
     files = run.files(per_page=2)

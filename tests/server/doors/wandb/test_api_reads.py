@@ -178,6 +178,12 @@ def test_history_is_equal_to_the_last_bit(read: dict[str, Any]) -> None:
     assert [row["acc"] for row in read["scan of keys"]] == [value for value in ACC if value is not None]
 
 
+def test_history_is_not_downloaded_as_files_that_would_be_out_of_date(read: dict[str, Any]) -> None:
+    assert read["scan again"] == [True] * 4
+    assert read["no exports"].startswith("IncompleteRunHistoryError")
+    assert read["exports"] == [[], True, {}]
+
+
 def test_sampled_history_is_evenly_spaced(read: dict[str, Any]) -> None:
     assert [row["_step"] for row in read["sampled"]] == [0, 30, 60, 89, 119]
     assert read["keys"] == [

@@ -14,6 +14,7 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.history_rows import (
     MAX_ROWS,
     MAX_VALUES,
+    STEP,
     HistoryRows,
     json_safe,
     logged_names,
@@ -125,8 +126,10 @@ async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
 
 @HISTORY_READS.field("Run", "parquetHistory")
 async def parquet_history(node: RunNode, info: Info, live_keys: Sequence[str]) -> dict[str, list[Any]]:
-    """No files, and no rows: clients then read `history`."""
-    return {"parquetUrls": [], "liveData": []}
+    """No files. Clients keep a file by its place in the list, whatever its address, and never ask for it again:
+    after a resume they would show the rows from before. A run with rows has one that is in no file, so that
+    clients read all rows from `history`, and say of a download that it is not complete."""
+    return {"parquetUrls": [], "liveData": [] if node.last_step is None else [{STEP: 0}]}
 
 
 @HISTORY_READS.field("Run", "logLines")

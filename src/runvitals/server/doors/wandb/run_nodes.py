@@ -33,7 +33,7 @@ _HEAVY: Final[dict[str, tuple[str, ...]]] = {
     "commit": ("machine",),
 }
 """The sections that a field of `Run` is read from."""
-_EXTENTS: Final = frozenset(("historyLineCount", "historyKeys"))
+_EXTENTS: Final = frozenset(("historyLineCount", "historyKeys", "parquetHistory"))
 
 
 @dataclass(frozen=True, slots=True)
