@@ -144,6 +144,7 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "audit_days": SettingRule(400, limits=(90, 36_500)),
     "audit_anonymise": _switch(False),
     "alert_console": _switch(True),
+    "team_messages_an_hour": SettingRule(500, limits=(1, 100_000), optional=True),
     "outside_images": SettingRule("proxy", ("proxy", "off")),
     "outbound_allow": SettingRule([], check=_networks),
     "outbound_proxy": SettingRule("", longest=300, check=_proxy),

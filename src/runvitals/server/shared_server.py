@@ -53,7 +53,7 @@ from runvitals.server.ingest.openapi import describe
 from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.notifications.automation_thread import AutomationThread
 from runvitals.server.notifications.channels import Channels
-from runvitals.server.notifications.delivery import NotificationDelivery
+from runvitals.server.notifications.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.other_servers import OtherServers
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.received_files import ReceivedFiles
@@ -235,7 +235,10 @@ class SharedServer:
             metadata_store, self._outside, self.mailer, self.access.directory, clock
         )
         self.delivery = NotificationDelivery(
-            metadata_store.alerts.outbox, self.api.state.channels.by_target, clock
+            metadata_store.alerts.outbox,
+            self.api.state.channels.by_target,
+            clock,
+            hold_back=partial(hold_back_messages, metadata_store),
         )
         self.delivery.thread.start()
         self._automations = AutomationThread(

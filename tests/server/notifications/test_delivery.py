@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.notifications.channel import Channel, DeliveryFailed
-from runvitals.server.notifications.delivery import NotificationDelivery
+from runvitals.server.notifications.delivery import NotificationDelivery, hold_back_messages
 from runvitals.store.metadata import MetadataStore
+from runvitals.store.metadata.accounts.audit import CLI
 from runvitals.store.metadata.alerts.outbox import ChannelResponse, Notification, StoredNotification, add
 from tests.mail.conftest import T0, SetClock
 from tests.patience import eventually
@@ -112,3 +114,60 @@ def test_the_thread_delivers_and_finishes_at_the_end(store: MetadataStore, clock
         delivery.thread.start()
         eventually(lambda: store.alerts.outbox.length().waiting == 0)
     assert arrived == ["a", "b"]
+
+
+def test_what_is_over_the_limit_of_a_team_is_told_in_one_summary(
+    store: MetadataStore, clock: SetClock
+) -> None:
+    clock.now_ms = hour_ms = T0 - T0 % HOUR_MS
+    vision = store.accounts.teams.create("vision", CLI, T0).id
+    speech = store.accounts.teams.create("speech", CLI, T0).id
+    arrived: list[str] = []
+
+    def channel(due: StoredNotification) -> ChannelResponse:
+        arrived.append(due.text)
+        return ChannelResponse()
+
+    def deliver() -> list[str]:
+        arrived.clear()
+        while delivery.deliver_due():
+            pass
+        return list(arrived)
+
+    store.accounts.settings.put({"team_messages_an_hour": 3}, CLI, T0)
+    for number in range(5):
+        put(store, f"v{number}", text=f"GPU idle\n\n{number}", team_id=vision)
+    put(store, "v5", text="Hung", team_id=vision)
+    put(store, "stop", target="stop:7", text="", team_id=vision)
+    put(store, "other", text="of speech", team_id=speech)
+    put(store, "nobody", text="of no team")
+    delivery = NotificationDelivery(
+        store.alerts.outbox,
+        {"user": channel, "stop": channel},
+        clock,
+        hold_back=partial(hold_back_messages, store),
+    )
+    with closing(delivery):
+        sent = deliver()
+        assert sorted(text.partition("\n")[0] for text in sent) == [
+            "",
+            "GPU idle",
+            "GPU idle",
+            "GPU idle",
+            "of no team",
+            "of speech",
+        ]
+        assert store.alerts.outbox.length().waiting == 0
+        held = [one for one in store.alerts.outbox.of_team(vision, 10) if one.state == "dropped"]
+        assert [one.text.partition("\n")[0] for one in held] == ["Hung", "GPU idle", "GPU idle"]
+        assert all("had sent 3 messages in this hour" in (one.error or "") for one in held)
+        clock.now_ms += HOUR_MS - 1
+        put(store, "v6", text="Hung", team_id=vision, created_ms=clock.now_ms)
+        assert deliver() == []
+        clock.now_ms += 1
+        [summary] = deliver()
+    title, about, *lines = summary.split("\n\n")
+    assert title == "[vision] 4 messages were held back"
+    assert "send them again" in about
+    assert sorted(lines) == ["GPU idle (2 times)", "Hung (2 times)"]
+    assert hour_ms + HOUR_MS == clock.now_ms

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sqlalchemy import insert
 
-from runvitals.model.durations import DAY_MS, MINUTE_MS
+from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.store.errors import UnknownAccount
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.accounts.audit import CLI
@@ -118,6 +118,22 @@ def test_a_team_has_a_limit_a_minute(metadata_store: MetadataStore, team: int) -
     assert deliver(outbox) == [*many[:TEAM_A_MINUTE], "of another kind"]
     assert deliver(outbox, NOW + MINUTE_MS - 1) == []
     assert deliver(outbox, NOW + MINUTE_MS) == many[TEAM_A_MINUTE:]
+
+
+def test_messages_over_the_limit_of_an_hour_are_told_by_title(
+    metadata_store: MetadataStore, team: int
+) -> None:
+    hour_ms = NOW - NOW % HOUR_MS
+    put(metadata_store, "a", "b", "c", team_id=team, created_ms=hour_ms)
+    limits, outbox = metadata_store.alerts.message_limits, metadata_store.alerts.outbox
+    assert (limits.hold_back(hour_ms, None), limits.hold_back(hour_ms, 3)) == (0, 0)
+    assert limits.hold_back(hour_ms, 1) == 2
+    assert outbox.length().waiting == 1
+    assert deliver(outbox, hour_ms) == ["a"]
+    assert limits.hold_back(hour_ms + HOUR_MS, 1) == 0
+    [summary] = outbox.due(hour_ms + HOUR_MS)
+    assert summary.text.startswith("[vision] 2 messages were held back")
+    assert summary.text.endswith("it crashed (2 times)")
 
 
 def test_what_a_team_was_told_and_sending_it_again(metadata_store: MetadataStore, team: int) -> None:

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
+from runvitals.accounts.organisation_settings import with_defaults
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.notifications.channel import Channel, DeliveryFailed
+from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.alerts.outbox import OutboxTable, StoredNotification
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -23,6 +25,14 @@ _LONGEST_PAUSE_S: Final = 60.0
 log = logging.getLogger("runvitals.notifications")
 
 
+def hold_back_messages(metadata_store: MetadataStore, now_ms: int) -> None:
+    """Hold back what is over the organisation's limit of messages of a team in an hour."""
+    most = with_defaults(metadata_store.accounts.settings.all())["team_messages_an_hour"]
+    held = metadata_store.alerts.message_limits.hold_back(now_ms, most)
+    if held:
+        log.warning("held back %d messages of teams that sent %d in this hour", held, most)
+
+
 class NotificationDelivery:
     """Delivers notifications. Servers that share a metadata store share the outbox.
 
@@ -31,6 +41,7 @@ class NotificationDelivery:
     Args:
         channels: by what targets begin with.
         clock: the time now, ms UTC.
+        hold_back: ends what is over the limit of a team's messages, at a time, before anything is delivered.
         chance: a random number from 0 to 1, for the time of the next attempt.
 
     Attributes:
@@ -43,7 +54,9 @@ class NotificationDelivery:
         channels: Mapping[str, Channel],
         clock: Callable[[], int],
         chance: Callable[[], float] = random.random,
+        hold_back: Callable[[int], object] = lambda now_ms: None,
     ) -> None:
+        self._hold_back = hold_back
         self._outbox = outbox
         self._channels = channels
         self._clock = clock
@@ -56,7 +69,9 @@ class NotificationDelivery:
 
     def deliver_due(self) -> int:
         """Deliver what is due, one notification to each target; returns how many attempts were made."""
-        due = self._outbox.due(self._clock())
+        now_ms = self._clock()
+        self._hold_back(now_ms)
+        due = self._outbox.due(now_ms)
         return sum(self._workers.map(self._attempt, due))
 
     def close(self) -> None:

@@ -26,6 +26,8 @@ LEASE_MS: Final = MINUTE_MS
 """Longer than an attempt takes. After this time, a notification whose server died is sent again."""
 TEAM_A_MINUTE: Final = 20
 """Deliveries of one team's automations; others wait."""
+LIMITED: Final = "team.limited"
+"""The kind of summaries of what was held back (`message_limit.py`)."""
 MAX_TEXT: Final = 16 * 1024
 _MAX_ERROR: Final = 500
 _MAX_ANSWER: Final = 2048
@@ -297,8 +299,10 @@ class OutboxTable:
             return _read(connection, or_(*ranges))
 
     def length(self) -> OutboxLength:
-        """How long the queue is."""
-        waiting = select(func.count(), func.min(_row.created_ms)).where(_row.state == "pending")
+        """How long the queue is. Summaries of limits, which wait for the end of an hour, have no text yet."""
+        waiting = select(func.count(), func.min(_row.created_ms)).where(
+            _row.state == "pending", or_(_row.kind != LIMITED, _row.text != "")
+        )
         with self._database.read() as connection:
             number, oldest_ms = connection.execute(waiting).one()
         return OutboxLength(number, oldest_ms)
