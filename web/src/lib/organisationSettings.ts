@@ -119,7 +119,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
     title: 'Alerts and requests to other servers',
     fields: [
       on('alert_console', 'Alerts contain the last lines of a run’s output', 'For those who may read the run. What looks like a secret is hidden.'),
-      number('team_messages_an_hour', 'Messages that a team’s alerts and automations send in an hour', 1, 100_000, 'What is over it is told in one summary an hour. Empty: no limit.', true),
+      number('team_messages_an_hour', 'Messages that a team’s alerts and automations send in an hour', 1, 100_000, 'One summary an hour says what is over it. Empty: no limit.', true),
       choice('outside_images', 'Images from other sites in texts', [
         ['proxy', 'Shown: this server fetches them'],
         ['off', 'Not shown: a link instead'],
