@@ -43,6 +43,7 @@ from runvitals.store.errors import (
     MetadataStoreUnavailable,
     NameTaken,
     NoLongerValid,
+    StoreError,
     UnknownAccount,
 )
 
@@ -239,6 +240,9 @@ async def _busy(request: Request, error: Exception) -> JSONResponse:
 
 
 async def _io_error(request: Request, error: Exception) -> JSONResponse:
+    if isinstance(error, StoreError):  # its text names the folder, or the engine and its address
+        text = f"the samples cannot be read: {error}"
+        return JSONResponse({"error": text}, status_code=503, headers={"retry-after": "5"})
     return JSONResponse({"error": f"the data folder cannot be read: {error}"}, status_code=503)
 
 

@@ -1,6 +1,10 @@
-"""The errors of the metadata store. Loads no database library, so that every server can handle them."""
+"""The errors of the stores. Loads no database library, so that every server can handle them."""
 
 from __future__ import annotations
+
+
+class StoreError(OSError):
+    """The sample store cannot be used; the text names the folder, file or engine, and what to do."""
 
 
 class MetadataStoreError(Exception):

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from runvitals.server.ingest.endpoint import IngestEndpoint
 from runvitals.server.ingest.limits import Limits
+from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.log_summaries import summary_of
-from tests.server.ingest.server import NOW, Server
+from runvitals.store.metadata.pending_summaries import PendingSummaries
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.server.ingest.server import NOW, Counters, Server
+from tests.store.metadata import postgresql as postgres
 
 KINDS = {name: {"summary": name} for name in ("min", "max", "mean")}
 NAMES = [*KINDS, "last"]
@@ -75,3 +82,86 @@ def test_a_request_that_is_sent_again_after_a_crash_counts_once(
     assert found is not None
     assert summary_of(server.metadata_store.sections.read([found.id])[found.id]) == {"mean": 12.0}
     server.close()
+
+
+class SharedServer(Server):
+    """One of several servers over a sample store and a metadata store in PostgreSQL."""
+
+    def __init__(self, store: SqliteChunks, address: str) -> None:
+        self.now_ms = NOW
+        self.store = store
+        self.metadata_store = open_metadata_store(address)
+        self.link = self.metadata_store.join_servers(lambda message: None, lambda: None)
+        self.recorder = Recorder(store, self.metadata_store, lambda: self.now_ms, Limits())
+        self.endpoint = IngestEndpoint(self.recorder, Limits(), Counters())
+
+    def close(self) -> None:
+        self.recorder.close()
+        self.link.close()
+        self.metadata_store.close()
+
+    def die(self) -> None:
+        """As after kill -9: what it has gathered is lost, and so is its connection."""
+        self.metadata_store.pending_summaries = PendingSummaries(
+            self.metadata_store._database, self.metadata_store.metrics
+        )
+        self.close()
+
+    def send(self, seq: int, value: float) -> None:
+        row = {"keys": ["mean"], "t": [NOW + seq], "v": [[value]], "step": [seq]}
+        sender = {"run": "abc", "writer": "train.n1.a", "about": {"role": "train", "host": "n1"}}
+        assert self.json({**sender, "seq": seq, **row}).status_code == 200
+
+    def define(self) -> None:
+        info = [[1, "info", {"t": NOW, "metrics": KINDS}]]
+        sender = {"run": "abc", "writer": "train.n1.a", "about": {"role": "train", "host": "n1"}}
+        assert self.json({**sender, "seq": 0, "records": info}).status_code == 200
+
+    def mean(self) -> float:
+        found = self.metadata_store.runs.find("abc", NOW)
+        assert found is not None
+        self.metadata_store.pending_summaries.flush()
+        return float(summary_of(self.metadata_store.sections.read([found.id])[found.id])["mean"])
+
+    def restore(self) -> None:
+        restore_summaries(self.store, self.metadata_store, while_running=True)
+
+
+@pytest.fixture
+def postgresql(testrun_uid: str) -> postgres.Server:
+    """The server that the metadata store's tests of this session have, too."""
+    if postgres.programs() is None:
+        pytest.skip("PostgreSQL is not installed")
+    session = os.getppid() if "PYTEST_XDIST_WORKER" in os.environ else os.getpid()
+    return postgres.Server(f"{tempfile.gettempdir()}/runvitals-tests-{testrun_uid[:12]}", owner_pid=session)
+
+
+def test_rows_that_another_server_receives_meanwhile_count_once(
+    tmp_path: Path, postgresql: postgres.Server
+) -> None:
+    address = postgresql.make(f"recovery_{os.getpid()}")
+    with SqliteChunks(str(tmp_path)) as store:
+        dies, other, leader = (SharedServer(store, address) for _ in range(3))
+        dies.define()
+        for seq, value in enumerate((2.0, 4.0), 1):
+            dies.send(seq, value)
+        dies.die()
+        # The run goes on at another server, which has gathered the last row and not written it yet.
+        for seq, value in enumerate((4.0, 12.0, 30.0), 2):
+            other.send(seq, value)
+        leader.restore()
+        assert other.mean() == 12.0
+        # Nothing more comes: the summary of all samples is the same.
+        other.metadata_store.pending_summaries.close_idle(0.0)
+        leader.restore()
+        assert leader.metadata_store.pending_summaries.incomplete() == []
+        assert other.mean() == 12.0
+        # What is sent again after that, to any server, was counted.
+        for server in (leader, other):
+            for seq, value in ((2, 4.0), (4, 30.0)):
+                server.send(seq, value)
+                assert server.mean() == 12.0
+        other.send(5, 72.0)
+        assert other.mean() == 24.0
+        other.close()
+        leader.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -13,6 +15,7 @@ from runvitals.store.metadata.log_summaries import LoggedRows, LoggedValues
 from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore, StoreUnavailable
 
 _METRICS = "metrics"
+_KEPT_RANGES = 100
 log = logging.getLogger("runvitals.server")
 
 
@@ -26,11 +29,11 @@ def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_r
     pending = metadata_store.pending_summaries
     if while_running and not pending.server:
         return
-    run_ids = pending.incomplete()
-    if run_ids and while_running:
-        store.flush()  # rows that this server has added to summaries may still wait for the store
-    for run_id in run_ids:
-        pending.restore(LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all"))
+    for run_id in pending.incomplete():
+        if pending.server:
+            pending.restore_shared(run_id, partial(_all_rows, run_id, store, metadata_store))
+        else:
+            pending.restore(LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all"))
 
 
 def restore_summaries_at_start(store: SampleStore, metadata_store: MetadataStore) -> None:
@@ -45,6 +48,20 @@ def restore_summaries_at_start(store: SampleStore, metadata_store: MetadataStore
         if not metadata_store.pending_summaries.server:
             raise
         log.warning("summaries of runs of a server that has died are completed later: %s", error)
+
+
+def _all_rows(run_id: int, store: SampleStore, metadata_store: MetadataStore) -> LoggedRows:
+    """All rows of a run, with the numbers of the requests that were stored."""
+    # The numbers first: what is stored between the two may count twice, and is not lost.
+    stored: dict[str, list[tuple[int, int]]] = {}
+    of_lanes: dict[int, Mapping[int, Sequence[tuple[int, int]]]] = {}
+    for writer in metadata_store.writers.of_runs([run_id])[run_id]:
+        if writer.lane_id not in of_lanes:
+            of_lanes[writer.lane_id] = store.stored_batches(writer.lane_id)
+        ranges = of_lanes[writer.lane_id].get(writer.id)
+        if ranges:
+            stored[writer.name] = list(ranges[-_KEPT_RANGES:])
+    return LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all", stored)
 
 
 def _logged(run_id: int, store: SampleStore, metadata_store: MetadataStore) -> dict[str, LoggedValues]:

@@ -7,7 +7,7 @@ included, is in the section `tally`. Values set explicitly are in the section `s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from sqlalchemy import Connection
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from runvitals.store.metadata.sections import RunSections
 
 TALLY = "tally"
-_STATE, _SEQS = "state", "seqs"
+_STATE, _SEQS, _STORED = "state", "seqs", "stored"
 _METRICS, _SUMMARY = "metrics", "summary"
 _MAX_WRITERS = 5000
 
@@ -55,6 +55,8 @@ class LoggedRows:
         metrics: by name.
         what: "sent": a request, which may be included already: its number tells; "new": not included;
             "all": all rows of the run, some of which are included.
+        stored: with "all", ranges of the numbers of the requests that it has rows of, by writer. They may be
+            sent again, and are included now.
     """
 
     run_id: int
@@ -63,6 +65,7 @@ class LoggedRows:
     seq: int
     metrics: Mapping[str, LoggedValues]
     what: Literal["sent", "new", "all"] = "sent"
+    stored: Mapping[str, Sequence[tuple[int, int]]] = field(default_factory=dict)
 
 
 def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> None:
@@ -120,10 +123,14 @@ def _updated(
     if is_summary_state(known.values.get(_STATE)):
         summary.restore(known.values[_STATE])
     seqs: dict[str, dict[str, int]] = dict(known.values.get(_SEQS) or {})
+    stored: dict[str, Sequence[Sequence[int]]] = dict(known.values.get(_STORED) or {})
     set_ms = known.set_ms
     for rows in batches:
         if rows.what == "all":
             set_ms = max(set_ms, _add(summary, _without_included(summary, rows.metrics)))
+            stored.update(rows.stored)
+            continue
+        if rows.what == "sent" and any(a <= rows.seq <= b for a, b in stored.get(rows.writer, ())):
             continue
         of_writer = seqs.pop(rows.writer, {})
         included = of_writer.get(str(rows.names), -1)
@@ -133,7 +140,8 @@ def _updated(
         seqs[rows.writer] = of_writer  # keeps the order of last use
     while len(seqs) > _MAX_WRITERS:
         del seqs[next(iter(seqs))]
-    state = SectionDocument({_STATE: summary.state(), _SEQS: seqs}, set_ms)
+    tally = {_STATE: summary.state(), _SEQS: seqs, **({_STORED: stored} if stored else {})}
+    state = SectionDocument(tally, set_ms)
     return state, SectionDocument(summary.values_of(summary.values), set_ms)
 
 

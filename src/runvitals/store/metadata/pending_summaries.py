@@ -19,6 +19,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.store.metadata.database import Database, add_rows, among
 from runvitals.store.metadata.log_summaries import LoggedRows, add_logged_rows
 from runvitals.store.metadata.metrics import MetricTable
+from runvitals.store.metadata.run_locks import lock_runs
 from runvitals.store.metadata.server_link import ended_servers
 from runvitals.store.metadata.tables import pending_summary
 
@@ -170,11 +171,17 @@ class PendingSummaries:
     def incomplete(self) -> list[int]:
         """The runs whose summaries are not complete because a server has crashed.
 
-        With SQLite this server counts as one, so that it must not have begun.
+        With SQLite this server counts as one, so that it must not have begun. With several servers, runs of
+        which one gathers rows are left out: they are complete when it has written these and no more come.
         """
         with self._database.read() as connection:
             ended = self._ended(connection)
-            rows = select(pending_summary.c.run_id).where(pending_summary.c.server.in_(ended)).distinct()
+            gathering = select(pending_summary.c.run_id).where(pending_summary.c.server.not_in(ended))
+            rows = (
+                select(pending_summary.c.run_id)
+                .where(pending_summary.c.server.in_(ended), pending_summary.c.run_id.not_in(gathering))
+                .distinct()
+            )
             return list(connection.execute(rows).scalars())
 
     def _ended(self, connection: Connection) -> list[int]:
@@ -192,8 +199,30 @@ class PendingSummaries:
         rows = [{"run_id": run_id, "server": self.server} for run_id in sorted(run_ids)]
         add_rows(connection, pending_summary, rows)
 
+    def restore_shared(self, run_id: int, all_rows: Callable[[], LoggedRows]) -> None:
+        """Complete the summary of a run by all its rows, while other servers may receive more of it.
+
+        Nothing is done if one of them has begun to gather rows of it: `incomplete` returns it again later.
+
+        Args:
+            all_rows: reads them, with the requests that they came with. No server can add rows meanwhile.
+        """
+
+        def work(connection: Connection) -> None:
+            if not lock_runs(connection, [run_id]):
+                return  # deleted for good a moment ago
+            ended = self._ended(connection)
+            of_run = pending_summary.c.run_id == run_id
+            gathering = select(pending_summary.c.run_id).where(of_run, pending_summary.c.server.not_in(ended))
+            if connection.execute(gathering).first() is not None:
+                return
+            add_logged_rows(connection, [all_rows()])
+            connection.execute(delete(pending_summary).where(of_run, pending_summary.c.server.in_(ended)))
+
+        self._database.write(work)
+
     def restore(self, rows: LoggedRows) -> None:
-        """Complete the summary of a run by all its rows.
+        """Complete the summary of a run by all its rows, before the only server has begun.
 
         From now on its rows are gathered, so that those of a request which the crashed server has stored, and
         which is sent again, are not added again. How late that may be is not known: until this server ends.

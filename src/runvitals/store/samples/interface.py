@@ -33,16 +33,13 @@ from typing import Generic, Protocol, TypeVar, runtime_checkable
 import numpy as np
 
 from runvitals.buckets import Buckets, Floats, Grid, Integers
+from runvitals.store.errors import StoreError as StoreError
 
 END_OF_TIME_MS = 253_402_300_800_000
 """The year 10,000: times of batches must be earlier."""
 _LARGEST_ID = 2**63 - 1
 _FEW_ROWS = 64
 _LARGEST_METRIC = 2**32 - 1
-
-
-class StoreError(OSError):
-    """The store cannot be used; the text names the folder or file, and what to do."""
 
 
 class StoreUnavailable(StoreError):
@@ -291,6 +288,9 @@ class SampleStore(Protocol):
         """The newest values of runs, of these metrics or all, in the order given; runs without values are
         left out.
         """
+
+    def stored_batches(self, run: int) -> Mapping[int, Sequence[tuple[int, int]]]:
+        """Which batches of a run were stored: ranges of their numbers, by writer, ascending."""
 
     def last_times(self, runs: Sequence[int]) -> dict[int, int]:
         """The time of the last sample of each of these runs that has any, ms UTC; gaps count."""
