@@ -61,8 +61,8 @@ async def until(pilot: Pilot[None], holds: Callable[[], object]) -> None:
 
 
 async def screen_of(pilot: Pilot[None], kind: type[Shown]) -> Shown:
-    """The screen of a kind, once it is there."""
-    await until(pilot, lambda: isinstance(pilot.app.screen, kind))
+    """The screen of a kind, once it is there with its panes."""
+    await until(pilot, lambda: isinstance(pilot.app.screen, kind) and pilot.app.screen.is_mounted)
     return cast(Shown, pilot.app.screen)
 
 
