@@ -21,11 +21,13 @@ from runvitals.leet.images.decoding import MAX_PIXELS, UnreadableImage, decode
 from runvitals.leet.images.half_blocks import rows_of
 from runvitals.leet.images.sixel import sixels
 from runvitals.leet.images.terminal_graphics import PLACEHOLDER, graphics
-from runvitals.leet.opening import OpeningTarget
+from runvitals.leet.opening import OpeningTarget, Surroundings, target
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from runvitals.leet.sources.wandb import WandbSource
 from tests.leet.test_app import EVIL, screen_of, until
 from tests.query.journals import T0, Monitor, Trainer
+from tests.wandb_files import files
 
 
 def png(image: Image.Image, kind: str = "PNG") -> bytes:
@@ -145,3 +147,54 @@ def test_images_of_a_run(tmp_path: Path) -> None:
 
     asyncio.run(use())
     trainer.close()
+
+
+def test_images_of_a_wandb_file(tmp_path: Path) -> None:
+    images = tmp_path / "files" / "media" / "images"
+    images.mkdir(parents=True)
+    for name in ("a", "b", "c"):
+        (images / f"{name}.png").write_bytes(png(two_by_two()))
+    (tmp_path / "secret.png").write_bytes(png(two_by_two()))
+    (images / "link.png").symlink_to(tmp_path / "secret.png")
+    one = {"_type": "image-file", "path": "media/images/a.png", "caption": EVIL, "size": 70, "width": 2}
+    several = {
+        "_type": "images/separated", "count": 2, "captions": ["first"], "width": 2,
+        "filenames": ["media/images/b.png", "media/images/c.png"],
+    }  # fmt: skip
+    outside = [{**one, "path": path} for path in ("../secret.png", "/etc/hostname", "media/images/link.png")]
+    path = files.write(
+        tmp_path / "run-abc.wandb",
+        files.started(),
+        files.row(0, 1, {"loss": 1.0, "samples": one, "net": {"grid": several, "size": 3.0}}),
+        files.row(1, 2, {"samples": outside[0], "more": outside[1], "link": outside[2]}),
+    )
+
+    source = WandbSource(str(path))
+    source.poll()
+    assert [(key.key, key.count) for key in source.media_keys()] == [
+        ("samples", 2), ("net.grid", 1), ("more", 1), ("link", 1),
+    ]  # fmt: skip
+    assert source.logged_names() == ["loss", "net.size"]  # the sizes of images are no metrics
+    (grid,) = source.media("net.grid")
+    assert [(item["file"][-5:], item["caption"]) for item in grid.items] == [
+        ("b.png", "first"),
+        ("c.png", ""),
+    ]
+    assert source.content(grid.items[1]) == png(two_by_two())
+    for key, place in (("samples", 1), ("more", 0), ("link", 0)):
+        with pytest.raises(OSError, match="outside the folder of the run"):
+            source.content(source.media(key)[place].items[0])
+    source.close()
+
+    async def use() -> None:
+        opened = target(str(path), Surroundings("/nowhere", "/", None, {}))
+        async with LeetApp(opened, 0.05).run_test(size=(120, 44)) as pilot:
+            screen = await screen_of(pilot, RunScreen)
+            await until(pilot, lambda: screen.media.has_images)
+            await pilot.press("3", "home")
+            await until(pilot, lambda: "step 0 · 1 of 2" in screen.media.text and "▀▀" in screen.media.text)
+            await pilot.press("right")
+            await until(pilot, lambda: "outside the folder" in screen.media.text)
+            assert screen.media.text.replace("\n", "").isprintable()
+
+    asyncio.run(use())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -114,10 +115,10 @@ def test_charts_with_an_axis_of_their_own(tmp_path: Path) -> None:
 
     async def use() -> None:
         app = LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), "abc"), interval_s=0.05)
-        async with app.run_test(size=(240, 44)) as pilot:
+        async with app.run_test(size=(140, 44)) as pilot:
             screen = await screen_of(pilot, RunScreen)
             grid = screen.metrics
-            await until(pilot, lambda: "val/acc over epoch" in grid.text)
+            await until(pilot, lambda: re.search("└0 +epoch +2│", grid.text))
             assert [chart.title for chart in grid.charts] == ["b", "epoch", "val/acc"]
             assert "4 · 1 hidden by the run" in grid.text
             await pilot.press("d", "d", "plus", "comma")  # zooms and inspects val/acc alone
@@ -125,7 +126,7 @@ def test_charts_with_an_axis_of_their_own(tmp_path: Path) -> None:
             ranges = {grid.charts[place.chart].title: place.x_range for place in grid.shown}
             assert (ranges["val/acc"], ranges["b"][0]) == ((1.0, 2.0), 0.0)
             await pilot.press("X")
-            await until(pilot, lambda: "over epoch" not in grid.text and "whole run" in grid.text)
+            await until(pilot, lambda: not re.search("└1 +epoch", grid.text) and "over time" in grid.text)
             await pilot.press("X", "slash", *"debug", "enter")
             await until(pilot, lambda: [chart.title for chart in grid.charts] == ["debug"])
 

@@ -297,13 +297,14 @@ class ChartGrid(FocusablePane):
             values.x_start,
             self.cross if axis == self.cross_axis else None,
             self.palette.has_colours,
+            inert(axis),
         )
         known = (line.series.extent for line in lines if line.series.count)
         everything = values.extent or extent(known) or (0.0, 1.0)
         dots = 2 * (place[2] - 2)
         window = self._window_of(axis)
         x_range = window.steady(everything, dots) if values.grows else window.range(everything)
-        title = inert(f"{chart.title} over {axis}" if axis else chart.title) + (" (log)" if style.log else "")
+        title = inert(chart.title) + (" (log)" if style.log else "")
         drawn = draw(title, chart.unit, lines, x_range, *place[2:], style)
         plot_left = place[0] + drawn.plot_left
         self.shown.append(ShownChart(index, axis, *place, plot_left, drawn.plot_width, x_range, everything))

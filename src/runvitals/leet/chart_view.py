@@ -45,6 +45,7 @@ class ChartStyle:
         x_start: what the labels of the x-axis count from.
         cross: the x of the crosshair, or None.
         has_colours: whether the terminal has them.
+        x_name: of what x is, if it is neither time nor steps; safe for a terminal.
     """
 
     log: bool = False
@@ -55,6 +56,7 @@ class ChartStyle:
     x_start: float = 0.0
     cross: float | None = None
     has_colours: bool = True
+    x_name: str = ""
 
     def x_label(self, x: float) -> str:
         """A time since the start, or a step."""
@@ -154,12 +156,14 @@ def _heatmap(
 
 
 def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str:
-    """The labels below a plot: its ends, and the crosshair between them."""
+    """The labels below a plot: its ends, and between them what x is, or the crosshair."""
     first, last = (style.x_label(x) for x in x_range)
     between = room - cell_len(first) - cell_len(last)
     if between <= 0:
         return right(last, room)
-    text = first + " " * between + last
+    name = cut(style.x_name, between - 2) if between > 4 else ""
+    before = (between - cell_len(name)) // 2
+    text = first + " " * before + name + " " * (between - before - cell_len(name)) + last
     if style.cross is None:
         return text
     column = _cross_column(style.cross, x_range, room)
@@ -168,8 +172,9 @@ def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str
         return text
     start = min(max(column - cell_len(label) // 2, 0), room - cell_len(label))
     end = start + cell_len(label)
-    before = text[:start] if start >= cell_len(first) else " " * start
-    return before + label + (text[end:] if room - end >= cell_len(last) else " " * (room - end))
+    shown_first = first if start >= cell_len(first) else ""
+    shown_last = last if room - end >= cell_len(last) else ""
+    return f"{shown_first:<{start}}{label}{shown_last:>{room - end}}"
 
 
 def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | None:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from runvitals.journal import paths
 from runvitals.protobuf import Malformed
+from runvitals.wandb_files.images import WandbImages
 from runvitals.wandb_files.importer import CRASHED_AFTER_S, ImportResult, RunImporter, first_pass
-from runvitals.wandb_files.records import Record, RunExit, RunStart, decode
+from runvitals.wandb_files.records import HistoryRow, Record, RunExit, RunStart, decode
 from runvitals.wandb_files.transaction_log import BLOCK_BYTES, TransactionLog
 
 _END_BYTES = 2 * BLOCK_BYTES
@@ -25,6 +26,7 @@ class WandbFollower:
 
     Attributes:
         progress: the share of the file that was read, 1.0 once its end was reached.
+        images: those that its rows name.
 
     Raises:
         ValueError: not a `.wandb` file, or it contains no run.
@@ -36,6 +38,7 @@ class WandbFollower:
         self.path = path
         self.run_id = paths.safe_name(run.run)
         self.progress = 0.0
+        self.images = WandbImages(path, run.host)
         self._has_ended = False
         self._exit: RunExit | None = None
         result = ImportResult(self.run_id, run.project or "default")
@@ -62,6 +65,8 @@ class WandbFollower:
                 continue
             if isinstance(record, RunExit):
                 self._exit = record
+            elif isinstance(record, HistoryRow):
+                self._writer.keep(self.images.take(record))
             elif record is not None:
                 self._writer.keep(record)
             if most_bytes is not None and self._log.position - start >= most_bytes:

@@ -107,7 +107,7 @@ class MediaPane(FocusablePane):
 
     def _picture(self, item: Mapping[str, Any], width: int, height: int) -> tuple[list[Row], str]:
         """The rows of an item, and what is sent to the terminal beside them."""
-        if not item.get("sha256"):
+        if not (item.get("sha256") or item.get("file")):
             return [[(cut(inert(item.get("error") or "no file"), width), "bad")]], ""
         # Only now, because they take 40 ms: most runs are looked at without images.
         from runvitals.leet.images import kitty

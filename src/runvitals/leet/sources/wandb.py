@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 from runvitals.leet.record_log import RecordReader, WandbRecords
-from runvitals.leet.sources.journals import JournalSource
+from runvitals.leet.sources.journals import MAX_CONTENT_BYTES, JournalSource
 from runvitals.leet.sources.run_source import RunSource
 from runvitals.model.ending import Ending
+from runvitals.model.logged_media import LoggedMedia, MediaKey
 from runvitals.model.run import Run
 from runvitals.wandb_files.following import WandbFile, WandbFollower, summary
 from runvitals.wandb_files.names import files_below
@@ -48,6 +50,15 @@ class WandbSource(JournalSource):
 
     def wants_more(self) -> bool:
         return self.progress() < 1.0
+
+    def media_keys(self) -> list[MediaKey]:
+        return self._follower.images.keys()
+
+    def media(self, key: str) -> list[LoggedMedia]:
+        return self._follower.images.of(key)
+
+    def content(self, item: Mapping[str, Any]) -> bytes:
+        return self._follower.images.content(item, MAX_CONTENT_BYTES)
 
     def records(self) -> RecordReader:
         return WandbRecords(self._follower.path)
