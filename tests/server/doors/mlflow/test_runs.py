@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
@@ -35,6 +36,26 @@ def metric(key: str, value: Any, timestamp: int = T0, step: int = 0) -> dict[str
 def history(call: Call, run: str, key: str, **sent: Any) -> list[tuple[Any, int, int]]:
     found = call("GET", "metrics/get-history", run_id=run, metric_key=key, **sent)["metrics"]
     return [(point["value"], point["timestamp"], point["step"]) for point in found]
+
+
+@pytest.mark.parametrize("known", [False, True], ids=["of no other value", "of a stored value"])
+def test_values_of_one_step_that_arrive_at_once_are_all_kept(
+    served: Served, call: Call, experiment: str, known: bool
+) -> None:
+    run = created(call, experiment)
+    if known:
+        call("POST", "runs/log-batch", run_id=run, metrics=[metric("loss", -1.0)])
+    sent = [float(number % 12) for number in range(24)]  # each value twice, as by a client that tries again
+
+    def log(value: float) -> int:
+        url = f"{served.url}/api/2.0/mlflow/runs/log-metric"
+        body = {"run_id": run, **metric("loss", value)}
+        return httpx.post(url, json=body, timeout=PATIENCE_S).status_code
+
+    with ThreadPoolExecutor(len(sent)) as clients:
+        assert set(clients.map(log, sent)) == {200}
+    values = sorted(value for value, _, _ in history(call, run, "loss"))
+    assert values == sorted({*sent, *([-1.0] if known else [])})
 
 
 def test_a_run(call: Call, experiment: str) -> None:

@@ -18,6 +18,7 @@ from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 from runvitals.server.doors.mlflow.metric_history import HOST, HistoryPoint, newer
 from runvitals.server.doors.mlflow.repeated_values import ReadValues, beside_stored
 from runvitals.server.doors.mlflow.row_times import RowTimes, StoredRows
+from runvitals.server.doors.mlflow.writes_in_flight import WritesInFlight
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
 from runvitals.store.metadata import MetadataStore
@@ -49,6 +50,7 @@ class RunSession:
         latest: the latest value of each metric; None: not read yet.
         heard_ms: when the last heartbeat was recorded.
         system: how often system metrics arrive, by host.
+        in_flight: what is being stored.
         notes: how often values were noted, by which a reader sees that its result is out of date.
     """
 
@@ -65,6 +67,7 @@ class RunSession:
     notes: int = 0
     heard_ms: int = 0
     system: dict[str, SendingInterval] = field(default_factory=dict)
+    in_flight: WritesInFlight = field(default_factory=WritesInFlight)
 
     def is_silent(self, now_ms: int) -> bool:
         """Whether a heartbeat is due."""

@@ -171,12 +171,13 @@ class RunWrites:
                 value["config"] = {key: from_text(text) for key, text in fresh.items()}
         if tags:
             value |= tag_sections(tags)
-        envelopes = await self._metric_envelopes(session, metrics)
-        if value:
-            envelopes.append(session.records([self._info(value)]))
-        if session.is_silent(self.now_ms):
-            envelopes.append(session.heartbeat())
-        await self.record(envelopes, session.uid, body_bytes)
+        async with session.in_flight.alone(metrics.columns.timestamps):
+            envelopes = await self._metric_envelopes(session, metrics)
+            if value:
+                envelopes.append(session.records([self._info(value)]))
+            if session.is_silent(self.now_ms):
+                envelopes.append(session.heartbeat())
+            await self.record(envelopes, session.uid, body_bytes)
         session.heard(self.now_ms)
         session.note(metrics.columns)
 
