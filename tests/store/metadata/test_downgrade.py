@@ -78,6 +78,14 @@ _LOSSES = (
         "1 days of usage",
     ),
     (
+        "0041",
+        """INSERT INTO logged_model (id, uid, project_id, name, status, params, tags, created_ms, changed_ms)
+        VALUES (1, 'm-1', 3, 'net', 'LOGGED_MODEL_READY', '{}', '{}', 1, 1);
+        INSERT INTO logged_model_metric (model_id, run_uid, key, dataset_name, dataset_digest, value,
+            timestamp, step) VALUES (1, 'r1', 'loss', '', '', 0.5, 1, 1)""",
+        "1 metrics of logged models",
+    ),
+    (
         "0030",
         """INSERT INTO registered_model (entity_id, name, tags, aliases, last_version, created_ms, changed_ms)
         VALUES (1, 'digits', '{}', '{}', 0, 1, 1)""",

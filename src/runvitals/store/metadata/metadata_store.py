@@ -17,6 +17,7 @@ from runvitals.store.metadata.devices import DeviceTable
 from runvitals.store.metadata.events import EventTable
 from runvitals.store.metadata.host_runs import HostRuns
 from runvitals.store.metadata.issued_ids import IssuedIds
+from runvitals.store.metadata.logged_model_metrics import LoggedModelMetricTable
 from runvitals.store.metadata.logged_models import LoggedModelTable
 from runvitals.store.metadata.media import MediaTable
 from runvitals.store.metadata.metrics import MetricTable
@@ -77,6 +78,7 @@ class MetadataStore:
         self.mlflow_files = MlflowFileTable(database)
         self.registered_models = RegisteredModelTable(database)
         self.logged_models = LoggedModelTable(database)
+        self.logged_model_metrics = LoggedModelMetricTable(database)
         self.run_lineage = RunLineageTable(database)
         self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, ForeignKey, Index, Integer, Table, Text, UniqueConstraint, text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Double,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    UniqueConstraint,
+    text,
+)
 
 from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
 
@@ -61,6 +72,23 @@ logged_model = Table(
     UniqueConstraint("uid"),
     Index(None, "project_id"),
     sqlite_autoincrement=True,
+)
+
+# The newest value of a metric that a run measured of a logged model, with or without a dataset ('' stands for
+# none). `timestamp`, `step`: as the client
+# sent them. `value`: null for NaN.
+logged_model_metric = Table(
+    "logged_model_metric",
+    metadata,
+    Column("model_id", Integer, ForeignKey("logged_model.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_uid", ordered_text(), primary_key=True),
+    Column("key", ordered_text(), primary_key=True),
+    Column("dataset_name", ordered_text(), primary_key=True),
+    Column("dataset_digest", ordered_text(), primary_key=True),
+    Column("value", Double),
+    Column("timestamp", BigInteger, nullable=False),
+    Column("step", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 # What a run used and made, as MLflow's clients log it: JSON lists.

@@ -251,10 +251,3 @@ def test_inputs_and_outputs(root: str, call: Call) -> None:
         "POST", "runs/log-inputs", run_id=run_of(root), datasets=[{"dataset": {"name": "x"}}]
     )
     assert (status, "dataset.digest" in error["message"]) == (400, True)
-
-
-@pytest.mark.parametrize("where", ["datasets", "order_by"])
-def test_datasets_do_not_select_logged_models(root: str, call: Call, where: str) -> None:
-    wanted = {where: [{"dataset_name": "mnist", "field_name": "name"}]}
-    status, error = call("POST", "logged-models/search", experiment_ids=[root.split("/")[0]], **wanted)
-    assert (status, "not supported" in error["message"]) == (400, True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from mlflow.entities import Metric
 from mlflow.exceptions import MlflowException
 from mlflow.tracking import MlflowClient
 
@@ -100,6 +102,57 @@ def test_aliases_that_are_refused(call: Call, alias: str) -> None:
     call("POST", "model-versions/create", name="aliased", source="s3://a")
     status, _ = call("POST", "registered-models/alias", name="aliased", alias=alias, version="1")
     assert status == 400
+
+
+def test_metrics_of_logged_models(client: MlflowClient, call: Call) -> None:
+    experiment = client.create_experiment("models that are measured")
+    run = client.create_run(experiment).info.run_id
+    deep, flat, unmeasured = (
+        client.create_logged_model(experiment, name) for name in ("deep", "flat", "new")
+    )
+    mnist, cifar = ({"dataset_name": name, "dataset_digest": f"{name}-1"} for name in ("mnist", "cifar"))
+    for model, accuracy, on, at in (
+        (deep, 0.5, mnist, 1),
+        (deep, 0.9, mnist, 2),
+        (deep, 0.1, mnist, 1),  # late: an older value than the one known
+        (flat, 0.8, mnist, 1),
+        (flat, 0.95, cifar, 2),
+    ):
+        metric = Metric("accuracy", accuracy, at, at, model.model_id, **on)
+        client.log_batch(run, [metric, Metric("loss", 1 - accuracy, at, at)])
+    client.log_metric(run, "broken", float("nan"), model_id=flat.model_id)
+    found = client.get_logged_model(deep.model_id).metrics
+    assert [(one.key, one.value, one.step, one.run_id, one.dataset_name) for one in found] == [
+        ("accuracy", 0.9, 2, run, "mnist")
+    ]
+    assert sorted(one.value for one in client.get_metric_history(run, "accuracy")) == [
+        0.1,
+        0.5,
+        0.8,
+        0.9,
+        0.95,
+    ]
+
+    def names(where: str = "", **sought: Any) -> list[str]:
+        return [one.name for one in client.search_logged_models([experiment], where, **sought)]
+
+    def by(ascending: bool, **dataset: str) -> list[dict[str, Any]]:
+        return [{"field_name": "metrics.accuracy", "ascending": ascending, **dataset}]
+
+    assert names("metrics.accuracy > 0.85") == ["flat", "deep"]
+    assert names("metrics.accuracy > 0.85", datasets=[mnist]) == ["deep"]
+    assert names("metrics.accuracy > 0.85 AND name = 'flat'", datasets=[mnist, cifar]) == ["flat"]
+    assert names(datasets=[{"dataset_name": "cifar"}]) == ["flat"]
+    assert names(order_by=by(False)) == ["flat", "deep", "new"]
+    assert names(order_by=by(False, **mnist)) == ["deep", "flat", "new"]
+    assert names(order_by=by(True, **mnist)) == ["flat", "deep", "new"]
+    wanted = {"experiment_ids": [experiment], "datasets": [{"dataset_digest": "mnist-1"}]}
+    status, error = call("POST", "logged-models/search", **wanted)
+    assert (status, "`dataset_name` in the `datasets` clause" in error["message"]) == (400, True)
+    with pytest.raises(MlflowException, match="not found"):
+        client.log_batch(run, [Metric("accuracy", 1, 3, 3, "m-nothing")])
+    assert len(client.get_metric_history(run, "accuracy")) == 5
+    client.delete_logged_model(unmeasured.model_id)
 
 
 def test_logged_models(client: MlflowClient) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import Path, Request
 from starlette.responses import Response
@@ -11,31 +11,16 @@ from runvitals.accounts.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.limits import checked_param, checked_tag, sent_params, sent_tags
+from runvitals.server.doors.mlflow.logged_model_search import ModelSearch
 from runvitals.server.doors.mlflow.logged_models import STATUSES, LoggedModels, TheLoggedModels
 from runvitals.server.doors.mlflow.pages import max_results, page_of
 from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
 from runvitals.server.doors.mlflow.run_numbers import find_run
-from runvitals.server.doors.mlflow.search_text import (
-    Attributes,
-    Comparison,
-    OrderBy,
-    Value,
-    parse_filter,
-    parse_order,
-)
 from runvitals.store.metadata.logged_models import LoggedModel
 
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1000
 MAX_EXPERIMENTS: Final = 1000
-_ATTRIBUTES: Final = Attributes(
-    texts={"name": (), "model_id": (), "model_type": (), "status": (), "source_run_id": ()},
-    numbers={
-        "creation_time": ("creation_timestamp", "creation_timestamp_ms"),
-        "last_updated_timestamp": ("last_updated_timestamp_ms",),
-    },
-    kinds=("attribute", "tag", "parameter"),
-)
 # `LoggedModels.find` decides, by the experiment of the model.
 READS: Final = [needs("filtered artifact:read")]
 CHANGES: Final = [needs("filtered artifact:create")]
@@ -67,46 +52,12 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     ids = sent.texts("experiment_ids")
     if not 0 < len(ids) <= MAX_EXPERIMENTS:
         raise invalid(f"experiment_ids: expected 1 to {MAX_EXPERIMENTS} experiments")
-    wanted = parse_filter(sent.text("filter"), _ATTRIBUTES)
-    if sent.objects("datasets") or any(one.get("dataset_name") for one in sent.objects("order_by")):
-        raise invalid("Searching logged models by datasets is not supported: leave out 'datasets'")
-    sorting = sent.objects("order_by")
-    parts = parse_order([str(one.get("field_name", "")) for one in sorting], _ATTRIBUTES)
-    order = [
-        OrderBy(part.kind, part.key, one.get("ascending", True) is not False)
-        for one, part in zip(sorting, parts, strict=True)
-    ]
+    wanted = ModelSearch.of(sent)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
     projects = [models.experiments.find(one).id for one in ids]
-    found = [
-        model
-        for model in models.table.of_projects(projects)
-        if all(comparison.holds(_value(model, comparison)) for comparison in wanted)
-    ]
-    for part in reversed(order):
-
-        def key(model: LoggedModel, part: OrderBy = part) -> Any:
-            return _value(model, part) or ""
-
-        found.sort(key=key, reverse=not part.ascending)
-    page, following = page_of(found, sent.text("page_token"), most)
+    page, following = page_of(wanted.find(models, projects), sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"models": [models.as_json(model) for model in page], **more})
-
-
-def _value(model: LoggedModel, wanted: Comparison | OrderBy) -> Value | None:
-    if wanted.kind != "attribute":
-        return (model.tags if wanted.kind == "tag" else model.params).get(wanted.key)
-    known: dict[str, Value | None] = {
-        "name": model.name,
-        "model_id": model.uid,
-        "model_type": model.type,
-        "status": model.status.removeprefix("LOGGED_MODEL_"),
-        "source_run_id": model.run_uid,
-        "creation_time": model.created_ms,
-        "last_updated_timestamp": model.changed_ms,
-    }
-    return known[wanted.key]
+    return answer({"models": models.with_metrics(page), **more})
 
 
 @router.get("/logged-models/{model_id}", dependencies=READS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -14,6 +15,8 @@ from runvitals.server.access.control import AccessControl, access_of
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
 from runvitals.server.doors.mlflow.experiments import Experiments, experiments_of
 from runvitals.server.doors.mlflow.registry import tags_json
+from runvitals.server.doors.mlflow.requests import json_number
+from runvitals.store.metadata.logged_model_metrics import LoggedModelMetricTable, ModelMetric
 from runvitals.store.metadata.logged_models import LoggedModel, LoggedModelTable
 from runvitals.store.metadata.mlflow_experiments import StoredExperiment
 
@@ -33,12 +36,13 @@ class LoggedModels:
     """Reads the database: use it in a thread.
 
     Attributes:
-        table: keeps the models.
+        table: keeps the models; `metrics`: what was measured of them.
         experiments: those of the requester.
     """
 
     def __init__(self, access: AccessControl, experiments: Experiments) -> None:
         self.table: LoggedModelTable = access.metadata_store.logged_models
+        self.metrics: LoggedModelMetricTable = access.metadata_store.logged_model_metrics
         self.experiments = experiments
         self.now_ms = access.clock()
 
@@ -98,8 +102,18 @@ class LoggedModels:
         root = experiment.artifact_location or f"mlflow-artifacts:/{self.experiments.id_of(experiment)}"
         return f"{root.rstrip('/')}/models/{model.uid}/artifacts"
 
+    def with_metrics(self, models: Sequence[LoggedModel]) -> list[dict[str, Any]]:
+        """Models as in MLflow's responses, with the newest values of their metrics."""
+        measured: dict[str, list[ModelMetric]] = {}
+        for metric in self.metrics.of_models([model.uid for model in models]):
+            measured.setdefault(metric.model_uid, []).append(metric)
+        return [self._as_json(model, measured.get(model.uid, ())) for model in models]
+
     def as_json(self, model: LoggedModel) -> dict[str, Any]:
         """A model as in MLflow's responses."""
+        return self.with_metrics([model])[0]
+
+    def _as_json(self, model: LoggedModel, metrics: Sequence[ModelMetric]) -> dict[str, Any]:
         info: dict[str, Any] = {
             "model_id": model.uid,
             "experiment_id": self.experiments.id_of(self.experiment(model)),
@@ -112,7 +126,24 @@ class LoggedModels:
         }
         optional = {"model_type": model.type, "source_run_id": model.run_uid}
         info |= {field: value for field, value in optional.items() if value is not None}
-        return {"info": info, "data": {"params": tags_json(model.params)}}
+        data: dict[str, Any] = {"params": tags_json(model.params)}
+        if metrics:
+            data["metrics"] = [_metric_json(metric) for metric in metrics]
+        return {"info": info, "data": data}
+
+
+def _metric_json(metric: ModelMetric) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "key": metric.key,
+        "value": json_number(metric.value),
+        "timestamp": metric.timestamp,
+        "step": metric.step,
+        "model_id": metric.model_uid,
+        "run_id": metric.run_uid,
+    }
+    if metric.dataset_name:
+        found |= {"dataset_name": metric.dataset_name, "dataset_digest": metric.dataset_digest}
+    return found
 
 
 def _versions(noted: str) -> list[Any]:

@@ -95,7 +95,8 @@ class MetricColumns(NamedTuple):
             MlflowError: 400.
         """
         found = [
-            _checked(metric, f"{field}[{place}]." if field else "") for place, metric in enumerate(metrics)
+            checked_metric(metric, f"{field}[{place}]." if field else "")
+            for place, metric in enumerate(metrics)
         ]
         return cls._of(
             (key for key, _, _, _ in found),
@@ -218,8 +219,9 @@ class MetricRows(NamedTuple):
     values: Floats
 
 
-def _checked(sent: Mapping[str, Any], where: str) -> tuple[str, float, int, int]:
-    """
+def checked_metric(sent: Mapping[str, Any], where: str) -> tuple[str, float, int, int]:
+    """Key, value, timestamp and step of a metric.
+
     Args:
         where: how the names of its fields begin in errors.
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from fastapi import Request
 from starlette.responses import Response
 
+from runvitals.server.doors.mlflow import logged_model_writes
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.limits import (
     MAX_METRICS,
@@ -50,7 +51,10 @@ async def log_metric(sent: TheMessage, request: Request) -> Response:
     writes = RunWrites(request)
     metric = writes.door.stored(MetricColumns.of_objects([sent.values]))
     session = await writes.session(run_id)
+    of_models = logged_model_writes.in_messages(session.uid, [sent.values])
+    await logged_model_writes.check(request, of_models)
     await writes.log(session, metric, {}, {}, 100)
+    await logged_model_writes.record(request, of_models)
     return answer({})
 
 
@@ -77,7 +81,10 @@ async def log_batch(request: Request) -> Response:
         writes = RunWrites(request)
         stored = writes.door.stored(metrics)
         session = await writes.session(run_id)
+        of_models = logged_model_writes.in_batch(body)
+        await logged_model_writes.check(request, of_models)
         await writes.log(session, stored, params, tags, len(body))
+        await logged_model_writes.record(request, of_models)
     return answer({})
 
 

@@ -1,4 +1,4 @@
--- revision 0040
+-- revision 0041
 
 CREATE TABLE alembic_version (
 	version_num VARCHAR(32) NOT NULL,
@@ -1741,4 +1741,18 @@ CREATE TABLE usage_request_day (
 
 CREATE INDEX ix_usage_request_day_day ON usage_request_day (day);
 
-INSERT INTO alembic_version VALUES ('0040');
+CREATE TABLE logged_model_metric (
+	model_id INTEGER NOT NULL,
+	run_uid TEXT NOT NULL,
+	"key" TEXT NOT NULL,
+	dataset_name TEXT NOT NULL,
+	dataset_digest TEXT NOT NULL,
+	value DOUBLE,
+	timestamp BIGINT NOT NULL,
+	step BIGINT NOT NULL,
+	CONSTRAINT pk_logged_model_metric PRIMARY KEY (model_id, run_uid, "key", dataset_name, dataset_digest),
+	CONSTRAINT fk_logged_model_metric_model_id_logged_model FOREIGN KEY(model_id) REFERENCES logged_model (id) ON DELETE CASCADE
+)
+ WITHOUT ROWID;
+
+INSERT INTO alembic_version VALUES ('0041');
