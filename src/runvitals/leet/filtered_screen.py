@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import ClassVar, Protocol, cast
 
+from textual import events
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -14,6 +15,7 @@ from runvitals.leet.config_screen import ConfigScreen
 from runvitals.leet.help_screen import HelpScreen
 from runvitals.leet.keys import Key
 from runvitals.leet.pane import FocusablePane
+from runvitals.leet.pane_borders import PaneBorders
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.model.errors import UnknownRun
 from runvitals.terminal import inert
@@ -69,6 +71,7 @@ class FilteredScreen(Screen[None]):
         self.footer = RowsWidget(id="footer")
         self.filter = Input(id="filter")
         self.message = ""
+        self.borders = PaneBorders()
         self._edited: Filterable | None = None
         self._pattern_before = ""
 
@@ -136,6 +139,21 @@ class FilteredScreen(Screen[None]):
 
     def leave(self) -> None:
         """What esc does if nothing is open."""
+
+    # -- borders between panes
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        if event.button == 1:
+            self.borders.begin(event.screen_x, event.screen_y)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        if event.button != 1:  # it was released outside the terminal
+            self.borders.end()
+        elif self.borders.drag(event.screen_x, event.screen_y):
+            event.stop()
+
+    def on_mouse_up(self) -> None:
+        self.borders.end()
 
     # -- filters
 

@@ -14,6 +14,7 @@ from runvitals.leet.braille import Row
 from runvitals.leet.filtered_screen import READ_ERRORS, FilteredScreen, reason
 from runvitals.leet.keys import INSPECT
 from runvitals.leet.pane import ListPane
+from runvitals.leet.pane_borders import Border
 from runvitals.leet.record_log import LoggedRecord, RecordLog, moment_of
 from runvitals.leet.text_pane import TextPane
 from runvitals.regular_expressions import finder
@@ -153,7 +154,9 @@ class InspectScreen(FilteredScreen):
         self._log.close()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < 90, "narrow")
+        is_narrow = event.size.width < 90
+        self.set_class(is_narrow, "narrow")
+        self.borders.set_borders([Border(self.detail, "top" if is_narrow else "left")])
         self.call_after_refresh(self.header.show, [[(f" {self._title}", "title")]])
         self.call_after_refresh(self.show_footer)
 

@@ -88,7 +88,9 @@ RUN = (
         "F", "filter_lines", "F", "show some nodes, ranks and devices only: node:REGEX rank:0-3,8 device:0,1"
     ),
     Key("M", "machine", "M", "this machine: meters, charts and processes"),
-    Key("0", "digit(0)", "0", "show all panes, with grids of their usual size"),
+    Key(
+        "0", "digit(0)", "0", "show all panes in their usual sizes; the mouse drags the borders between them"
+    ),
     *(Key(str(digit), f"digit({digit})", "", "") for digit in (5, 6, 7, 8, 9)),
     *CHARTS,
     Key("X", "x_axis", "X", "metrics over steps or time"),

@@ -36,6 +36,7 @@ class LeetProgram(App[None]):
 
     TITLE = "runvitals leet"
     ENABLE_COMMAND_PALETTE = False
+    ALLOW_SELECT = False  # a drag moves borders; with shift, terminals select text themselves
     CSS = "* { background: ansi_default; color: ansi_default; }"  # the terminal's own, light or dark
 
     def __init__(self, config: Config | None) -> None:

@@ -24,6 +24,7 @@ from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.keys import RUN
 from runvitals.leet.line_filter import GRAMMAR, LineFilter
 from runvitals.leet.overview import ending, overview
+from runvitals.leet.pane_borders import Border, Edge
 from runvitals.leet.replay import Replay
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.run_data import RunData
@@ -144,6 +145,7 @@ class RunScreen(ChartScreen):
     def on_mount(self) -> None:
         self.apply_config(self.config)
         self.on_time = self.config["x_axis"] == "time"
+        self._set_borders()
         self.metrics.focus()
         self.run_worker(self._follow(), exclusive=True)
 
@@ -173,6 +175,7 @@ class RunScreen(ChartScreen):
                 "system": self.system.state(),
                 "on_time": self.on_time,
                 "lines": self.data.only.text,
+                "sizes": self.borders.state(),
                 "hidden": [name for name, pane in self._panes().items() if pane.has_class("hidden")],
             }
         )
@@ -188,6 +191,8 @@ class RunScreen(ChartScreen):
         self.on_time = bool(state.get("on_time", self.on_time))
         with suppress(ValueError):
             self.data.only = LineFilter.parse(str(state.get("lines", "")))
+        if isinstance(state.get("sizes"), dict):
+            self.borders.restore(state["sizes"])
         for name, pane in self._panes().items() if "hidden" in state else ():
             if not (name == "overview" and self.has_class("narrow")):
                 pane.set_class(name in state["hidden"], "hidden")
@@ -197,8 +202,14 @@ class RunScreen(ChartScreen):
         if is_narrow != self.has_class("narrow") or self.overview.size.width == 0:
             self.set_class(is_narrow, "narrow")
             self.overview.set_class(is_narrow, "hidden")
+            self._set_borders()
         self.call_after_refresh(self._show_header)
         self.call_after_refresh(self.show_footer)
+
+    def _set_borders(self) -> None:
+        of_system: Edge = "top" if self.has_class("narrow") else "left"
+        of_others = (Border(self.overview, "right"), Border(self.media, "top"), Border(self.console, "top"))
+        self.borders.set_borders([Border(self.system, of_system), *of_others])
 
     # -- reading
 
@@ -314,6 +325,7 @@ class RunScreen(ChartScreen):
         if digit == 0:
             for pane in (self.metrics, self.system, self.console, self.overview):
                 pane.remove_class("hidden")
+            self.borders.reset()
             self.metrics.set_size()
             self.metrics.cross = self.system.cross = None
             self.system.set_size()
@@ -336,7 +348,7 @@ class RunScreen(ChartScreen):
 
     def action_full(self) -> None:
         if self.media.has_focus:
-            self.toggle_class("media-full")
+            self._set_media_full(not self.has_class("media-full"))
         elif isinstance(self.pane, ChartGrid) and self.pane.focused_chart is not None:
             self._set_full(self.pane, not self.pane.is_full)
 
@@ -344,12 +356,17 @@ class RunScreen(ChartScreen):
         grid.is_full = is_full
         self.set_class(is_full, "full")
         grid.set_class(is_full, "full")
+        self.borders.set_full(grid if is_full else None)
         grid.focus()
         self.call_after_refresh(grid.redraw)
 
+    def _set_media_full(self, is_full: bool) -> None:
+        self.set_class(is_full, "media-full")
+        self.borders.set_full(self.media if is_full else None)
+
     def leave(self) -> None:
         """Leave the full-screen chart, or the run."""
-        self.remove_class("media-full")
+        self._set_media_full(False)
         full = [grid for grid in (self.metrics, self.system) if grid.is_full]
         if full:
             self._set_full(full[0], False)

@@ -16,6 +16,7 @@ from runvitals.leet.charts import Chart
 from runvitals.leet.filtered_screen import READ_ERRORS, reason
 from runvitals.leet.keys import RUNS
 from runvitals.leet.overlay import RunOverlay
+from runvitals.leet.pane_borders import Border
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.leet.runs_pane import RunsPane
 from runvitals.leet.sources.run_source import RunCatalogue, now_ms
@@ -68,6 +69,7 @@ class RunsScreen(ChartScreen):
         yield self.filter
 
     def on_mount(self) -> None:
+        self.borders.set_borders([Border(self.runs, "right")])
         self.runs.focus()
         self.run_worker(self._follow(), exclusive=True, group="follow")
 

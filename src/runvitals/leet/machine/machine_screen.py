@@ -24,6 +24,7 @@ from runvitals.leet.machine.machine_data import MachineData
 from runvitals.leet.machine.meters import meters
 from runvitals.leet.machine.process_table import ProcessTable
 from runvitals.leet.machine.processes_pane import ProcessesPane
+from runvitals.leet.pane_borders import Border
 from runvitals.leet.question_screen import QuestionScreen
 from runvitals.leet.text_pane import TextPane
 from runvitals.leet.x_window import XWindow
@@ -102,7 +103,10 @@ class MachineScreen(ChartScreen):
         self.data.close()
 
     def on_resize(self, event: events.Resize) -> None:
-        self.set_class(event.size.width < _NARROW, "narrow")
+        is_narrow = event.size.width < _NARROW
+        self.set_class(is_narrow, "narrow")
+        sides = (Border(self.meters, "right"), Border(self.processes, "top"))
+        self.borders.set_borders(() if is_narrow else sides)
         self.call_after_refresh(self._show_header)
         self.call_after_refresh(self.show_footer)
 
