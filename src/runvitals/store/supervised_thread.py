@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from runvitals.backoff import Backoff
+from runvitals.store.errors import MetadataStoreUnavailable
 
 _LAST_TURNS = 3
 """Failed turns after which a thread that is closing gives up."""
@@ -83,8 +84,8 @@ class SupervisedThread:
 
     def _failed(self, error: Exception) -> None:
         self.failures += 1
-        problem = str(error) if isinstance(error, OSError) and str(error) else repr(error)
+        expected = isinstance(error, (OSError, MetadataStoreUnavailable))
+        problem = str(error) if expected and str(error) else repr(error)
         if problem != self.problem:  # logged once, not at every retry
-            unexpected = not isinstance(error, OSError)
-            log.error("thread %s failed and will retry: %s", self.name, problem, exc_info=unexpected)
+            log.error("thread %s failed and will retry: %s", self.name, problem, exc_info=not expected)
         self.problem = problem

@@ -65,7 +65,43 @@ class Server:
         return self.address(database)
 
 
-def _start(folder: str, owner_pid: int, durable: bool) -> None:
+class KillableServer(Server):
+    """A durable server that can be killed and started again on the same data. `stop` removes it."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mktemp(prefix="runvitals-postgresql-")
+        self._command = _initialise(self.folder, durable=True)
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    def start(self) -> None:
+        """Start it. What is left of one that was killed may hold its memory for a moment longer."""
+        deadline = time.monotonic() + PATIENCE_S
+        with open(f"{self.folder}/log", "w+b") as log:
+            while True:
+                self._process = subprocess.Popen(self._command, stdout=log, stderr=log, cwd="/")
+                while self._process.poll() is None:
+                    try:
+                        psycopg.connect(self.address("postgres")).close()
+                        return
+                    except psycopg.OperationalError:
+                        time.sleep(0.05)
+                log.seek(0)
+                assert time.monotonic() < deadline, log.read().decode()
+
+    def kill(self) -> None:
+        """As kill -9; its other processes end when they notice."""
+        assert self._process is not None
+        self._process.kill()
+        self._process.wait()
+
+    def stop(self) -> None:
+        self.kill()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _initialise(folder: str, durable: bool) -> list[str]:
+    """Make the data of a server. Returns the command that runs it."""
     bin_folder = programs()
     assert bin_folder is not None, "PostgreSQL is not installed"
     os.mkdir(folder, 0o700)
@@ -80,10 +116,15 @@ def _start(folder: str, owner_pid: int, durable: bool) -> None:
     if not durable:
         settings |= {"fsync": "off", "full_page_writes": "off"}
     options = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
+    return [*become, f"{bin_folder}/postgres", "-D", data, *options]
+
+
+def _start(folder: str, owner_pid: int, durable: bool) -> None:
+    command = _initialise(folder, durable)
     watch = ["sh", "-c", _WATCH, "watch", str(owner_pid), folder]
     with open(f"{folder}/log", "w+b") as log:
         subprocess.run(
-            [*watch, *become, f"{bin_folder}/postgres", "-D", data, *options],
+            [*watch, *command],
             check=True,
             stdin=subprocess.DEVNULL,
             stdout=log,

@@ -56,6 +56,18 @@ def test_a_notification_is_added_once_with_what_caused_it(metadata_store: Metada
     assert metadata_store.alerts.outbox.length().oldest_ms == NOW
 
 
+def test_commands_for_hosts_by_run(metadata_store: MetadataStore) -> None:
+    outbox = metadata_store.alerts.outbox
+    asked = {"command": "restart", "allowed": True}
+    put(metadata_store, "7:a", "7:b", target="command:7", payload=asked)
+    put(metadata_store, "8:a", target="command:8", payload={**asked, "allowed": False})
+    put(metadata_store, "9:a", target="user:9", payload=asked)
+    assert [[command for _, command in found] for found in outbox.host_commands().values()] == [
+        ["restart"] * 2
+    ]
+    assert [found.dedupe_key for found in outbox.beginning_with(["7:", "9:"])] == ["7:a", "7:b", "9:a"]
+
+
 def test_a_mail_with_a_key_is_added_once(metadata_store: MetadataStore) -> None:
     queue = metadata_store.accounts.outgoing_mail
     added = [

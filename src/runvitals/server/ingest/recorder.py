@@ -35,7 +35,7 @@ from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
 from runvitals.server.run_library import RunVersion
 from runvitals.server.usage.settings import organisation_calendar
-from runvitals.store.errors import QueryFailed
+from runvitals.store.errors import MetadataStoreUnavailable, QueryFailed
 from runvitals.store.metadata import KeyList, MetadataStore, RegisteredWriter, StoredEvent
 from runvitals.store.metadata.pending_summaries import IDLE_S
 from runvitals.store.metadata.projects import project_name
@@ -293,7 +293,8 @@ class Recorder:
         except StoreError as error:
             raise unavailable(f"could not write to the sample store: {error}") from error
         except QueryFailed as error:
-            log.exception("could not write to the metadata store")
+            is_away = isinstance(error, MetadataStoreUnavailable)
+            log.error("could not write to the metadata store: %s", error, exc_info=not is_away)
             raise unavailable(f"could not write to the metadata store: {type(error).__name__}") from error
         except UnknownRun as error:  # it was deleted permanently a moment ago
             self.writers.forget(

@@ -11,7 +11,20 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, Text, and_, cast, delete, exists, func, literal, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Text,
+    and_,
+    cast,
+    delete,
+    exists,
+    func,
+    literal,
+    or_,
+    select,
+    update,
+)
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.names import plain_text
@@ -274,7 +287,7 @@ class OutboxTable:
     def host_commands(self) -> dict[int, list[tuple[int, str]]]:
         """The commands that hosts are asked to run: by run, the id of each notification and its command."""
         asked = select(_row.id, _row.target, _row.payload).where(
-            _row.state == "pending", _row.target.between("command:", "command:\x7f")
+            _row.state == "pending", _begins_with(_row.target, "command:")
         )
         found: dict[int, list[tuple[int, str]]] = {}
         with self._database.read() as connection:
@@ -293,8 +306,7 @@ class OutboxTable:
         """The notifications whose `dedupe_key` begins with one of these texts, the oldest first."""
         if not prefixes:
             return []
-        # A range of the unique index; `\x7f` comes after every character of a target.
-        ranges = [_row.dedupe_key.between(prefix, f"{prefix}\x7f") for prefix in prefixes]
+        ranges = [_begins_with(_row.dedupe_key, prefix) for prefix in prefixes]
         with self._database.read() as connection:
             return _read(connection, or_(*ranges))
 
@@ -343,6 +355,12 @@ def _read(connection: Connection, *conditions: Any, newest: int | None = None) -
             values |= {"state": _MAIL_STATES.get(mail_state, mail_state), "error": mail_error}
         found.append(StoredNotification(**{**values, "payload": json.loads(values["payload"])}))
     return found
+
+
+def _begins_with(column: ColumnElement[str], prefix: str) -> ColumnElement[bool]:
+    """A range of an index; `\x7f` comes after every character of a target. PostgreSQL allows no collation
+    in BETWEEN."""
+    return and_(column >= prefix, column <= f"{prefix}\x7f")
 
 
 def _within_limit(
