@@ -17,6 +17,7 @@ from runvitals.leet.chart_view import ChartLine, ChartStyle, Guides, draw
 from runvitals.leet.charts import Chart, matching, metrics_of
 from runvitals.leet.pane import FocusablePane
 from runvitals.leet.x_window import XWindow
+from runvitals.query.globs import glob
 from runvitals.regular_expressions import finder
 from runvitals.terminal import inert
 
@@ -100,6 +101,7 @@ class ChartGrid(FocusablePane):
         self._own_windows: dict[str, XWindow] = {}  # of charts over a logged metric, by its name
         self.cross: float | None = None
         self.cross_axis = ""
+        self.is_glob = False
         self.shown: list[ShownChart] = []
         self.on_time = False
         self.is_full = False
@@ -131,12 +133,14 @@ class ChartGrid(FocusablePane):
         self.redraw()
 
     def set_filter(self, pattern: str) -> None:
-        """Show only charts whose title or keys contain a match of a regular expression.
+        """Show only charts whose title or keys contain a match of a regular expression, or are matched by a
+        glob.
 
         Raises:
-            ValueError: invalid regular expression.
+            ValueError: invalid regular expression, or a glob that is too long.
         """
-        self._is_wanted = finder(pattern) if pattern else None
+        test_of = glob if self.is_glob else finder
+        self._is_wanted = test_of(pattern) if pattern else None
         self.pattern = pattern
         self.set_charts(self._all)
 
@@ -243,10 +247,12 @@ class ChartGrid(FocusablePane):
         """What the user chose: filter, size, and how charts are drawn. For JSON."""
         layout = self._layout
         modes = [[*chart, mode] for chart, mode in self._modes.items()]
-        return {"filter": self.pattern, "columns": layout.columns, "rows": layout.rows, "modes": modes}
+        kept = {"filter": self.pattern, "glob": self.is_glob}
+        return {**kept, "columns": layout.columns, "rows": layout.rows, "modes": modes}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Choose it again. What is invalid is left out."""
+        self.is_glob = state.get("glob") is True
         with suppress(ValueError, TypeError):
             self.set_filter(str(state.get("filter", "")))
         for name in ("columns", "rows"):
@@ -317,7 +323,8 @@ class ChartGrid(FocusablePane):
 
     def _head(self) -> Row:
         layout, found, known = self._layout, len(self.charts), len(self._all)
-        parts = [f"{found} of {known} with {inert(self.pattern)}" if self.pattern else f"{known}"]
+        kind = "glob " if self.is_glob else ""
+        parts = [f"{found} of {known} with {kind}{inert(self.pattern)}" if self.pattern else f"{known}"]
         if layout.pages > 1 and not self.is_full:
             parts.append(f"page {layout.page + 1} of {layout.pages}")
         if self._is_wanted is None and found < known:

@@ -6,9 +6,11 @@ from abc import abstractmethod
 from typing import ClassVar, Protocol, cast
 
 from textual import events
+from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Input
 
+from runvitals.leet.chart_grid import ChartGrid
 from runvitals.leet.command_screen import CommandScreen
 from runvitals.leet.config import Config
 from runvitals.leet.config_screen import ConfigScreen
@@ -53,6 +55,12 @@ class Configured(Protocol):
     config: Config
 
 
+class FilterInput(Input):
+    """The line in which a filter is edited."""
+
+    BINDINGS = [Binding("tab", "screen.filter_kind", show=False)]
+
+
 class FilteredScreen(Screen[None]):
     """A screen with panes that have filters."""
 
@@ -69,11 +77,12 @@ class FilteredScreen(Screen[None]):
         super().__init__()
         self.header = RowsWidget(id="header")
         self.footer = RowsWidget(id="footer")
-        self.filter = Input(id="filter")
+        self.filter = FilterInput(id="filter")
         self.message = ""
         self.borders = PaneBorders()
         self._edited: Filterable | None = None
-        self._pattern_before = ""
+        self._pattern_before = self._kind = ""
+        self._was_glob = False
 
     @property
     @abstractmethod
@@ -86,8 +95,17 @@ class FilteredScreen(Screen[None]):
         return cast(Pane, self.focused) if isinstance(self.focused, RowsWidget) else self.default_pane
 
     def show_footer(self) -> None:
-        """Show a message, or which keys there are."""
-        self.footer.show([[(f" {self.message}", "bad")] if self.message else [(self.HINT, "dim")]])
+        """Show a message, what is edited, or which keys there are."""
+        shown = self.HINT if self._edited is None else f" {self._prompt(self._edited)}"
+        self.footer.show([[(f" {self.message}", "bad")] if self.message else [(shown, "dim")]])
+
+    def _prompt(self, edited: Filterable) -> str:
+        """What the filter is, and what ends it."""
+        kind = self._kind
+        if isinstance(edited, ChartGrid):
+            kind, other = ("glob", "regular expression") if edited.is_glob else ("regular expression", "glob")
+            kind = f"{kind} (tab: {other})"
+        return f"{edited.title}: {kind} · enter keeps it · esc does not"
 
     # -- keys
 
@@ -102,6 +120,8 @@ class FilteredScreen(Screen[None]):
 
     def action_back(self) -> None:
         if self._edited is not None:
+            if isinstance(self._edited, ChartGrid):
+                self._edited.is_glob = self._was_glob
             self._apply(self._pattern_before)
             self._close_filter()
         elif self.message:
@@ -159,11 +179,18 @@ class FilteredScreen(Screen[None]):
 
     def edit_filter(self, pane: Filterable, hint: str = "regular expression") -> None:
         """Let the user edit the filter of a pane, which applies at once."""
-        self._edited, self._pattern_before = pane, pane.pattern
+        self._edited, self._pattern_before, self._kind = pane, pane.pattern, hint
+        self._was_glob = isinstance(pane, ChartGrid) and pane.is_glob
         self.filter.value = pane.pattern
-        self.filter.placeholder = f"{pane.title}: {hint}; enter keeps it, esc does not"
         self.filter.styles.display = "block"
         self.filter.focus()
+        self.show_footer()
+
+    def action_filter_kind(self) -> None:
+        """Take what is edited as a glob, or as a regular expression again."""
+        if isinstance(self._edited, ChartGrid):
+            self._edited.is_glob = not self._edited.is_glob
+            self._apply(self.filter.value)
 
     def _apply(self, pattern: str) -> None:
         assert self._edited is not None
@@ -187,3 +214,4 @@ class FilteredScreen(Screen[None]):
         self.filter.styles.display = "none"
         focused = pane if isinstance(pane, RowsWidget) else self.default_pane
         cast(RowsWidget, focused).focus()
+        self.show_footer()

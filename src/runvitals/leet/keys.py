@@ -39,7 +39,12 @@ CHARTS = (
     Key("N,pageup", "turn(-1)", "N pgup", "previous page"),
     Key("home", "to_end(False)", "home", "first page"),
     Key("end", "to_end(True)", "end", "last page"),
-    Key("slash", "filter", "/", "filter metrics by a regular expression, or the console if it is focused"),
+    Key(
+        "slash",
+        "filter",
+        "/",
+        "filter metrics by a regular expression (tab: glob), or the focused console",
+    ),
     Key("backslash", "filter_system", "\\", "filter system metrics"),
     Key(
         "ctrl+l,ctrl+slash,ctrl+underscore",
