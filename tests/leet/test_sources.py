@@ -10,6 +10,7 @@ import pytest
 from runvitals.leet.charts import SeriesName
 from runvitals.leet.opening import Surroundings, target
 from runvitals.leet.run_data import RunData
+from runvitals.leet.run_table import newest_use
 from runvitals.leet.sources import server as server_source
 from runvitals.leet.sources.run_source import RunSource, now_ms
 from runvitals.leet.sources.server import ServerCatalogue
@@ -143,7 +144,9 @@ def test_a_wandb_file_that_grows(tmp_path: Path) -> None:
     path = folder / "run-abc.wandb"
     records = [
         files.started(lr=0.1),
-        files.stats(1, **{"gpu__0__temp": 60.0, "gpu__0__temp/l:node2": 70.0}),
+        files.stats(0, gpu__0__gpu=1.0, gpu__0__memoryAllocated=2.0),
+        files.stats(1, **{"gpu__0__temp": 60.0, "gpu__0__temp/l:node2": 70.0, "gpu__0__gpu/l:node2": 90.0}),
+        files.stats(2, gpu__0__gpu=30.0, gpu__0__memoryAllocated=30.0),
         files.row(0, 1, {"loss": 0.5}),
     ]
     path.write_bytes(files.log(*records))
@@ -152,6 +155,7 @@ def test_a_wandb_file_that_grows(tmp_path: Path) -> None:
     assert opened.run_id == "abc"
     (listed,), _ = opened.catalogue.runs(now_ms(), "")
     assert (listed.state, listed.config["lr"]) == ("running", 0.1)
+    assert newest_use(listed.last) == "GPU 60% mem 30%"
     source = opened.catalogue.open("abc")
     data = RunData(source)
     data.poll()

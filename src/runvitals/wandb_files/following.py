@@ -5,16 +5,24 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from runvitals.journal import paths
 from runvitals.protobuf import Malformed
 from runvitals.wandb_files.images import WandbImages
-from runvitals.wandb_files.importer import CRASHED_AFTER_S, ImportResult, RunImporter, first_pass
-from runvitals.wandb_files.records import HistoryRow, Record, RunExit, RunStart, decode
+from runvitals.wandb_files.importer import CRASHED_AFTER_S, ImportResult, RunImporter, by_machine, first_pass
+from runvitals.wandb_files.records import (
+    END_READERS,
+    HistoryRow,
+    Record,
+    RunExit,
+    RunStart,
+    StatsSample,
+    decode,
+)
 from runvitals.wandb_files.transaction_log import BLOCK_BYTES, TransactionLog
 
-_END_BYTES = 2 * BLOCK_BYTES
+_END_BYTES = 8 * BLOCK_BYTES
 
 
 class WandbFollower:
@@ -85,13 +93,16 @@ class WandbFollower:
 
 @dataclass(frozen=True, slots=True)
 class WandbFile:
-    """What a list shows of a `.wandb` file. `exit_code` is None without a recorded end."""
+    """What a list shows of a `.wandb` file. `exit_code` is None without a recorded end. `last` has the newest
+    value of each system metric near the end of the file, by the label of the machine.
+    """
 
     path: str
     run: RunStart
     exit_code: int | None
     ended_ms: int | None
     written_ms: int
+    last: dict[str, dict[str, float]] = field(default_factory=dict)
 
     def is_running(self, now_ms: int) -> bool:
         """Whether the run may be running: it has no end, and its file was written to a short time ago."""
@@ -110,18 +121,25 @@ def summary(path: str) -> WandbFile:
         log = TransactionLog(file, path)
         status = os.fstat(file.fileno())
         log.skip_to_block(max(status.st_size - _END_BYTES, 0))
-        ended = [record for record in _decoded(log) if isinstance(record, RunExit)]
+        ended: RunExit | None = None
+        last: dict[str, dict[str, float]] = {}
+        for record in _end_records(log):
+            if isinstance(record, RunExit):
+                ended = record
+            elif isinstance(record, StatsSample):
+                for label, values in by_machine(record).items():
+                    last.setdefault(label, {}).update(values)  # older versions write a record for each source
     written_ms = round(status.st_mtime * 1000)
-    if not ended:
-        return WandbFile(path, run, None, None, written_ms)
-    ended_ms = run.started_ms + 1000 * ended[-1].runtime_s
-    return WandbFile(path, run, ended[-1].exit_code, ended_ms, written_ms)
+    if ended is None:
+        return WandbFile(path, run, None, None, written_ms, last)
+    ended_ms = run.started_ms + 1000 * ended.runtime_s
+    return WandbFile(path, run, ended.exit_code, ended_ms, written_ms, last)
 
 
-def _decoded(log: TransactionLog) -> Iterator[Record]:
+def _end_records(log: TransactionLog) -> Iterator[Record]:
     for payload in log.records():
         try:
-            record = decode(payload)
+            record = decode(payload, END_READERS)
         except Malformed:
             continue
         if record is not None:

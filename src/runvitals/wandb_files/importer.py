@@ -125,6 +125,16 @@ def _read(path: str, result: ImportResult) -> Iterator[Record]:
         result.cut = log.cut
 
 
+def by_machine(record: StatsSample) -> dict[str, dict[str, float]]:
+    """A sample under our keys, by the label of the machine; "" without one."""
+    by_label: dict[str, dict[str, float]] = {}
+    for key, value in record.values.items():
+        key, _, label = key.partition(_LABEL)
+        match = DEFINITIONS.find(key)
+        by_label.setdefault(label, {})[match.key if match else key] = value
+    return by_label
+
+
 class RunImporter:
     """Writes the journal files of an import: one for each machine's monitor, one for the training process."""
 
@@ -180,12 +190,7 @@ class RunImporter:
             self._note(frames.EVENT, self._last_ms, name="alert", level=level, **about)
 
     def _sample(self, record: StatsSample) -> None:
-        by_label: dict[str, dict[str, float]] = {}
-        for key, value in record.values.items():
-            key, _, label = key.partition(_LABEL)
-            match = DEFINITIONS.find(key)
-            by_label.setdefault(label, {})[match.key if match else key] = value
-        for label, values in by_label.items():
+        for label, values in by_machine(record).items():
             self._monitor(label).sample(record.time_ms, values)
             self._result.samples += 1
         self._last_ms = max(self._last_ms, record.time_ms)

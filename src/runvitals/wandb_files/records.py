@@ -118,14 +118,18 @@ Record = (
 )
 
 
-def decode(payload: bytes) -> Record | None:
+def decode(payload: bytes, readers: Mapping[int, Callable[[bytes], Record]] | None = None) -> Record | None:
     """Decode a payload; None for a type of record that is not imported.
+
+    Args:
+        readers: of the types that are wanted; None: all, others `END_READERS`.
 
     Raises:
         Malformed: invalid record.
     """
+    wanted = _READERS if readers is None else readers
     for number, _, value in fields(payload):
-        reader = _READERS.get(number)
+        reader = wanted.get(number)
         if reader is not None and isinstance(value, bytes):
             return reader(value)
     return None
@@ -327,3 +331,5 @@ _READERS: dict[int, Callable[[bytes], Record]] = {
     18: _exit,
     26: _environment,
 }
+END_READERS: Mapping[int, Callable[[bytes], Record]] = {7: _stats, 18: _exit}
+"""Of what a list shows of the end of a file: samples, and how the run ended."""

@@ -126,5 +126,5 @@ def _listed(file: WandbFile, now_ms: int) -> Run:
         started_ms=run.started_ms, ended_ms=ended_ms,
         duration_ms=max((ended_ms or file.written_ms) - run.started_ms, 0), config=run.config, summary={},
         settings={}, machines={}, sources={}, hosts=[], ranks=[], events=[], lost_records=0, problems=[],
-        last={},
+        last=file.last,
     )  # fmt: skip
