@@ -97,11 +97,64 @@ def test_the_state_is_of_use_to_who_began_only(people: People) -> None:
     assert "ten%20minutes" in back(ada, state)
 
 
-def test_what_slack_refuses_is_said_without_the_secret(people: People, slack: Site) -> None:
+def test_what_slack_refuses_is_said_without_the_secret(
+    people: People, slack: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ada = people.browser("ada")
     assert back(ada, begun(ada), code="bad").endswith("slack_error=Slack%20refused%20it%3A%20invalid_code")
     assert "cancelled" in back(ada, begun(ada), code="", error="access_denied")
-    slack.names["slack.com"] = [["10.0.0.1"]]
+    monkeypatch.setitem(slack.names, "slack.com", [["10.0.0.1"]])
     refused = back(ada, begun(ada))
     assert "private%20network" in refused
     assert "the-secret" not in refused
+
+
+SETTINGS = "/organisation/slack-app"
+JSON = {"content-type": "application/json"}
+
+
+@pytest.fixture
+def no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RUNVITALS_SLACK_CLIENT_ID", "RUNVITALS_SLACK_CLIENT_SECRET"):
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.usefixtures("no_variables")
+def test_an_administrator_sets_the_app(people: People) -> None:
+    rita, ada = people.browser("rita"), people.browser("ada")
+    shown = rita.get(SETTINGS).json()
+    assert (shown["configured"], shown["has_secret"], shown["editable"]) == (False, False, True)
+    assert shown["redirect_url"] == "https://runs.example/api/v1/account/slack/callback"
+    assert ada.put(SETTINGS, json={"client_id": "17.42", "client_secret": "x"}).status_code == 403
+    assert rita.put(SETTINGS, json={"client_id": "17.42"}).json()["fields"].keys() == {"client_secret"}
+    assert rita.put(SETTINGS, json={"client_id": "acme", "client_secret": "x"}).status_code == 422
+    saved = rita.put(SETTINGS, json={"client_id": "17.42", "client_secret": "the-secret"})
+    assert saved.status_code == 200, saved.text
+    assert (saved.json()["configured"], saved.json()["has_secret"]) == (True, True)
+    for answer in (
+        saved,
+        rita.get(SETTINGS),
+        rita.get("/organisation/settings"),
+        rita.get("/organisation/audit"),
+    ):
+        assert "the-secret" not in answer.text
+    assert "the-secret" not in repr(people.accounts.settings.all())
+    # The secret stays where it is left out, for the same id only.
+    assert rita.put(SETTINGS, json={"client_id": "17.42"}).status_code == 200
+    assert rita.put(SETTINGS, json={"client_id": "17.43"}).status_code == 422
+    assert back(ada, begun(ada, "/account/slack/install")) == "/-/settings/alerts?slack=%23training"
+    assert rita.delete(SETTINGS, headers=JSON).status_code == 204
+    assert ada.post("/account/slack/install", json={}).status_code == 409
+    assert not people.accounts.settings.all()["slack_client_secret"]
+
+
+def test_what_a_variable_sets_stays(people: People) -> None:
+    rita = people.browser("rita")
+    shown = rita.get(SETTINGS).json()
+    assert (shown["client_id"], shown["enforced_by"]) == ("17.42", "RUNVITALS_SLACK_CLIENT_ID")
+    for answer in (
+        rita.put(SETTINGS, json={"client_id": "1.2", "client_secret": "other"}),
+        rita.delete(SETTINGS, headers=JSON),
+    ):
+        assert answer.status_code == 409, answer.text
+        assert "RUNVITALS_SLACK_CLIENT_ID" in answer.json()["error"]

@@ -157,6 +157,8 @@ SECURITY_SETTINGS: Final = frozenset(
         "url",
         "smtp_url",
         "mail_from",
+        "slack_client_id",
+        "slack_client_secret",
         "signup",
         "signup_domains",
         "default_access",

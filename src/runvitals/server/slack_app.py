@@ -18,8 +18,8 @@ from runvitals.outbound.policy import Blocked
 CALLBACK: Final = "/api/v1/account/slack/callback"
 ID_SETTING: Final = "slack_client_id"
 SECRET_SETTING: Final = "slack_client_secret"
-_ID_ENVIRONMENT: Final = "RUNVITALS_SLACK_CLIENT_ID"
-_SECRET_ENVIRONMENT: Final = "RUNVITALS_SLACK_CLIENT_SECRET"
+ID_ENVIRONMENT: Final = "RUNVITALS_SLACK_CLIENT_ID"
+SECRET_ENVIRONMENT: Final = "RUNVITALS_SLACK_CLIENT_SECRET"
 _AUTHORIZE: Final = "https://slack.com/oauth/v2/authorize"
 _ACCESS: Final = "https://slack.com/api/oauth.v2.access"
 _SCOPE: Final = "incoming-webhook"
@@ -87,7 +87,7 @@ class SlackApp:
     @property
     def configured(self) -> bool:
         """Whether the operator registered an app."""
-        return bool(self._client_id())
+        return bool(self.client_id)
 
     def start(self, install: SlackInstall) -> str:
         """The address at Slack where the user chooses a workspace and a channel.
@@ -105,7 +105,7 @@ class SlackApp:
         }
         sealed = base64.urlsafe_b64encode(self._box.seal(json.dumps(state).encode(), _PURPOSE)).decode()
         asked = {
-            "client_id": self._client_id(),
+            "client_id": self.client_id,
             "scope": _SCOPE,
             "redirect_uri": self._callback(),
             "state": sealed,
@@ -136,7 +136,7 @@ class SlackApp:
             SlackAppFailed: Slack gives none.
         """
         asked = {
-            "client_id": self._client_id(),
+            "client_id": self.client_id,
             "client_secret": self._client_secret(),
             "code": code,
             "redirect_uri": self._callback(),
@@ -153,11 +153,13 @@ class SlackApp:
             raise SlackAppFailed(f"Slack refused it: {str(reason)[:100]}")
         return SlackChannelUrl(str(found.get("channel") or "Slack"), str(found.get("url") or ""))
 
-    def _client_id(self) -> str:
-        return self._environment.get(_ID_ENVIRONMENT) or str(self._settings().get(ID_SETTING) or "")
+    @property
+    def client_id(self) -> str:
+        """The id of the app; empty if there is none."""
+        return self._environment.get(ID_ENVIRONMENT) or str(self._settings().get(ID_SETTING) or "")
 
     def _client_secret(self) -> str:
-        if given := self._environment.get(_SECRET_ENVIRONMENT):
+        if given := self._environment.get(SECRET_ENVIRONMENT):
             return given
         try:
             sealed = base64.b64decode(str(self._settings().get(SECRET_SETTING) or ""), validate=True)

@@ -26,6 +26,7 @@ NOT_LISTS = frozenset(
         "/api/v1/account/usage",
         "/api/v1/organisation/audit/webhook",
         "/api/v1/organisation/mail",
+        "/api/v1/organisation/slack-app",
         "/api/v1/account/profile",
         "/api/v1/entities/{entity}/projects/{project}/routing-rules",
         "/api/v1/account/second-factor",

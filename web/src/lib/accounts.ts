@@ -274,6 +274,17 @@ export interface MailServer {
   problem: string | null;
 }
 
+/** The app of Slack by which users choose channels. */
+export interface SlackAppSettings {
+  configured: boolean;
+  client_id: string;
+  has_secret: boolean;
+  /** What the app at Slack needs; null: this server does not know its own address. */
+  redirect_url: string | null;
+  editable: boolean;
+  enforced_by: string | null;
+}
+
 /** Provisioning of users and teams by an identity provider. */
 export interface Provisioning {
   enabled: boolean;
@@ -515,13 +526,15 @@ export interface AuditEvent {
   after: Record<string, Json> | null;
 }
 
+export type BillingRole = 'none' | 'viewer' | 'admin';
+
 export interface OrgMember {
   name: string;
   display_name: string;
   email: string | null;
   org_role: 'member' | 'admin';
   access: Access;
-  billing_role: string;
+  billing_role: BillingRole;
   state: string;
   teams: string[];
   last_seen_ms: number | null;

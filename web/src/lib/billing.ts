@@ -1,5 +1,6 @@
 // Plans, limits, prices, cost centres and statements, as the API has them.
 
+import type { BillingRole } from './accounts';
 import type { Params } from './api';
 import { get } from './api';
 
@@ -178,3 +179,10 @@ export function budgets(uses: readonly Use[]): Budget[] {
     })
     .sort((a, b) => Number(b.entity === null) - Number(a.entity === null) || b.charges - a.charges);
 }
+
+/** What billing roles are called. */
+export const BILLING_ROLES: [BillingRole, string][] = [
+  ['none', 'None'],
+  ['viewer', 'Viewer'],
+  ['admin', 'Administrator'],
+];

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 _MAX_MEMORY: Final = 1 << 30
 _MAX_ERROR: Final = 300
+_UNKNOWN: Final = "Apprise knows no service with this URL; expected one such as ntfys://ntfy.sh/our-runs"
 _SYSTEM: Final = (
     "subprocess.Popen",
     "os.exec",
@@ -101,10 +102,11 @@ def send(message: dict[str, Any]) -> dict[str, Any]:
     url = message["url"]
     service = apprise.Apprise.instantiate(url, asset=_asset(), suppress_exceptions=True)
     if service is None:
+        said = [problem for problem in problems if not problem.startswith("Unparseable URL")]
         return {
             "service": None,
             "sent": False,
-            "error": _safe("; ".join(problems) or "Apprise does not know this URL", url),
+            "error": _safe("; ".join(said) or _UNKNOWN, url),
         }
     found = {"service": str(service.service_name or ""), "sent": False, "error": None}
     schemes = service.secure_protocol or ()

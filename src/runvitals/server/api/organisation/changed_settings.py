@@ -20,6 +20,7 @@ from runvitals.mail.settings import (
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.errors import InvalidFields
+from runvitals.server.slack_app import ID_ENVIRONMENT, ID_SETTING, SECRET_ENVIRONMENT, SECRET_SETTING
 from runvitals.store.errors import SettingFixed
 from runvitals.store.metadata.accounts.settings import SettingTable
 
@@ -29,11 +30,13 @@ ENVIRONMENT: Final = {
     SMTP_URL: SMTP_URL_ENVIRONMENT,
     "mail_from": MAIL_FROM_ENVIRONMENT,
     "url": URL_ENVIRONMENT,
+    ID_SETTING: ID_ENVIRONMENT,
+    SECRET_SETTING: SECRET_ENVIRONMENT,
 }
 """Settings that the environment takes precedence over."""
 OF_STATEMENTS: Final = frozenset(("currency", "time_zone"))
 """Settings that stay as they are from the first statement on."""
-_SECRET: Final = frozenset((SMTP_URL, PROVIDERS))
+_SECRET: Final = frozenset((SMTP_URL, PROVIDERS, SECRET_SETTING))
 _OF_MAIL: Final = frozenset((SMTP_URL, "mail_from", "url"))
 _MISSING: Final = {
     "mail_from": "the sender is missing, without which no mail is sent",

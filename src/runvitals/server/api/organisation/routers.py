@@ -13,6 +13,7 @@ from runvitals.server.api.organisation import (
     roles,
     scim_secret,
     settings,
+    slack_app,
     teams,
 )
 from runvitals.server.router import Router
@@ -21,6 +22,7 @@ router = Router(prefix="/api/v1")
 for resource in (
     settings,
     mail,
+    slack_app,
     members,
     invitations,
     teams,

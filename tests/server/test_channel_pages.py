@@ -1,0 +1,155 @@
+"""The pages of channels in a real browser, at one server: the operator's app of Slack, Slack's and Apprise's
+dialogs, severity routes, and billing roles among the members."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from runvitals.store.metadata.accounts.audit import CLI
+from tests.server.api.accounts.people import People, serving_people
+from tests.server.browser import Browser
+from tests.server.test_account_pages import at, check_at_both_widths, field, fill, signed_in, violations
+from tests.server.test_alert_and_usage_pages import AXE, keep_picture
+from tests.server.test_build import hook  # noqa: F401
+from tests.server.test_page import browser, static  # noqa: F401
+from tests.server.test_settings_pages import switch
+from tests.server.test_shared_page import click, shown
+from tests.server.usage.used import use
+
+HOOK = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
+INTEGRATIONS = "/vision/-/settings/integrations"
+VARIABLES = ("RUNVITALS_SLACK_CLIENT_ID", "RUNVITALS_SLACK_CLIENT_SECRET")
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[People]:  # noqa: F811
+    """ada administers vision, in which bob is a member; rita administers the organisation."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in VARIABLES:
+            patch.delenv(name, raising=False)
+        patch.setenv("RUNVITALS_URL", "https://runs.example")
+        with serving_people(tmp_path_factory.mktemp("server"), static=static) as people:
+            for name in ("ada", "bob"):
+                people.add(name, display_name=name.title())
+            ada = people.accounts.users.by_name("ada").id
+            people.accounts.teams.create("vision", CLI, people.now_ms, administrator=ada)
+            people.accounts.members.add("vision", "bob", "member", CLI, people.now_ms)
+            people.rights_changed()
+            yield people
+
+
+@pytest.fixture
+def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
+    with at(browser, people.url):
+        yield browser
+
+
+def looks_right(page: Browser, path: str, name: str) -> None:
+    """The page fits a phone and a desktop, light and dark."""
+    for dark in (False, True):
+        check_at_both_widths(page, path, AXE, dark)
+        keep_picture(page, f"{name}-1280-{'dark' if dark else 'light'}")
+        page.resize(390, 800, dark)
+        keep_picture(page, f"{name}-390-{'dark' if dark else 'light'}")
+    page.resize(1280, 900)
+
+
+def test_the_operator_sets_the_app_of_slack_and_a_channel_comes_back(page: Browser, people: People) -> None:
+    signed_in(page, "rita")
+    page.open("/-/organisation/slack")
+    shown(page, "https://runs.example/api/v1/account/slack/callback")
+    fill(page, "Client ID", "acme")
+    fill(page, "Client secret", "the-secret")
+    click(page, "main button", "Save")
+    page.wait("document.querySelector('[aria-invalid=true]') === document.activeElement")
+    fill(page, "Client ID", "17.42")
+    click(page, "main button", "Save")
+    shown(page, "The app was saved.")
+    assert field(page, "Client secret")["value"] == ""
+    assert not page.evaluate("document.body.innerHTML.includes('the-secret')")
+    looks_right(page, "/-/organisation/slack", "organisation-slack")
+    page.open("/-/settings/alerts?slack=%23training")
+    shown(page, "#training is connected.")
+    shown(page, "Choose a channel at Slack")
+    page.open("/-/settings/alerts?slack_error=it%20was%20cancelled")
+    shown(page, "Slack was not connected: it was cancelled")
+    page.open("/-/organisation/slack")
+    click(page, "main button", "Remove")
+    click(page, "dialog button", "Remove")
+    shown(page, "The app was removed.")
+    assert people.accounts.settings.all()["slack_client_secret"] is None
+
+
+def test_a_team_adds_channels_and_leads_severities_to_them(page: Browser, people: People) -> None:
+    signed_in(page, "ada")
+    page.open(INTEGRATIONS)
+    click(page, "main button", "Add a channel")
+    fill(page, "Channel", "#runs", "dialog")
+    fill(page, "Webhook URL", "https://example.org/hook", "dialog")
+    click(page, "dialog button", "Save")
+    page.wait("document.querySelector('dialog [aria-invalid=true]')")
+    fill(page, "Webhook URL", HOOK, "dialog")
+    click(page, "dialog button", "Save")
+    shown(page, "hooks.slack.com/…/AbCd", "table")
+    click(page, "main button", "Add a service")
+    fill(page, "Name", "On call", "dialog")
+    fill(page, "URL of Apprise", "gopher://somewhere", "dialog")
+    click(page, "dialog button", "Add")
+    shown(page, "Apprise knows no service with this URL", "dialog .error")
+    fill(page, "URL of Apprise", "ntfys://ntfy.sh/our-secret-topic", "dialog")
+    page.resize(390, 800)
+    page.evaluate(f"{AXE}; true")
+    assert violations(page) == []
+    keep_picture(page, "apprise-dialog")
+    page.resize(1280, 900)
+    click(page, "dialog button", "Add")
+    page.wait("[...document.querySelectorAll('table')].some(e => e.innerText.includes('On call'))")
+    assert not page.evaluate("document.body.innerHTML.includes('our-secret-topic')")
+    looks_right(page, INTEGRATIONS, "integrations")
+
+    page.open("/vision/-/settings/alerts")
+    for target in ("Slack: #runs", "ntfy: On call"):
+        switch(page, target)
+    team = people.accounts.teams.by_name("vision").id
+    page.wait("document.querySelectorAll('main section:last-of-type input:checked').length === 2")
+    looks_right(page, "/vision/-/settings/alerts", "routes")
+    routes = people.served.metadata_store.alerts.settings.of_team(team)["routes"]
+    assert sorted(target.partition(":")[0] for target in routes["info"]) == ["apprise", "slack"]
+
+    page.open(INTEGRATIONS)
+    click(page, "button[aria-label='Delete On call']", "Delete")
+    fill(page, "Type On call to confirm", "On call", "dialog")
+    click(page, "dialog button", "Delete")
+    shown(page, "No services yet.")
+
+
+def test_billing_roles_are_given_among_the_members(page: Browser, people: People) -> None:
+    signed_in(page, "rita")
+    looks_right(page, "/-/organisation/members", "members")
+    page.evaluate(
+        "(e => { e.value = 'viewer'; e.dispatchEvent(new Event('change', {bubbles: true})); })"
+        "(document.querySelector('[aria-label=\"Billing role of Bob\"]'))"
+    )
+    shown(page, "None → Viewer", "dialog")
+    click(page, "dialog button", "Change billing user")
+    shown(page, "The billing role of Bob was changed.")
+    page.wait("document.querySelector('[aria-label=\"Billing role of Bob\"]').value === 'viewer'")
+    assert people.accounts.users.by_name("bob").billing_role == "viewer"
+
+
+def test_waste_and_cost_centres_can_be_read_everywhere(page: Browser, people: People) -> None:
+    store = people.served.metadata_store
+    team = people.accounts.teams.by_name("vision").id
+    day = "2026-11-05"
+    use(store, "crashed", day, entity_id=team, hours=4, state="crashed")
+    use(store, "idle", day, entity_id=team, hours=3, idle_hours=1)
+    rita = people.browser("rita")
+    price = {"category": "device_hours", "price": 2.5, "valid_from": "2026-11-01"}
+    assert rita.post("/billing/rates", json=price).status_code == 201
+    centre = {"code": "CC-1", "name": "Vision", "contact": "pay@example.org", "purchase_order": "PO 7"}
+    assert rita.post("/billing/cost-centres", json=centre).status_code == 201
+    signed_in(page, "rita")
+    for tab in ("budget", "cost-centres", "usage"):
+        looks_right(page, f"/-/billing/{tab}", f"billing-{tab}")
