@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from runvitals.store.metadata.accounts.audit import CLI
+from tests.patience import eventually
 from tests.server.api.accounts.people import People, serving_people
 from tests.server.browser import Browser
 from tests.server.test_account_pages import at, check_as_shown, field, fill, signed_in, violations
@@ -112,13 +113,18 @@ def test_a_team_adds_channels_and_leads_severities_to_them(page: Browser, people
     looks_right(page, INTEGRATIONS, "integrations")
 
     page.open("/vision/-/settings/alerts")
-    for target in ("Slack: #runs", "ntfy: On call"):
-        switch(page, target)
     team = people.accounts.teams.by_name("vision").id
-    page.wait("document.querySelectorAll('main section:last-of-type input:checked').length === 2")
+    for target in ("Slack: #runs", "ntfy: On call"):  # without waiting in between
+        switch(page, target)
+    settings = people.served.metadata_store.alerts.settings
+
+    def routed() -> list[str]:
+        routes = settings.of_team(team).get("routes", {})
+        return sorted(target.partition(":")[0] for target in routes.get("info", ()))
+
+    eventually(lambda: routed() == ["apprise", "slack"])
     looks_right(page, "/vision/-/settings/alerts", "routes")
-    routes = people.served.metadata_store.alerts.settings.of_team(team)["routes"]
-    assert sorted(target.partition(":")[0] for target in routes["info"]) == ["apprise", "slack"]
+    assert page.evaluate("document.querySelectorAll('main section:last-of-type input:checked').length") == 2
 
     page.open(INTEGRATIONS)
     click(page, "button[aria-label='Delete On call']", "Delete")
