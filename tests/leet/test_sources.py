@@ -147,6 +147,7 @@ def test_a_wandb_file_that_grows(tmp_path: Path) -> None:
         files.stats(0, gpu__0__gpu=1.0, gpu__0__memoryAllocated=2.0),
         files.stats(1, **{"gpu__0__temp": 60.0, "gpu__0__temp/l:node2": 70.0, "gpu__0__gpu/l:node2": 90.0}),
         files.stats(2, gpu__0__gpu=30.0, gpu__0__memoryAllocated=30.0),
+        files.stats(2, cpu=5.0),
         files.row(0, 1, {"loss": 0.5}),
     ]
     path.write_bytes(files.log(*records))

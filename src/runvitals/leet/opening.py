@@ -150,10 +150,11 @@ def _wandb(path: str) -> OpeningTarget:
     is_file = os.path.isfile(path)
     found = [path] if is_file else files_below(path)
     catalogue = WandbCatalogue(os.path.dirname(path) if is_file else path)
-    catalogue.runs(now_ms(), "")
+    listed, _ = catalogue.runs(now_ms(), "")
     if len(found) > 1:
         return OpeningTarget(catalogue, None)
-    run_id = summary(found[0]).run.run
+    only = next((run.id for run in listed if catalogue.path_of(run.id) == found[0]), None)
+    run_id = only or summary(found[0]).run.run  # which says why there is none
     catalogue.choose(run_id, found[0])
     return OpeningTarget(catalogue, run_id)
 

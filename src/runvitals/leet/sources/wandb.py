@@ -102,6 +102,10 @@ class WandbCatalogue:
             self._known[path] = (0, None)
         return self._known[path][1]
 
+    def path_of(self, run_id: str) -> str | None:
+        """The file that stands for a run."""
+        return self._paths.get(run_id)
+
     def choose(self, run_id: str, path: str) -> None:
         """Open this file for a run that has several."""
         self._paths[run_id] = path
