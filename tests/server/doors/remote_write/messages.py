@@ -49,6 +49,41 @@ def version_2(series: Sequence[Series]) -> bytes:
     return b"".join([*(text(4, symbol) for symbol in symbols), *messages])
 
 
+def histogram(
+    schema: int,
+    buckets: Mapping[int, int],
+    *,
+    total: float,
+    t: int,
+    negative: Mapping[int, int] | None = None,
+    around_zero: int = 0,
+    bounds: Sequence[float] = (),
+) -> bytes:
+    """A native histogram, with the counts of its buckets by their places.
+
+    Args:
+        total: the sum of the values.
+    """
+    below = negative or {}
+    count = sum(buckets.values()) + sum(below.values()) + around_zero
+    parts = [uint(1, count), double(3, total), uint(4, zigzag(schema)), double(5, 1e-9), uint(6, around_zero)]
+    for (spans, deltas), counts in (((8, 9), below), ((11, 12), buckets)):
+        place = last = 0
+        packed = b""
+        for bucket, number in sorted(counts.items()):
+            parts.append(text(spans, uint(1, zigzag(bucket - place)) + uint(2, 1)))
+            packed += varint(zigzag(number - last))
+            place, last = bucket + 1, number
+        parts.append(text(deltas, packed))
+    packed_bounds = struct.pack(f"<{len(bounds)}d", *bounds)
+    return b"".join([*parts, uint(15, t), *([text(16, packed_bounds)] if bounds else [])])
+
+
+def zigzag(value: int) -> int:
+    """A sint32 or sint64."""
+    return value << 1 ^ value >> 63
+
+
 def post(url: str, message: bytes, *, version: int = 1, **headers: str) -> httpx.Response:
     """Send a message."""
     kinds = {1: "application/x-protobuf", 2: "application/x-protobuf;proto=io.prometheus.write.v2.Request"}

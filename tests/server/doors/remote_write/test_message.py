@@ -17,8 +17,9 @@ from runvitals.server.doors.remote_write.message import (
     read_version_1,
     read_version_2,
 )
+from runvitals.server.doors.remote_write.native_histograms import UnknownBuckets, decoded
 from runvitals.server.doors.remote_write.targets import aligned_parts
-from tests.server.doors.remote_write.messages import Series, version_1, version_2
+from tests.server.doors.remote_write.messages import STALE, Series, histogram, version_1, version_2
 
 T = 1_760_000_000_000
 
@@ -82,10 +83,89 @@ def test_a_series_that_sometimes_has_something_else_after_its_labels() -> None:
     label = text(1, text(1, "__name__") + text(2, "m"))
     exemplar = text(1, label + text(2, double(1, 2.0) + uint(2, T)) + text(3, double(2, 1.0)))
     found = read_version_1(plain + exemplar + plain, numbers)
-    assert (sorted(found.values.tolist()), found.exemplars) == ([1.0, 1.0, 2.0], 1)
+    assert sorted(found.values.tolist()) == [1.0, 1.0, 2.0]
     same_length = text(1, label + text(9, bytes(16)))  # as long as a sample, but of an unknown kind
     assert read_version_1(plain + same_length, numbers).values.tolist() == [1.0]
     assert len(seen) == 1
+
+
+def buckets_of(*histograms: bytes) -> list[dict[str, float]]:
+    """What each histogram is stored as, by the end of its name and `le`."""
+    numbers, seen = numbered()
+    label = text(1, text(1, "__name__") + text(2, "wait"))
+    found = []
+    for message in histograms:
+        samples = read_version_1(text(1, label + text(4, message)), numbers)
+        assert set(samples.t.tolist()) == {T}
+        pairs = [dict(zip(seen[one][::2], seen[one][1::2], strict=True)) for one in samples.series.tolist()]
+        names = [one["__name__"].removeprefix("wait_") + one.get("le", "") for one in pairs]
+        found.append(dict(zip(names, samples.values.tolist(), strict=True)))
+    return found
+
+
+def test_an_exponential_histogram_has_buckets_at_powers_of_two() -> None:
+    quarters = histogram(2, {-1: 3, 0: 1, 1: 2, 5: 4}, total=7.5, t=T, negative={1: 1}, around_zero=5)
+    later = histogram(2, {-1: 3, 0: 1, 1: 3, 5: 4}, total=8.5, t=T, negative={1: 1}, around_zero=5)
+    coarse = histogram(-1, {1: 6, 2: 1}, total=9.0, t=T)
+    first, second, third = buckets_of(quarters, later, coarse)
+    assert first == {
+        "count": 16, "sum": 7.5, "bucket-2": 0, "bucket-1": 1, "bucket0.5": 6, "bucket1": 10, "bucket2": 12,
+        "bucket4": 16, "bucket+Inf": 16,
+    }  # fmt: skip
+    assert second == {**first, "count": 17, "sum": 8.5, "bucket2": 13, "bucket4": 17, "bucket+Inf": 17}
+    assert third == {
+        "count": 7, "sum": 9.0, "bucket-2": 0, "bucket-1": 0, "bucket0.5": 0, "bucket1": 0, "bucket2": 0,
+        "bucket4": 6, "bucket16": 7, "bucket+Inf": 7,
+    }  # fmt: skip
+
+
+def test_a_histogram_with_custom_buckets_has_the_same() -> None:
+    [found] = buckets_of(histogram(-53, {0: 2, 2: 1, 3: 4}, total=3.0, t=T, bounds=[0.1, 2.5, 10.0]))
+    assert found == {
+        "count": 7, "sum": 3.0, "bucket0.1": 2, "bucket2.5": 2, "bucket10": 3, "bucket+Inf": 7,
+    }  # fmt: skip
+
+
+def test_the_end_of_a_histogram_ends_its_series() -> None:
+    usual = histogram(0, {0: 1}, total=1.0, t=T)
+    _, ended = buckets_of(usual, histogram(0, {}, total=STALE, t=T))
+    assert ended.keys() == {"count", "sum", "bucket0.5", "bucket1", "bucket+Inf"}
+    assert all(math.isnan(value) for value in ended.values())
+
+
+def test_histograms_with_counts_that_are_not_integers() -> None:
+    span = text(11, uint(1, 2) + uint(2, 2))  # two buckets from place 1 on
+    counts = text(13, struct.pack("<2d", 0.5, 1.5))
+    message = double(2, 2.5) + double(3, 1.0) + span + counts + uint(15, T)
+    assert buckets_of(message) == [
+        {"count": 2.5, "sum": 1.0, "bucket1": 0.0, "bucket2": 0.5, "bucket4": 2.0, "bucket+Inf": 2.5}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        (text(11, uint(2, 5)) + text(12, b"\x02"), "more spans of buckets than counts"),
+        (text(12, b"\x02\x02"), "more counts of buckets than spans"),
+        (text(11, uint(1, 1 << 31) + uint(2, 1)) + text(12, b"\x02"), "a bucket of a histogram ends at"),
+        (uint(4, 105) + text(16, struct.pack("<2d", 2.0, 1.0)), "do not ascend"),
+        (text(3, b"1234567"), "is not a double"),
+        (uint(3, 5), "is not a double"),
+        (double(1, 5.0), "is not a varint"),
+        (uint(11, 1), "is not packed"),
+    ],
+)
+def test_damaged_histograms_are_malformed(message: bytes, reason: str) -> None:
+    with pytest.raises(Malformed, match=reason):
+        buckets_of(message + uint(15, T))
+
+
+@given(some.binary(max_size=80))
+def test_any_histogram_is_decoded_or_malformed(noise: bytes) -> None:
+    try:
+        decoded(noise)
+    except (Malformed, UnknownBuckets):
+        pass
 
 
 @given(some.binary(max_size=60), some.integers(0, 80))

@@ -18,7 +18,7 @@ from runvitals.protobuf import text, uint, varint
 from runvitals.server.ingest.limits import Limits
 from runvitals.store.metadata.usage.tables import usage_dirty
 from tests.patience import PATIENCE_S, eventually
-from tests.server.doors.remote_write.messages import STALE, post, version_1, version_2
+from tests.server.doors.remote_write.messages import STALE, histogram, post, version_1, version_2
 from tests.server.serving import Served, serving
 
 NOW_MS = time.time_ns() // 1_000_000 // 1000 * 1000 - 60_000
@@ -145,13 +145,36 @@ def test_vmagents_zstd(served: Served) -> None:
     assert (answer.status_code, values(served, "zstd", "gpu.3.temp")) == (204, {NOW_MS: 51.0})
 
 
-def test_metadata_and_histograms_are_counted_and_not_stored(served: Served) -> None:
+def written(answer: httpx.Response) -> tuple[int, ...]:
+    """How many samples and native histograms were stored."""
+    name = "x-prometheus-remote-write-{}-written"
+    return tuple(int(answer.headers[name.format(kind)]) for kind in ("samples", "histograms"))
+
+
+def of_series(message: bytes, **labels: str) -> bytes:
+    """A series of version 1 with a native histogram."""
+    pairs = sorted({"__name__": "wait", "Hostname": "n1", **labels}.items())
+    return text(
+        1, b"".join(text(1, text(1, name) + text(2, value)) for name, value in pairs) + text(4, message)
+    )
+
+
+def test_native_histograms_are_stored_as_classic_ones(served: Served) -> None:
     metadata = text(3, uint(1, 1) + text(2, "up"))
-    histogram = text(1, text(1, text(1, "__name__") + text(2, "h")) + text(4, b""))
-    answer = post(served.url, version_1([], metadata, histogram))
-    assert answer.status_code == 204
-    assert answer.headers["x-prometheus-remote-write-samples-written"] == "0"
-    assert answer.headers["x-prometheus-remote-write-histograms-written"] == "0"
+    sent = [
+        of_series(histogram(3, {0: 2, 12: 3}, total=9.0, t=NOW_MS), runvitals_run="waits"),
+        of_series(histogram(9, {0: 2}, total=9.0, t=NOW_MS), runvitals_run="waits"),
+        of_series(histogram(3, {0: 2}, total=9.0, t=1), runvitals_run="waits"),
+    ]
+    answer = post(served.url, version_1([(gpu("waits"), [(NOW_MS, 51.0)])], metadata, *sent))
+    assert (answer.status_code, written(answer)) == (400, (1, 1))
+    assert "samples are too old" in answer.text
+    assert "1 native histograms have buckets of an unknown kind" in answer.text
+    found = {
+        suffix: values(served, "waits", f"wait_{suffix}") for suffix in ("count", "sum", 'bucket{le="4"}')
+    }
+    assert found == {"count": {NOW_MS: 5.0}, "sum": {NOW_MS: 9.0}, 'bucket{le="4"}': {NOW_MS: 5.0}}
+    assert values(served, "waits", 'wait_bucket{le="1"}') == {NOW_MS: 2.0}
 
 
 def raw(served: Served, body: bytes, **headers: str) -> httpx.Response:

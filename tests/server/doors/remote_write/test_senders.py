@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -12,8 +13,11 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.protobuf import double, text, uint, varint
+from runvitals.server.ingest.limits import Limits
 from tests.patience import PATIENCE_S, eventually
 from tests.relay.real_servers import ServerProcess, free_port
+from tests.server.doors.remote_write.messages import zigzag
 from tests.server.serving import Served, serving
 
 EXPOSED = b"""\
@@ -34,12 +38,46 @@ EXPECTED = {
 }
 
 
+TEXT = "text/plain; version=0.0.4"
+MESSAGES = "application/vnd.google.protobuf; proto=io.prometheus.client.MetricFamily; encoding=delimited"
+
+
+def family(name: str, kind: int, metric: bytes) -> bytes:
+    """A `MetricFamily` with one metric, and its length before it."""
+    message = text(1, name) + text(2, "") + uint(3, kind) + text(4, metric)
+    return varint(len(message)) + message
+
+
+def exposed_histogram(scrapes: int) -> bytes:
+    """A native histogram, to which each scrape adds the values 1.5 and 3, and a counter of scrapes."""
+    spans = text(12, uint(1, zigzag(1)) + uint(2, 2))  # the buckets of schema 0 up to 2 and up to 4
+    deltas = uint(13, zigzag(scrapes)) + uint(13, zigzag(0))
+    content = uint(1, 2 * scrapes) + double(2, 4.5 * scrapes) + double(6, 1e-9) + uint(7, 0) + spans + deltas
+    host = text(1, text(1, "Hostname") + text(2, "node7"))
+    return family("wait", 4, host + text(7, content)) + family(
+        "scrapes", 0, host + text(3, double(1, scrapes))
+    )
+
+
 class Exporter(BaseHTTPRequestHandler):
+    scrapes = 0
+
     def do_GET(self) -> None:
+        Exporter.scrapes += 1
+        if self.path == "/native":
+            self._send(MESSAGES, exposed_histogram(self.scrapes))
+        elif self.path == "/ahead":
+            ahead_ms = time.time_ns() // 1_000_000 + 300_000
+            ahead = f'ahead{{Hostname="node7"}} 1 {ahead_ms}\nscrapes{{Hostname="node7"}} {self.scrapes}\n'
+            self._send(TEXT, ahead.encode())
+        else:
+            self._send(TEXT, EXPOSED)
+
+    def _send(self, kind: str, content: bytes) -> None:
         self.send_response(200)
-        self.send_header("content-type", "text/plain; version=0.0.4")
+        self.send_header("content-type", kind)
         self.end_headers()
-        self.wfile.write(EXPOSED)
+        self.wfile.write(content)
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is written to stderr."""
@@ -60,7 +98,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         yield served
 
 
-def scrapes(exporter: str, run: str, url: str | None) -> str:
+def scrapes(exporter: str, run: str, url: str | None, path: str = "/metrics") -> str:
     """A configuration of Prometheus, which is JSON as well as YAML."""
     config: dict[str, Any] = {
         "global": {
@@ -68,17 +106,30 @@ def scrapes(exporter: str, run: str, url: str | None) -> str:
             "scrape_timeout": "250ms",
             "external_labels": {"runvitals_run": run},
         },
-        "scrape_configs": [{"job_name": "gpu", "static_configs": [{"targets": [exporter]}]}],
+        "scrape_configs": [
+            {"job_name": "gpu", "metrics_path": path, "static_configs": [{"targets": [exporter]}]}
+        ],
     }
     if url is not None:
-        config["remote_write"] = [{"url": url}]
+        config["remote_write"] = [{"url": url, "send_native_histograms": True}]
     return json.dumps(config)
 
 
-def agent(kind: str, folder: Path, exporter: str, url: str) -> ServerProcess:
-    """An agent that sends to an address; its runs have its name."""
+def prometheus(folder: Path, exporter: str, run: str, url: str, path: str) -> ServerProcess:
+    """Prometheus, with native histograms."""
     port, config = free_port(), folder / "config.yml"
-    config.write_text(scrapes(exporter, kind, url if kind == "prometheus" else None))
+    config.write_text(scrapes(exporter, run, url, path))
+    words = ["--enable-feature=native-histograms", f"--config.file={config}",
+             f"--storage.tsdb.path={folder}/tsdb", f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
+    return ServerProcess("prometheus", words, f"http://127.0.0.1:{port}/-/ready", folder / "log")
+
+
+def agent(
+    kind: str, folder: Path, exporter: str, url: str, path: str = "/metrics", run: str = ""
+) -> ServerProcess:
+    """An agent that sends to an address. `run`: the id of the run; default: its name."""
+    port, config = free_port(), folder / "config.yml"
+    config.write_text(scrapes(exporter, run or kind, url if kind == "prometheus" else None, path))
     if kind == "prometheus":
         words = ["--enable-feature=agent", f"--config.file={config}", f"--storage.agent.path={folder}/wal",
                  f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
@@ -108,3 +159,59 @@ def test_an_agent_gives_a_run_its_system_section(
     with agent(kind, tmp_path, exporter, f"{served.url}/api/v1/write"):
         eventually(arrived)
     assert latest == expected
+
+
+def rows_of(served: Served, run: str, exporter: str, name: str, **labels: str) -> dict[int, float]:
+    """The values of a series, by time."""
+    inner = {"instance": exporter, "job": "gpu", **labels}
+    key = f"{name}{{{','.join(f'{name}={json.dumps(value)}' for name, value in sorted(inner.items()))}}}"
+    asked = {"keys": key, "resolution": "raw"}
+    found = httpx.get(f"{served.url}/api/v1/runs/{run}/metrics", params=asked, timeout=PATIENCE_S)
+    if found.status_code != 200:
+        return {}
+    return {
+        t: value
+        for group in found.json()["groups"]
+        for series in group["series"].values()
+        for t, value in zip(group["t"], series, strict=True)
+        if value is not None
+    }
+
+
+def test_native_histograms_of_prometheus(served: Served, exporter: str, tmp_path: Path) -> None:
+    url = f"{served.url}/api/v1/write"
+
+    def column(name: str, **labels: str) -> dict[int, float]:
+        return rows_of(served, "native", exporter, name, **labels)
+
+    with prometheus(tmp_path, exporter, "native", url, "/native"):
+        eventually(lambda: len(column("wait_count")) >= 3)
+    scraped = column("scrapes")
+    for name, labels, each in (
+        ("wait_count", {}, 2), ("wait_sum", {}, 4.5), ("wait_bucket", {"le": "1"}, 0),
+        ("wait_bucket", {"le": "2"}, 1), ("wait_bucket", {"le": "4"}, 2), ("wait_bucket", {"le": "+Inf"}, 2),
+    ):  # fmt: skip
+        values = column(name, **labels)
+        assert len(values) >= 3
+        assert values == {t: each * scraped[t] for t in values}
+
+
+def test_prometheus_goes_on_after_a_sample_that_is_refused(exporter: str, tmp_path: Path) -> None:
+    """Each request has a sample from the future, and is answered with 400."""
+    with serving(tmp_path / "server", limits=Limits(ahead_ms=60_000)) as served:
+        _goes_on(served, exporter, tmp_path)
+
+
+def _goes_on(served: Served, exporter: str, tmp_path: Path) -> None:
+    url = f"{served.url}/api/v1/write"
+
+    def scraped() -> dict[int, float]:
+        return rows_of(served, "ahead", exporter, "scrapes")
+
+    log = tmp_path / "log"
+    with agent("prometheus", tmp_path, exporter, url, "/ahead", "ahead"):
+        eventually(lambda: len(scraped()) >= 4 and "samples are too far in the future" in log.read_text())
+    values = [value for _, value in sorted(scraped().items())]
+    assert values == sorted(set(values))  # none twice, and none is missing
+    assert values == [float(value) for value in range(int(values[0]), int(values[-1]) + 1)]
+    assert rows_of(served, "ahead", exporter, "ahead") == {}

@@ -10,7 +10,8 @@ https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -19,11 +20,18 @@ from numpy.typing import NDArray
 
 from runvitals.buckets import Floats, Integers
 from runvitals.protobuf import FIXED64, LENGTH, VARINT, Malformed, fields, read_double, read_varint, signed
+from runvitals.server.doors.remote_write.native_histograms import (
+    NativeHistogram,
+    UnknownBuckets,
+    bound_text,
+    decoded,
+)
 
 Labels = tuple[str, ...]
 """Names and values, alternating."""
 MAX_LABELS: Final = 128
 """Of one series."""
+_NAME: Final = "__name__"
 _SERIES_1, _METADATA_1 = 0x0A, 0x1A
 _LABEL, _VALUE = 0x0A, 0x12
 """Tags of a label and of its name, and of its value."""
@@ -42,14 +50,17 @@ class SentSamples(NamedTuple):
         series: the numbers of their series.
         t: ms UTC.
         values: NaN marks the end of a series, or a gap.
-        histograms, exemplars: how many others there were; they are not stored.
+        of_histograms: how many of the last ones are those of native histograms.
+        counts: of each native histogram, the place of its `_count` among the samples.
+        unknown_histograms: how many histograms had buckets of an unknown kind.
     """
 
     series: NDArray[np.int64]
     t: Integers
     values: Floats
-    histograms: int
-    exemplars: int
+    of_histograms: int = 0
+    counts: Sequence[int] = ()
+    unknown_histograms: int = 0
 
 
 class SeriesNumbers:
@@ -63,6 +74,8 @@ class SeriesNumbers:
         self._number = number
         self.by_bytes: dict[bytes, int] = {}
         self.by_labels: dict[Labels, int] = {}
+        self._labels: dict[int, Labels] = {}
+        self._histograms: dict[int, _HistogramSeries] = {}
 
     def of_bytes(self, labels: bytes) -> int:
         """The number of a series by its label messages.
@@ -86,7 +99,48 @@ class SeriesNumbers:
                 raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
             _check_names(labels[::2])
             found = self.by_labels[labels] = self._number(labels)
+            self._labels[found] = labels
         return found
+
+    def of_histogram(self, number: int, histogram: NativeHistogram) -> Iterator[tuple[int, float]]:
+        """The samples of a native histogram of a series, the count first."""
+        series = self._histograms.get(number)
+        if series is None:
+            series = self._histograms[number] = _HistogramSeries(self._labels[number])
+        series.bounds.update(histogram.buckets)
+        yield self._part(series, "_count"), histogram.observations
+        yield self._part(series, "_sum"), histogram.sum
+        # Also bounds of before: a series that is there has a value at each time.
+        bounds = sorted(series.bounds)
+        for bound, count in zip(bounds, histogram.at_most(bounds), strict=True):
+            yield self._part(series, "_bucket", bound), count
+        if series.bounds:
+            yield self._part(series, "_bucket", math.inf), histogram.observations
+
+    def _part(self, series: _HistogramSeries, suffix: str, bound: float | None = None) -> int:
+        number = series.numbers.get((suffix, bound))
+        if number is None:
+            pairs = dict(zip(series.labels[::2], series.labels[1::2], strict=True))
+            pairs[_NAME] = pairs.get(_NAME, "") + suffix
+            if bound is not None:
+                pairs["le"] = bound_text(bound)
+            labels = tuple(part for pair in sorted(pairs.items()) for part in pair)
+            number = series.numbers[suffix, bound] = self.of_labels(labels)
+        return number
+
+
+class _HistogramSeries:
+    """The series that a native histogram is stored as.
+
+    Attributes:
+        bounds: all that it has had.
+        numbers: by the end of the name, and the bound.
+    """
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self.bounds: set[float] = set()
+        self.numbers: dict[tuple[str, float | None], int] = {}
 
 
 def _check_names(names: Sequence[str]) -> None:
@@ -145,23 +199,38 @@ def _labels(labels: bytes) -> list[str]:
     return pairs
 
 
+_Part = tuple[NDArray[np.int64], Integers, Floats]
+
+
 class _Collected:
-    """Samples that were found in a message."""
+    """Samples that were found in a message. `histograms`: native ones, with the number of their series."""
 
     def __init__(self) -> None:
         self.series: list[int] = []
         self.t: list[int] = []
         self.values: list[float] = []
-        self.histograms = self.exemplars = 0
+        self.histograms: list[tuple[int, NativeHistogram]] = []
+        self.unknown_histograms = 0
 
     def add(self, series: int, rest: Iterable[tuple[int, int, int | bytes]]) -> None:
         """Add what a message of a series has besides its labels; `rest`: its fields."""
-        for number, kind, value in rest:
+        for number, _, value in rest:
             if number == 2 and isinstance(value, bytes):
                 self._add_sample(series, value)
-            elif kind == LENGTH and number in (3, 4):
-                self.exemplars += number == 3
-                self.histograms += number == 4
+            elif number == 4 and isinstance(value, bytes):  # 3 is an exemplar
+                self._add_histogram(series, value)
+
+    def _add_histogram(self, series: int, message: bytes) -> None:
+        try:
+            self.histograms.append((series, decoded(message)))
+        except UnknownBuckets:
+            self.unknown_histograms += 1
+
+    def part(self) -> _Part:
+        """The samples as arrays."""
+        if not self.series:
+            return _NO_TIMES, _NO_TIMES, _NO_VALUES
+        return np.array(self.series, np.int64), np.array(self.t, np.int64), np.array(self.values)
 
     def _add_sample(self, series: int, sample: bytes) -> None:
         value, t = 0.0, 0
@@ -224,7 +293,7 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     data = np.frombuffer(message, np.uint8)
     usual = _usual(data, message, series, ends, tails, others)
     zero = _zeros(data, message, zeros, zero_ends, others)
-    return _joined([usual, zero], others)
+    return _joined([usual, zero], others, numbers)
 
 
 def _after_other(message: bytes, at: int) -> int:
@@ -246,9 +315,6 @@ def _end_of_labels(message: bytes, at: int, end: int) -> int:
     if at > end:
         raise Malformed(f"a label ends at byte {at}, after its series at {end}")
     return at
-
-
-_Part = tuple[NDArray[np.int64], Integers, Floats]
 
 
 def _usual(
@@ -314,17 +380,23 @@ def _times(varints: NDArray[np.uint8]) -> Integers:
     return times
 
 
-def _joined(parts: list[_Part], others: _Collected) -> SentSamples:
-    if others.series:
-        parts.append(
-            (np.array(others.series, np.int64), np.array(others.t, np.int64), np.array(others.values))
-        )
-    found = [part for part in parts if len(part[0])]
+def _joined(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> SentSamples:
+    derived = _Collected()
+    counts: list[int] = []
+    for number, histogram in others.histograms:
+        counts.append(len(derived.series))
+        for one, value in numbers.of_histogram(number, histogram):
+            derived.series.append(one)
+            derived.t.append(histogram.t)
+            derived.values.append(value)
+    found = [part for part in [*parts, others.part(), derived.part()] if len(part[0])]
+    total, of_histograms = sum(len(part[0]) for part in found), len(derived.series)
+    counts = [total - of_histograms + place for place in counts]
     if len(found) == 1:
-        return SentSamples(*found[0], others.histograms, others.exemplars)
+        return SentSamples(*found[0], of_histograms, counts, others.unknown_histograms)
     columns = [np.concatenate(column) for column in zip(*found, strict=True)] if found else []
     series, t, values = columns or (_NO_TIMES, _NO_TIMES, _NO_VALUES)
-    return SentSamples(series, t, values, others.histograms, others.exemplars)
+    return SentSamples(series, t, values, of_histograms, counts, others.unknown_histograms)
 
 
 def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
@@ -347,7 +419,7 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     found = _Collected()
     for content in series:
         _add_version_2(content, symbols, numbers, found)
-    return _joined([], found)
+    return _joined([], found, numbers)
 
 
 def _add_version_2(content: bytes, symbols: Sequence[str], numbers: SeriesNumbers, found: _Collected) -> None:

@@ -34,8 +34,10 @@ class Prepared:
         targets: that it stores samples of.
         outputs: the derived metrics in it, which are computed only once: if the envelopes cannot be stored,
             they are kept for the next request.
-        written: samples that are stored, or are used for derived metrics.
+        written: samples that are stored, or are used for derived metrics; without those of histograms.
+        histograms: native histograms of which the count is stored.
         too_old, too_new, too_many: samples that are not, and why.
+        unknown: native histograms that are not, because of their buckets.
     """
 
     envelopes: list[Envelope]
@@ -43,9 +45,11 @@ class Prepared:
     targets: list[Target]
     outputs: list[Outputs]
     written: int
+    histograms: int = 0
     too_old: int = 0
     too_new: int = 0
     too_many: int = 0
+    unknown: int = 0
 
     @property
     def problems(self) -> str:
@@ -54,6 +58,7 @@ class Prepared:
             (self.too_old, "samples are too old"),
             (self.too_new, "samples are too far in the future"),
             (self.too_many, "samples are of more series than a host may have"),
+            (self.unknown, "native histograms have buckets of an unknown kind"),
         )
         return "; ".join(f"{count} {cause}" for count, cause in causes if count)
 
@@ -90,7 +95,8 @@ def prepared(
     old, new = t < oldest_ms, t > newest_ms
     skipped = table.is_skipped[series]
     values = np.minimum(given, table.highest[series])
-    usable = ~(old | new | skipped)
+    rejected = old | new | skipped
+    usable = ~rejected
     blanks = table.has_blanks[series]
     if blanks.any():
         usable &= ~(blanks & _is_blank(given))
@@ -107,10 +113,12 @@ def prepared(
         [columns for _, columns in parts],
         targets,
         outputs,
-        int(len(series) - old.sum() - new.sum() - (skipped & ~old & ~new).sum()),
+        int(len(series) - samples.of_histograms - rejected[: len(series) - samples.of_histograms].sum()),
+        int((~rejected[list(samples.counts)]).sum()),
         int(old.sum()),
         int(new.sum()),
         int((skipped & ~old & ~new).sum()),
+        samples.unknown_histograms,
     )
 
 

@@ -42,9 +42,11 @@ Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
 
 class WriteStatistics(NamedTuple):
-    """What became of a request: the samples that were stored, and why others were not ("": all were)."""
+    """What became of a request: the samples and histograms that were stored, and why others were not ("": all
+    were)."""
 
     samples: int
+    histograms: int
     problems: str
 
 
@@ -103,9 +105,9 @@ class RemoteWrite:
                 else:
                     found = await anyio.to_thread.run_sync(work)
             if not found.envelopes:
-                return WriteStatistics(found.written, found.problems)
+                return WriteStatistics(found.written, found.histograms, found.problems)
             await self._store(request, sender, found, len(body))
-            return WriteStatistics(found.written, found.problems)
+            return WriteStatistics(found.written, found.histograms, found.problems)
 
     async def _store(self, request: Request, sender: _Sender, found: Prepared, body_bytes: int) -> None:
         try:

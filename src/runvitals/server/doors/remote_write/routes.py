@@ -44,7 +44,7 @@ async def write(request: Request) -> Response:
 def _answer(found: WriteStatistics) -> Response:
     headers = {
         _WRITTEN.format("Samples"): str(found.samples),
-        _WRITTEN.format("Histograms"): "0",
+        _WRITTEN.format("Histograms"): str(found.histograms),
         _WRITTEN.format("Exemplars"): "0",
     }
     if found.problems:

@@ -1,0 +1,225 @@
+"""Native histograms as the series of classic ones: `NAME_count`, `NAME_sum` and `NAME_bucket`.
+
+Counts and sums are exact, and so are the counts of buckets. An exponential histogram has finer buckets than
+are kept: those that end at a power of two. A native histogram with custom buckets has the classic ones.
+
+https://prometheus.io/docs/specs/native_histograms/
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from runvitals.protobuf import (
+    Malformed,
+    fields,
+    read_double,
+    read_doubles,
+    read_varint,
+    signed,
+    unzigzag,
+)
+
+_CUSTOM: Final = -53
+_FINEST, _COARSEST = 8, -4
+MAX_BUCKETS: Final = 10_000
+"""Of one histogram."""
+_POSITIVE: Final = (11, 12, 13)
+_NEGATIVE: Final = (8, 9, 10)
+_MAX_EXPONENT: Final = 1024
+"""2¹⁰²⁴ is infinity."""
+
+
+class UnknownBuckets(ValueError):
+    """A histogram with buckets of a kind that this server does not know."""
+
+
+class NativeHistogram(NamedTuple):
+    """A histogram at a time.
+
+    Args:
+        t: ms UTC.
+        observations: how many; `sum`: of their values. NaN marks the end of the series.
+        buckets: how many were at most a bound, for each bound but infinity.
+    """
+
+    t: int
+    observations: float
+    sum: float
+    buckets: Mapping[float, float]
+
+    def at_most(self, bounds: Sequence[float]) -> list[float]:
+        """How many observations were at most each of some ascending bounds, also those of earlier times.
+
+        Example:
+            >>> NativeHistogram(0, 5, 7.0, {1.0: 2, 4.0: 5}).at_most([0.5, 1.0, 2.0])
+            [0, 2, 2]
+        """
+        known = sorted(self.buckets)
+        places = (bisect_right(known, bound) for bound in bounds)
+        return [self.buckets[known[place - 1]] if place else 0 * self.observations for place in places]
+
+
+def decoded(message: bytes) -> NativeHistogram:
+    """The histogram in a `Histogram` of remote write.
+
+    Raises:
+        Malformed: invalid message.
+        UnknownBuckets: it has buckets of another kind.
+    """
+    whole: dict[int, int | bytes] = {}
+    lists: dict[int, list[tuple[int, int | bytes]]] = {}
+    for number, kind, value in fields(message):
+        if number in (8, 9, 10, 11, 12, 13, 16):
+            lists.setdefault(number, []).append((kind, value))
+        else:
+            whole[number] = value
+    schema = unzigzag(_integer(whole.get(4, 0)))
+    total = _number(whole, 1, 2)
+    t, observed = signed(_integer(whole.get(15, 0))), _double(whole.get(3, bytes(8)))
+    if math.isnan(observed):
+        return NativeHistogram(t, math.nan, math.nan, {})
+    positive = list(_buckets(lists, _POSITIVE, 2 in whole))
+    if schema == _CUSTOM:
+        bounds = [bound for _, value in lists.get(16, ()) for bound in read_doubles(_bytes(value))]
+        return NativeHistogram(t, total, observed, _custom(bounds, positive))
+    if not _COARSEST <= schema <= _FINEST:
+        raise UnknownBuckets(f"schema {schema}")
+    negative = list(_buckets(lists, _NEGATIVE, 2 in whole))
+    cumulative = _exponential(schema, negative, _number(whole, 6, 7), positive)
+    return NativeHistogram(t, total, observed, cumulative)
+
+
+def _custom(bounds: Sequence[float], buckets: Iterable[tuple[int, float]]) -> dict[float, float]:
+    counts = dict(buckets)
+    if len(bounds) > MAX_BUCKETS or any(not low < high for low, high in pairwise(bounds)):
+        raise Malformed("the custom bounds of a histogram do not ascend")
+    found: dict[float, float] = {}
+    below = 0.0
+    for place, bound in enumerate(bounds):
+        below += counts.get(place, 0)
+        if bound != math.inf:
+            found[bound] = below
+    return found
+
+
+def _exponential(
+    schema: int,
+    negative: Iterable[tuple[int, float]],
+    around_zero: float,
+    positive: Iterable[tuple[int, float]],
+) -> dict[float, float]:
+    """The counts up to powers of two, for those that begin or end a bucket with observations."""
+    step = 1 if schema >= 0 else 1 << -schema
+    above, below = Counter[int](), Counter[int]()
+    for counts, buckets in ((above, positive), (below, negative)):
+        for place, count in buckets:
+            counts[_exponent(place, schema)] += count  # type: ignore[assignment]
+    found: dict[float, float] = {}
+    total = 0.0
+    for exponent in sorted(below, reverse=True):  # from -2^exponent to -2^(exponent - step)
+        found.setdefault(-_power(exponent), total)
+        total += below[exponent]
+        found[-_power(exponent - step)] = total
+    total += around_zero
+    for exponent in sorted(above):
+        found.setdefault(_power(exponent - step), total)
+        total += above[exponent]
+        found[_power(exponent)] = total
+    return {bound: count for bound, count in found.items() if math.isfinite(bound)}
+
+
+def _exponent(place: int, schema: int) -> int:
+    """The exponent of the power of two at or above the upper end of a bucket."""
+    found = -(-place >> schema) if schema >= 0 else place << -schema
+    if abs(found) > _MAX_EXPONENT + 64:
+        raise Malformed(f"a bucket of a histogram ends at 2^{found}")
+    return found
+
+
+def _power(exponent: int) -> float:
+    return math.ldexp(1.0, exponent) if exponent < _MAX_EXPONENT else math.inf
+
+
+def _buckets(
+    lists: Mapping[int, Sequence[tuple[int, int | bytes]]], numbers: tuple[int, int, int], has_floats: bool
+) -> Iterator[tuple[int, float]]:
+    """The places of buckets and their counts."""
+    spans, deltas, floats = (lists.get(number, ()) for number in numbers)
+    if has_floats:
+        counts = [count for _, value in floats for count in read_doubles(_bytes(value))]
+    else:
+        counts, last = [], 0
+        for _, value in deltas:
+            for delta in _integers(value):
+                last += unzigzag(delta)
+                counts.append(float(last))
+    if len(counts) > MAX_BUCKETS:
+        raise Malformed(f"a histogram of {len(counts)} buckets; at most {MAX_BUCKETS} are allowed")
+    place = used = 0
+    for _, value in spans:
+        offset = length = 0
+        for number, _, part in fields(_bytes(value)):
+            if number == 1:
+                offset = unzigzag(_integer(part))
+            elif number == 2:
+                length = _integer(part)
+        place += offset
+        if used + length > len(counts):
+            raise Malformed("a histogram has more spans of buckets than counts")
+        for count in counts[used : used + length]:
+            yield place, count
+            place += 1
+        used += length
+    if used != len(counts):
+        raise Malformed("a histogram has more counts of buckets than spans")
+
+
+def _integers(value: int | bytes) -> list[int]:
+    """Packed varints, or one that is not packed."""
+    if isinstance(value, int):
+        return [value]
+    found, at = [], 0
+    while at < len(value):
+        number, at = read_varint(value, at)
+        found.append(number)
+    return found
+
+
+def _number(whole: Mapping[int, int | bytes], integer: int, double: int) -> float:
+    return _double(whole[double]) if double in whole else float(_integer(whole.get(integer, 0)))
+
+
+def _integer(value: int | bytes) -> int:
+    if not isinstance(value, int):
+        raise Malformed("a number of a histogram is not a varint")
+    return value
+
+
+def _double(value: int | bytes) -> float:
+    if not isinstance(value, bytes) or len(value) != 8:
+        raise Malformed("a number of a histogram is not a double")
+    return read_double(value)
+
+
+def _bytes(value: int | bytes) -> bytes:
+    if not isinstance(value, bytes):
+        raise Malformed("a list of a histogram is not packed")
+    return value
+
+
+def bound_text(bound: float) -> str:
+    """A bound as the label `le` has it.
+
+    Example:
+        >>> bound_text(0.25), bound_text(1048576.0), bound_text(math.inf)
+        ('0.25', '1048576', '+Inf')
+    """
+    if bound == math.inf:
+        return "+Inf"
+    return str(int(bound)) if bound.is_integer() and abs(bound) < 1e15 else repr(bound)
