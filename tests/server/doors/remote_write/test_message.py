@@ -10,14 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from runvitals.protobuf import Malformed, double, text, uint
-from runvitals.server.doors.remote_write.message import (
-    Labels,
-    SentSamples,
-    SeriesNumbers,
-    read_version_1,
-    read_version_2,
-)
+from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
 from runvitals.server.doors.remote_write.native_histograms import UnknownBuckets, decoded
+from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import aligned_parts
 from tests.server.doors.remote_write.messages import STALE, Series, histogram, version_1, version_2
 

@@ -10,8 +10,7 @@ https://prometheus.io/docs/specs/prw/remote_write_spec_2_0/
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from operator import itemgetter
 from typing import Final, NamedTuple
 
@@ -23,18 +22,13 @@ from runvitals.protobuf import FIXED64, LENGTH, VARINT, Malformed, fields, read_
 from runvitals.server.doors.remote_write.native_histograms import (
     NativeHistogram,
     UnknownBuckets,
-    bound_text,
     decoded,
 )
+from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers, text_of
 
-Labels = tuple[str, ...]
-"""Names and values, alternating."""
-MAX_LABELS: Final = 128
-"""Of one series."""
-_NAME: Final = "__name__"
 _SERIES_1, _METADATA_1 = 0x0A, 0x1A
-_LABEL, _VALUE = 0x0A, 0x12
-"""Tags of a label and of its name, and of its value."""
+_LABEL: Final = 0x0A
+"""Tag of a label."""
 _SAMPLE, _ZERO = 18, 9
 """Length of a sample with its tag, and of one whose value is zero, which is left out: its time takes 6 bytes
 from 2004 to 2109."""
@@ -61,142 +55,6 @@ class SentSamples(NamedTuple):
     of_histograms: int = 0
     counts: Sequence[int] = ()
     unknown_histograms: int = 0
-
-
-class SeriesNumbers:
-    """The numbers of series, by their labels.
-
-    Args:
-        number: numbers a series that is seen for the first time. It is called with its labels as sent.
-    """
-
-    def __init__(self, number: Callable[[Labels], int]) -> None:
-        self._number = number
-        self.by_bytes: dict[bytes, int] = {}
-        self.by_labels: dict[Labels, int] = {}
-        self._labels: dict[int, Labels] = {}
-        self._histograms: dict[int, _HistogramSeries] = {}
-
-    def of_bytes(self, labels: bytes) -> int:
-        """The number of a series by its label messages.
-
-        Raises:
-            Malformed: invalid labels.
-        """
-        found = self.by_bytes.get(labels)
-        if found is None:
-            pairs = _usual_labels(labels)
-            if pairs is None:
-                pairs = _labels(labels)
-            found = self.by_bytes[labels] = self.of_labels(tuple(pairs))
-        return found
-
-    def of_labels(self, labels: Labels) -> int:
-        """The number of a series."""
-        found = self.by_labels.get(labels)
-        if found is None:
-            if len(labels) > 2 * MAX_LABELS:
-                raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
-            _check_names(labels[::2])
-            found = self.by_labels[labels] = self._number(labels)
-            self._labels[found] = labels
-        return found
-
-    def of_histogram(self, number: int, histogram: NativeHistogram) -> Iterator[tuple[int, float]]:
-        """The samples of a native histogram of a series, the count first."""
-        series = self._histograms.get(number)
-        if series is None:
-            series = self._histograms[number] = _HistogramSeries(self._labels[number])
-        series.bounds.update(histogram.buckets)
-        yield self._part(series, "_count"), histogram.observations
-        yield self._part(series, "_sum"), histogram.sum
-        # Also bounds of before: a series that is there has a value at each time.
-        bounds = sorted(series.bounds)
-        for bound, count in zip(bounds, histogram.at_most(bounds), strict=True):
-            yield self._part(series, "_bucket", bound), count
-        if series.bounds:
-            yield self._part(series, "_bucket", math.inf), histogram.observations
-
-    def _part(self, series: _HistogramSeries, suffix: str, bound: float | None = None) -> int:
-        number = series.numbers.get((suffix, bound))
-        if number is None:
-            pairs = dict(zip(series.labels[::2], series.labels[1::2], strict=True))
-            pairs[_NAME] = pairs.get(_NAME, "") + suffix
-            if bound is not None:
-                pairs["le"] = bound_text(bound)
-            labels = tuple(part for pair in sorted(pairs.items()) for part in pair)
-            number = series.numbers[suffix, bound] = self.of_labels(labels)
-        return number
-
-
-class _HistogramSeries:
-    """The series that a native histogram is stored as.
-
-    Attributes:
-        bounds: all that it has had.
-        numbers: by the end of the name, and the bound.
-    """
-
-    def __init__(self, labels: Labels) -> None:
-        self.labels = labels
-        self.bounds: set[float] = set()
-        self.numbers: dict[tuple[str, float | None], int] = {}
-
-
-def _check_names(names: Sequence[str]) -> None:
-    """
-    Raises:
-        Malformed: a label has no name, or several have the same, which Prometheus refuses, too.
-    """
-    if "" in names:
-        raise Malformed("a series with a label without a name")
-    if len(set(names)) != len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
-        raise Malformed(f"a series with several labels {twice[:100]!r}")
-
-
-def _usual_labels(labels: bytes) -> list[str] | None:
-    """Names and values of label messages, if all of these are short and have both: five times as fast."""
-    pairs: list[str] = []
-    at, end = 0, len(labels)
-    try:
-        while at < end:
-            tag, size, name_tag, name_size = labels[at : at + 4]
-            value_at = at + 4 + name_size
-            value_size = labels[value_at + 1]
-            after = value_at + 2 + value_size
-            if (
-                (tag, name_tag, labels[value_at]) != (_LABEL, _LABEL, _VALUE)
-                or size | name_size | value_size >= 0x80
-                or after != at + 2 + size
-                or after > end
-            ):
-                return None
-            pairs += (_text(labels[at + 4 : value_at]), _text(labels[value_at + 2 : after]))
-            at = after
-    except (IndexError, ValueError):  # truncated
-        return None
-    return pairs
-
-
-def _labels(labels: bytes) -> list[str]:
-    """The same of any valid label messages.
-
-    Raises:
-        Malformed: invalid labels.
-    """
-    pairs: list[str] = []
-    for _, _, label in fields(labels):
-        if not isinstance(label, bytes):
-            raise Malformed("a label is not a message")
-        name = value = b""
-        for number, _, text in fields(label):
-            if number == 1 and isinstance(text, bytes):
-                name = text
-            elif number == 2 and isinstance(text, bytes):
-                value = text
-        pairs += (_text(name), _text(value))
-    return pairs
 
 
 _Part = tuple[NDArray[np.int64], Integers, Floats]
@@ -411,7 +269,7 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
         if not isinstance(content, bytes):
             raise Malformed(f"field {number} is not a string or message")
         if number == 4:
-            symbols.append(_text(content))
+            symbols.append(text_of(content))
         elif number == 5:
             series.append(content)
     if symbols and symbols[0]:
@@ -451,10 +309,3 @@ def _references(packed: int | bytes) -> list[int]:
         ref, at = read_varint(packed, at)
         refs.append(ref)
     return refs
-
-
-def _text(content: bytes) -> str:
-    try:
-        return content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise Malformed(f"not UTF-8: {error}") from None

@@ -17,13 +17,9 @@ from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write.body import decompressed
-from runvitals.server.doors.remote_write.message import (
-    SentSamples,
-    SeriesNumbers,
-    read_version_1,
-    read_version_2,
-)
+from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
 from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
+from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
 from runvitals.server.ingest.errors import HttpRejection, malformed, unavailable

@@ -12,7 +12,7 @@ import numpy as np
 from runvitals.protobuf import Malformed
 from runvitals.server.doors.exporters import translated
 from runvitals.server.doors.exporters.translation import Input, Translation
-from runvitals.server.doors.remote_write.message import Labels, SeriesNumbers
+from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, device, routed
 from runvitals.store.metadata.metrics import MAX_KEY
