@@ -19,12 +19,12 @@ from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.model.gap import GAP
 from runvitals.server.ingest.metric_feed import MetricFeed
 from runvitals.server.notifications.automation_thread import AutomationThread
-from runvitals.store.metadata import WriterHeartbeat
+from runvitals.store.metadata import WriterHeartbeat, WriterRegistration
 from runvitals.store.metadata.accounts.audit import CLI, Actor
 from runvitals.store.metadata.alerts.alert_settings import AlertSubject
 from runvitals.store.metadata.alerts.firings import Firing
 from runvitals.store.metadata.usage.alerts import UsageAlert
-from runvitals.store.metadata.writer_registration import RegisteredWriter
+from runvitals.store.metadata.writer_registration import RegisteredWriter, Sender
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
 from tests.alerts.conftest import Team
@@ -51,7 +51,9 @@ class Watch:
     def start(self) -> None:
         """Start anew, as a server does."""
         notices = RuleNotices(self.store, self.team.directory, self.team.clock)
-        self.watch = RuleWatch(self.store, self.samples, notices.heard, self.team.clock)
+        self.watch = RuleWatch(
+            self.store, self.samples, notices.heard, self.team.clock, watches_all=notices.watches_all
+        )
         self.watch.queue.is_used = True
 
     def add_rule(self, **definition: Any) -> int:
@@ -129,6 +131,41 @@ def test_a_rule_that_names_nobody_goes_where_its_severity_leads(watch: Watch) ->
     watch.send(team.run("otter-1"), gpu_0_gpu=1)
     assert sorted(one.target for one in team.told()) == ["slack:3", f"user:{team.bob.id}"]
     assert watch.firings()[0].told == "author, slack:3"
+
+
+def test_a_rule_of_administrators_looks_at_the_runs_of_all_teams(watch: Watch) -> None:
+    team, accounts = watch.team, watch.store.accounts
+    accounts.users.update(team.ada.id, CLI, T0, org_role="admin")
+    operations = accounts.teams.create("operations", CLI, T0, administrator=team.ada.id)
+    routes = {"error": ["author", "slack:3"]}
+    watch.store.alerts.settings.put_team(operations.id, {"routes": routes}, CLI, T0)
+    rules, now_ms = watch.store.alerts.rules, team.clock()
+    everywhere = {**IDLE, "for": 0, "severity": "error", "tell": [], "everywhere": True}
+    by = Actor("user", "ada", team.ada.id)
+    rules.create(operations.id, everywhere, True, by, now_ms)
+    rules.create(operations.id, {**everywhere, "name": "not of an administrator"}, True, CLI, now_ms)
+    rules.create(operations.id, {**IDLE, "for": 0, "name": "of its own runs"}, True, by, now_ms)
+    team.directory.rights_changed()
+    watch.send(team.run("otter-1"), gpu_0_gpu=1)
+    logged = WriterRegistration("otter-1", "train.node1.b", "digits", "train", sender=Sender(team.team.id))
+    watch.send(watch.store.writers.join([logged], team.clock())[0], gpu_1_gpu=1)
+    [firing] = watch.store.alerts.firings.of_entity(operations.id, 100)
+    assert firing.told == "author, slack:3"
+    sent = team.told()
+    assert sorted(one.target for one in sent) == ["slack:3", f"user:{team.bob.id}"]
+    [to_slack] = [one for one in sent if one.target == "slack:3"]
+    assert (to_slack.team_id, to_slack.text.partition("\n")[0]) == (
+        operations.id,
+        "[vision/digits] otter-1: idle",
+    )
+    assert watch.firings() == []
+    # It rests when its creator administers the organisation no more.
+    accounts.users.create("olga", CLI, T0, org_role="admin", address="olga@example.org", verified=True)
+    accounts.users.update(team.ada.id, CLI, T0, org_role="member")
+    team.directory.rights_changed()
+    team.wait(HOUR_MS)
+    watch.send(team.run("otter-2"), gpu_0_gpu=1)
+    assert len(watch.store.alerts.firings.of_entity(operations.id, 100)) == 1
 
 
 def test_quiet_hours_hold_what_rules_send(watch: Watch) -> None:

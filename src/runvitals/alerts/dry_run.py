@@ -84,12 +84,12 @@ def dry_run(
     to_ms: int,
     readable: ReadableRuns | None,
 ) -> DryRun:
-    """Evaluate a rule on the stored samples of an entity's runs.
+    """Evaluate a rule on the stored samples of an entity's runs, or of all runs if it looks everywhere.
 
     Args:
         readable: only runs that the requester may read; None: all.
     """
-    entity = metadata_store.accounts.entity_names([entity_id]).get(entity_id)
+    entity = None if rule.everywhere else metadata_store.accounts.entity_names([entity_id]).get(entity_id)
     wanted = Filter(entity=entity, readable=readable, terms=parse(rule.filter) if rule.filter else ())
     run_ids = metadata_store.runs.ids(wanted, to_ms)[-10 * MAX_RUNS :]
     rows = metadata_store.runs.get(run_ids, to_ms)

@@ -125,6 +125,11 @@ class RuleNotices:
         self._counts[rule_id, run_id, firing] += 1
         return self._counts[rule_id, run_id, firing]
 
+    def watches_all(self, stored: StoredRule) -> bool:
+        """Whether a rule may look at the runs of all teams: its creator administers the organisation."""
+        creator = None if stored.creator_id is None else self._directory.user(stored.creator_id)
+        return creator is not None and creator.state == "active" and creator.org_admin
+
     def test(self, stored: StoredRule, rule: AlertRule, user_id: int) -> Notification:
         """Put a notification that a rule would send into the outbox, for one user."""
         now_ms = self._clock()
@@ -171,16 +176,18 @@ class RuleNotices:
                 f"{title}\n\n{text}",
                 payload,
                 now_ms,
-                place.entity_id,
+                stored.entity_id,
             )
             for target in self._channels(stored, rule, place)
         ]
 
     def _channels(self, stored: StoredRule, rule: AlertRule, place: RunPlace) -> list[str]:
-        """The channels of a rule. None, if not all members of the team may read the run, unless the rule's
+        """The channels of a rule. None, if not all members of its team may read the run, unless the rule's
         creator may."""
-        may_know = team_may_read(self._directory, place) or may_read_run(
-            self._directory, stored.creator_id, place
+        may_know = (
+            rule.everywhere  # about hardware, by an administrator of the organisation
+            or team_may_read(self._directory, place)
+            or may_read_run(self._directory, stored.creator_id, place)
         )
         return list(dict.fromkeys(one for one in rule.tell if one not in USERS)) if may_know else []
 

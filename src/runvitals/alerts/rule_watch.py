@@ -55,6 +55,7 @@ class RuleWatch:
         on_transition: called when a rule begins to fire for a series, or is over.
         clock: the time now, ms UTC.
         leads: whether this server evaluates the rules; another one does otherwise.
+        watches_all: whether a rule may look at the runs of all teams and users.
 
     Attributes:
         queue: ingest adds to it.
@@ -68,7 +69,9 @@ class RuleWatch:
         on_transition: Heard,
         clock: Callable[[], int],
         leads: Callable[[], bool] = lambda: True,
+        watches_all: Callable[[StoredRule], bool] = lambda stored: False,
     ) -> None:
+        self._watches_all = watches_all
         self._store = metadata_store
         self._samples = samples
         self._on_transition = on_transition
@@ -240,14 +243,18 @@ class RuleWatch:
             for text in {known.filter for _, known in self._rules.values() if known.filter}
         }
         by_owner: dict[int | None, list[AlertRule]] = {}
+        of_all: list[AlertRule] = []
         for stored, known in self._rules.values():
-            by_owner.setdefault(stored.entity_id, []).append(known)
+            if not known.everywhere:
+                by_owner.setdefault(stored.entity_id, []).append(known)
+            elif self._watches_all(stored):
+                of_all.append(known)
         known_rules: dict[tuple[int, ...], tuple[AlertRule, ...]] = {}
         for lane_id, host in self._hosts.items():
             lane = self._lanes[lane_id]
             rules = tuple(
                 known
-                for known in by_owner.get(lane.entity_id, ())
+                for known in (*by_owner.get(lane.entity_id, ()), *(of_all if lane.role == "monitor" else ()))
                 if (not known.projects or lane.project in known.projects)
                 and (not known.hosts or any(fnmatchcase(lane.host, name) for name in known.hosts))
                 and (not known.filter or lane.run_id in matching[known.filter])

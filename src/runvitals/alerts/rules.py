@@ -118,6 +118,8 @@ class AlertRule:
         filter: a filter text; the runs that match it.
         hosts: names, with `*`; none: all.
         tell: `author`, `members`, and destinations such as `slack:3`.
+        everywhere: it looks at the hardware of the runs of all teams and users, not at what they log, as
+            long as its creator administers the organisation.
     """
 
     name: str
@@ -133,6 +135,7 @@ class AlertRule:
     maintenance: tuple[Maintenance, ...] = ()
     enabled: bool = True
     id: int = 0
+    everywhere: bool = False
 
 
 @dataclass(slots=True)
@@ -246,6 +249,7 @@ def rule(definition: Mapping[str, Any], rule_id: int = 0) -> AlertRule:
         _maintenance(reader, definition.get("maintenance", ())),
         reader.flag("enabled", True),
         rule_id,
+        reader.flag("everywhere", False),
     )
     reader.read |= {"condition", "maintenance"}
     reader.text("description", 1000, "")

@@ -35,7 +35,14 @@ class Alerting:
     ) -> None:
         self.run_alerts = RunAlerts(metadata_store, directory, box, clock, monotonic)
         self.rule_notices = RuleNotices(metadata_store, directory, clock)
-        self.rule_watch = RuleWatch(metadata_store, sample_store, self.rule_notices.heard, clock, leads)
+        self.rule_watch = RuleWatch(
+            metadata_store,
+            sample_store,
+            self.rule_notices.heard,
+            clock,
+            leads,
+            self.rule_notices.watches_all,
+        )
 
     @property
     def threads(self) -> list[SupervisedThread]:

@@ -137,6 +137,8 @@ export interface RuleForm {
   for: string;
   cooldown: string;
   resolve: boolean;
+  /** Of all teams: for administrators of the organisation. */
+  everywhere: boolean;
   projects: string;
   filter: string;
   hosts: string;
@@ -165,6 +167,7 @@ export const EMPTY_RULE: RuleForm = {
   for: '',
   cooldown: '',
   resolve: true,
+  everywhere: false,
   projects: '',
   filter: '',
   hosts: '',
@@ -194,6 +197,7 @@ export function formOf(rule: RuleDefinition): RuleForm {
     for: durationText('for', rule.for),
     cooldown: durationText('cooldown', rule.cooldown),
     resolve: rule.resolve !== false,
+    everywhere: rule.everywhere === true,
     projects: list('projects').join(', '),
     filter: text(rule, 'filter'),
     hosts: list('hosts').join(', '),
@@ -219,6 +223,7 @@ export function definitionOf(form: RuleForm): RuleDefinition {
     ...optional('for', form.for),
     ...optional('cooldown', form.cooldown),
     ...(form.resolve ? {} : { resolve: false }),
+    ...(form.everywhere ? { everywhere: true } : {}),
     ...listed('projects', form.projects),
     ...optional('filter', form.filter),
     ...listed('hosts', form.hosts),

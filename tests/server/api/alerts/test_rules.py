@@ -65,6 +65,22 @@ def test_rules_are_made_changed_and_deleted(vision: AccountsServer) -> None:
     assert actions[-1] == "alert_rule.delete"
 
 
+def test_only_administrators_of_the_organisation_make_rules_about_all_teams(vision: AccountsServer) -> None:
+    everywhere = {"rule": {**IDLE, "name": "all idle", "everywhere": True}}
+    for path in (RULES, f"{RULES}/dry-run"):
+        assert "all teams" in vision.ask("ada", "POST", path, 403, json=everywhere)["error"]
+    made = vision.ask("olga", "POST", RULES, 201, json=everywhere)
+    assert made["rule"]["everywhere"] is True
+    path = f"{RULES}/{made['id']}"
+    vision.ask("ada", "PATCH", path, 403, json=everywhere)
+    store_samples(vision, [50.0] * 10 + [1.0] * 70)
+    path_of_trial, wanted = f"{RULES}/dry-run", {**everywhere, "days": 1}
+    assert vision.ask("olga", "POST", path_of_trial, json=wanted)["runs"] == 0  # she may read none
+    vision.accounts.members.add("vision", "olga", "viewer", CLI, T0)
+    assert vision.ask("olga", "POST", path_of_trial, json=wanted)["times"] == 1
+    vision.ask("ada", "DELETE", path, 204)
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [

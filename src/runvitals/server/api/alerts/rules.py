@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals import deadline
 from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import User
 from runvitals.accounts.resources import Entity
 from runvitals.alerts.dry_run import MAX_RUNS, DryRun, dry_run
 from runvitals.alerts.ready_rules import READY_RULES
@@ -18,7 +19,7 @@ from runvitals.alerts.rules import AlertRule, InvalidRule, rule
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.api.accounts.own_account import TheOwner
 from runvitals.server.api.alerts.targets import target_errors
 from runvitals.server.api.entities.parameters import TheEntity
@@ -92,7 +93,7 @@ def create_rule(
     entity: TheEntity, body: NewRule, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Add a rule. It is evaluated on what arrives from a few seconds later on."""
-    _checked(body.rule, access, entity)
+    _checked(body.rule, access, entity, requester)
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
     return _stored(lambda: table.create(entity.id, body.rule, body.enabled, by, now_ms))
 
@@ -104,7 +105,7 @@ def try_rule(
     """When a rule would have fired for the runs of the past days that you may read.
 
     `metrics`: some of what it was evaluated on, to be drawn."""
-    checked = _checked(body.rule, access, entity)
+    checked = _checked(body.rule, access, entity, requester)
     readable = access.directory.readable_runs(requester.principal)
     to_ms = access.clock()
     from_ms = to_ms - body.days * DAY_MS
@@ -148,7 +149,7 @@ def change_rule(
 ) -> dict[str, Any]:
     """Change a rule, switch it on or off, or mute it until a time. A changed rule begins anew."""
     if body.rule is not None:
-        _checked(body.rule, access, entity)
+        _checked(body.rule, access, entity, requester)
     muted = body.muted_until_ms if "muted_until_ms" in body.model_fields_set else -1
     table, by, now_ms = access.metadata_store.alerts.rules, requester.actor, access.clock()
     return _stored(
@@ -211,13 +212,17 @@ def _state(stored: StoredRule, counts: RuleCounts) -> dict[str, Any]:
     return {"state": state, "firing": counts.firing, "pending": counts.pending}
 
 
-def _checked(definition: Any, access: AccessControl, entity: Entity) -> AlertRule:
+def _checked(definition: Any, access: AccessControl, entity: Entity, requester: Requester) -> AlertRule:
     """A valid rule.
 
     Raises:
         InvalidFields: it is invalid, or notifies what its team or user does not have.
+        HTTPException: 403 if it looks at all teams, and the requester does not administer the organisation.
     """
     found = _parsed(definition)
+    principal = requester.principal
+    if found.everywhere and not (isinstance(principal, User) and principal.org_admin):
+        raise HTTPException(403, "only administrators of the organisation make rules about all teams")
     wrong = target_errors(access.metadata_store, entity.id, found.tell, "rule.tell")
     if wrong:
         raise InvalidFields(wrong)
