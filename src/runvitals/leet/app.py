@@ -78,7 +78,9 @@ class LeetApp(LeetProgram):
         from runvitals.leet.runs_screen import RunsScreen
 
         if self._runs is None:
-            self._runs = RunsScreen(self._target.catalogue, self._interval_s)
+            catalogue, environ = self._target.catalogue, self._environ
+            state = None if environ is None else ProjectState.of_user(environ, f"runs of {catalogue.title}")
+            self._runs = RunsScreen(catalogue, self._interval_s, state)
             self.push_screen(self._runs)
 
     def on_runs_screen_opened(self, event: RunsScreen.Opened) -> None:

@@ -112,6 +112,7 @@ class ChartGrid(FocusablePane):
         self._read = read
         self._drawn: dict[tuple[str, str], list[ChartLine]] = {}
         self.usually_on_time = False
+        self.empty_text = "no values yet"
         self._is_wanted: Callable[[str], bool] | None = None
         self._modes: dict[tuple[str, str], Mode] = {}
         self._guides = 0
@@ -286,7 +287,7 @@ class ChartGrid(FocusablePane):
             for y, row in enumerate(self._draw(index, place, lines, values)):
                 rows[place[1] + y] += row
         if not self.charts:
-            rows[1] = [("  no chart matches the filter" if self.pattern else "  no values yet", "dim")]
+            rows[1] = [("  no chart matches the filter" if self.pattern else f"  {self.empty_text}", "dim")]
         self.show([self._head(), *rows.values()])
 
     def _draw(

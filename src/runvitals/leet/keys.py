@@ -115,8 +115,14 @@ RUNS = (
     Key("tab", "app.focus_next", "tab", "next pane"),
     Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
     Key("X", "x_axis", "X", "metrics over steps or time"),
-    *(Key(str(digit), f"digit({digit})", "", "") for digit in range(1, 10)),
-    *(key for key in CHARTS if key.action not in _SYSTEM),
+    Key("1", "digit(1)", "1", "show or hide metrics"),
+    Key("2,right_square_bracket", "digit(2)", "2 ]", "show or hide system metrics of the run at the cursor"),
+    Key("4", "digit(4)", "4", "show or hide console logs of the run at the cursor"),
+    Key("left_square_bracket", "overview", "[", "show or hide the overview of the run at the cursor"),
+    Key("o,ctrl+o", "filter_overview", "o ctrl+o", "filter the overview"),
+    Key("0", "digit(0)", "0", "panes in their usual sizes; the mouse drags the borders between them"),
+    *(Key(str(digit), f"digit({digit})", "", "") for digit in (3, 5, 6, 7, 8, 9)),
+    *CHARTS,
     *EVERYWHERE,
 )
 

@@ -28,6 +28,7 @@ from runvitals.leet.pane_borders import Border, Edge
 from runvitals.leet.replay import Replay
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.run_data import RunData
+from runvitals.leet.system_grid import SystemGrid
 from runvitals.leet.text_pane import TextPane
 from runvitals.leet.x_window import XWindow
 from runvitals.query.console import ConsoleText
@@ -35,8 +36,6 @@ from runvitals.terminal import inert
 
 NARROW = 90
 """Below this width the overview is hidden, and the system metrics are below the others."""
-_WINDOWS_MS = tuple(minutes * 60_000 for minutes in (1, 2, 5, 10, 30, 60, 180, 720))
-_USUAL_WINDOW_MS = 600_000
 # A run that has ended may be resumed.
 _ENDED_INTERVAL_S = 5.0
 
@@ -125,9 +124,7 @@ class RunScreen(ChartScreen):
     def compose(self) -> ComposeResult:
         self.overview = TextPane("Overview", id="overview")
         self.metrics = ChartGrid("Metrics", (4, 3), self._read_metrics, XWindow(), id="metrics")
-        tail = XWindow(_USUAL_WINDOW_MS, _WINDOWS_MS)
-        self.system = ChartGrid("System", (2, 6), self._read_system, tail, id="system")
-        self.system.usually_on_time = True
+        self.system = SystemGrid((2, 6), lambda: self.data, self._read_wanted, id="system")
         self.console = TextPane("Console", follows=True, id="console")
         self.media = MediaPane(self.data.source, self._graphics, id="media")
         self.media.add_class("hidden")
@@ -277,14 +274,6 @@ class RunScreen(ChartScreen):
         return ChartValues(
             lines, None, self.on_time, self._start if self.on_time else 0.0, self.data.is_running
         )
-
-    def _read_system(self, charts: Sequence[Chart]) -> ChartValues:
-        if not charts:
-            return ChartValues([], None, True, 0.0)
-        extent = self.data.time_range()
-        lines = self.data.system_lines(charts, self.system.window.range(extent))
-        self._read_wanted()
-        return ChartValues(lines, extent, True, self._start, self.data.is_running)
 
     def _read_wanted(self) -> None:
         """Read at once what a remote source does not have yet."""

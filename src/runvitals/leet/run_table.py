@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import isfinite
 from statistics import fmean
 
@@ -111,6 +111,13 @@ class ListedRuns:
         for run in self.runs:
             if run.id not in self.selected:
                 self._select(run.id)
+
+    def choose(self, run_ids: Sequence[object], pinned: object) -> None:
+        """Select runs that were selected before, and pin one of them."""
+        for run_id in run_ids:
+            if isinstance(run_id, str) and run_id not in self.selected:
+                self._select(run_id)
+        self.pinned = pinned if isinstance(pinned, str) and pinned in self.selected else None
 
     def clear_selection(self) -> None:
         """Select none, except the pinned run."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.message import Message
+
 from runvitals.leet.braille import Row
 from runvitals.leet.pane import ListPane
 from runvitals.leet.run_table import ListedRuns
@@ -33,10 +35,14 @@ class RunsPane(ListPane):
         self.pattern = pattern
         self.redraw()
 
+    class Moved(Message):
+        """The cursor is at another run."""
+
     def move(self, right: int, down: int) -> None:
         """Move the cursor down."""
         self.table.move(down)
         self.redraw()
+        self.post_message(self.Moved())
 
     def redraw(self) -> None:
         """Show the runs around the cursor."""

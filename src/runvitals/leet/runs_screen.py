@@ -1,27 +1,43 @@
-"""The runs of a data folder, and the metrics of the selected ones over each other."""
+"""The runs of a place: the metrics of the selected ones over each other, and what is known of the one at the
+cursor.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal
+from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
 from runvitals.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.charts import Chart
+from runvitals.leet.config import ProjectState
+from runvitals.leet.console_lines import console_lines
+from runvitals.leet.current_run import CurrentRun
 from runvitals.leet.filtered_screen import READ_ERRORS, reason
 from runvitals.leet.keys import RUNS
 from runvitals.leet.overlay import RunOverlay
+from runvitals.leet.overview import overview
 from runvitals.leet.pane_borders import Border
+from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.leet.runs_pane import RunsPane
 from runvitals.leet.sources.run_source import RunCatalogue, now_ms
+from runvitals.leet.system_grid import SystemGrid
+from runvitals.leet.text_pane import TextPane
 from runvitals.leet.x_window import XWindow
 from runvitals.terminal import inert
+
+LOW = 30
+"""Below this height the overview is hidden."""
+_REST_S = 0.15
+"""A run is read after the cursor has rested on it for so long."""
 
 
 class RunsScreen(ChartScreen):
@@ -30,11 +46,19 @@ class RunsScreen(ChartScreen):
     Args:
         catalogue: where the runs are.
         interval_s: between two looks at it.
+        state: keeps what the user chose; None: nothing is kept.
     """
 
     DEFAULT_CSS = """
-    RunsScreen #runs { width: 2fr; }
-    RunsScreen #metrics { width: 3fr; }
+    RunsScreen #left { width: 2fr; }
+    RunsScreen #runs { height: 1fr; }
+    RunsScreen #right { width: 3fr; }
+    RunsScreen #overview { height: 40%; min-height: 5; }
+    RunsScreen #metrics { height: 1fr; }
+    RunsScreen #system { height: 40%; min-height: 6; }
+    RunsScreen #console { height: 25%; min-height: 4; }
+    RunsScreen.full #left, RunsScreen.full #right > * { display: none; }
+    RunsScreen.full #right > .full { display: block; height: 1fr; }
     """
     HINT = " h help · enter open · space select · f filter runs · / filter metrics · q quit"
     KEYS = RUNS
@@ -51,40 +75,68 @@ class RunsScreen(ChartScreen):
     class MachineWanted(Message):
         """The user wants to see this machine."""
 
-    def __init__(self, catalogue: RunCatalogue, interval_s: float) -> None:
+    def __init__(self, catalogue: RunCatalogue, interval_s: float, state: ProjectState | None = None) -> None:
         super().__init__()
+        self._state = state
         self._title = inert(catalogue.title)
         self._interval_s = interval_s
         self._overlay = RunOverlay(catalogue.open)
+        self._current = CurrentRun(catalogue.open)
+        self._lists_everything = not catalogue.filters_itself
+        self._wake = asyncio.Event()
         self.table = ListedRuns(catalogue)
         self.runs = RunsPane(self.table, id="runs")
         self.metrics = ChartGrid("Metrics of the selected runs", (3, 3), self._read, XWindow(), id="metrics")
+        self.metrics.empty_text = "space selects a run"
+        self.overview = TextPane("Overview", id="overview")
+        self.system = SystemGrid((3, 2), lambda: self._current.data, self._read_wanted, id="system")
+        self.console = TextPane("Console", follows=True, id="console")
 
     def compose(self) -> ComposeResult:
         yield self.header
         with Horizontal():
-            yield self.runs
-            yield self.metrics
+            with Vertical(id="left") as left:
+                yield self.runs
+                yield self.overview
+            with Vertical(id="right"):
+                yield self.metrics
+                yield self.system
+                yield self.console
         yield self.footer
         yield self.filter
+        for pane in (self.system, self.console):
+            pane.add_class("hidden")
+        below = (Border(pane, "top") for pane in (self.overview, self.system, self.console))
+        self._sides = [Border(left, "right"), *below]
 
     def on_mount(self) -> None:
-        self.borders.set_borders([Border(self.runs, "right")])
+        self.borders.set_borders(self._sides)
+        self._restore()
         self.runs.focus()
         self.run_worker(self._follow(), exclusive=True, group="follow")
 
     def on_unmount(self) -> None:
+        self._keep()
         self._overlay.select({})
+        self._current.close()
 
-    def on_resize(self) -> None:
+    def on_resize(self, event: events.Resize) -> None:
+        is_low = event.size.height < LOW
+        if is_low != self.has_class("low"):
+            self.set_class(is_low, "low")
+            self.overview.set_class(is_low, "hidden")
         self.call_after_refresh(self.header.show, [[(f" {self._title}", "title")]])
         self.call_after_refresh(self.show_footer)
 
     async def _follow(self) -> None:
+        is_first = True
         while True:
             if self.is_active:  # Textual calls the screen below the active one current too
                 try:
                     self.table.set_runs(*await asyncio.to_thread(self.table.read, now_ms()))
+                    if is_first and self.table.selected:
+                        self._draw_selection()
+                    is_first = False
                     is_new = await asyncio.to_thread(self._overlay.poll)
                 except READ_ERRORS as error:
                     self.message = f"the runs cannot be read: {reason(error)}"
@@ -93,7 +145,92 @@ class RunsScreen(ChartScreen):
                     self.runs.redraw()
                     if is_new:
                         self.metrics.set_charts(self._overlay.charts())
-            await asyncio.sleep(self._interval_s)
+                    await self._read_current()
+            self._wake.clear()
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(self._wake.wait(), self._interval_s)
+
+    # -- what is kept
+
+    def _panes(self) -> dict[str, RowsWidget]:
+        names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
+        return {**names, "console": self.console}
+
+    def _keep(self) -> None:
+        if self._state is not None:
+            hidden = [name for name, pane in self._panes().items() if pane.has_class("hidden")]
+            self._state.write(
+                {
+                    "filter": self.table.text,
+                    "selected": list(self.table.selected),
+                    "pinned": self.table.pinned,
+                    "metrics": self.metrics.state(),
+                    "system": self.system.state(),
+                    "on_time": self.on_time,
+                    "sizes": self.borders.state(),
+                    "hidden": hidden,
+                }
+            )
+
+    def _restore(self) -> None:
+        """Choose what was kept again. What is invalid is left out."""
+        state = {} if self._state is None else self._state.read()
+        with suppress(ValueError):
+            self.runs.set_filter(str(state.get("filter", "")))
+        selected = state.get("selected")
+        self.table.choose(selected if isinstance(selected, list) else [], state.get("pinned"))
+        for name, grid in (("metrics", self.metrics), ("system", self.system)):
+            if isinstance(state.get(name), dict):
+                grid.restore(state[name])
+        self.on_time = bool(state.get("on_time", self.on_time))
+        if isinstance(state.get("sizes"), dict):
+            self.borders.restore(state["sizes"])
+        for name, pane in self._panes().items() if isinstance(state.get("hidden"), list) else ():
+            if not (name == "overview" and self.has_class("low")):
+                pane.set_class(name in state["hidden"], "hidden")
+
+    # -- the run at the cursor
+
+    def on_runs_pane_moved(self) -> None:
+        self._show_overview()
+        self.run_worker(self._read_moved(), exclusive=True, group="current")
+
+    async def _read_moved(self) -> None:
+        await asyncio.sleep(_REST_S)
+        await self._read_current()
+
+    async def _read_current(self) -> None:
+        """Read the run at the cursor, if more of it is shown than the list knows."""
+        run, (wants_overview, wants_rest) = self.table.current, self._wanted()
+        if run is not None and (wants_rest or (wants_overview and not self._lists_everything)):
+            try:
+                await asyncio.to_thread(self._current.read, run.id)
+            except READ_ERRORS as error:
+                self.message = f"the run at the cursor cannot be read: {reason(error)}"
+                self.show_footer()
+                return
+            data = self._current.data
+            if data is not None and wants_rest:
+                self.system.set_charts(data.system_charts())
+                self.console.set_rows([[(line, "")] for line in console_lines(data.console())])
+        self._show_overview()
+
+    def _wanted(self) -> tuple[bool, bool]:
+        """Whether the overview is shown, and whether system metrics or the console are."""
+        shown = [not pane.has_class("hidden") for pane in (self.overview, self.system, self.console)]
+        return shown[0], shown[1] or shown[2]
+
+    def _show_overview(self) -> None:
+        run, data = self.table.current, self._current.data
+        if data is not None and data.run is not None and run is not None and data.run.id == run.id:
+            run = data.run
+        self.overview.set_rows([] if run is None else overview(run))
+
+    def _read_wanted(self) -> None:
+        """Read at once what a remote source does not have yet."""
+        data = self._current.data
+        if data is not None and data.source.wants_more():
+            self._wake.set()
 
     def _read(self, charts: Sequence[Chart]) -> ChartValues:
         return ChartValues(self._overlay.lines(charts, self.on_time), None, self.on_time, 0.0)
@@ -115,23 +252,59 @@ class RunsScreen(ChartScreen):
 
     # -- keys
 
+    @property
+    def grid(self) -> ChartGrid:
+        """The grid that keys about charts apply to."""
+        return self.system if self.system.has_focus else self.metrics
+
+    def press_digit(self, digit: int) -> None:
+        """Show or hide a pane; 0 gives all their usual sizes."""
+        panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 4: self.console}
+        if digit == 0:
+            self.borders.reset()
+            self.metrics.set_size()
+            self.system.set_size()
+        elif digit in panes:
+            self._toggle(panes[digit])
+
+    def action_overview(self) -> None:
+        self._toggle(self.overview)
+
+    def _toggle(self, pane: RowsWidget) -> None:
+        pane.toggle_class("hidden")
+        if pane.has_class("hidden") and pane.has_focus:
+            self.runs.focus()
+        self.run_worker(self._read_current(), exclusive=True, group="current")
+
+    def action_filter_overview(self) -> None:
+        self.edit_filter(self.overview)
+
+    def action_filter_system(self) -> None:
+        self.edit_filter(self.system)
+
+    def action_clear_system(self) -> None:
+        self.system.set_filter("")
+
     def action_open(self) -> None:
-        if self.metrics.has_focus or self.metrics.is_full:
-            self._set_full(not self.metrics.is_full)
-        elif self.table.current is not None:
+        if isinstance(self.pane, ChartGrid):
+            self._set_full(self.pane, not self.pane.is_full)
+        elif self.table.current is not None and self.runs.has_focus:
             self.post_message(self.Opened(self.table.current.id))
 
-    def _set_full(self, is_full: bool) -> None:
-        if self.metrics.focused_chart is not None:
-            self.metrics.is_full = is_full
-            self.runs.set_class(is_full, "hidden")
-            self.metrics.focus()
-            self.call_after_refresh(self.metrics.redraw)
+    def _set_full(self, grid: ChartGrid, is_full: bool) -> None:
+        if grid.focused_chart is not None:
+            grid.is_full = is_full
+            self.set_class(is_full, "full")
+            grid.set_class(is_full, "full")
+            self.borders.set_full(grid if is_full else None)
+            grid.focus()
+            self.call_after_refresh(grid.redraw)
 
     def leave(self) -> None:
         """Leave the full-screen chart."""
-        if self.metrics.is_full:
-            self._set_full(False)
+        for grid in (self.metrics, self.system):
+            if grid.is_full:
+                self._set_full(grid, False)
 
     def action_machine(self) -> None:
         self.post_message(self.MachineWanted())
@@ -159,7 +332,8 @@ class RunsScreen(ChartScreen):
         self.edit_filter(self.runs, "filter such as state:failed config.lr>=1e-3")
 
     def action_filter(self) -> None:
-        self.edit_filter(self.metrics)
+        self.edit_filter(self.console if self.console.has_focus else self.metrics)
 
     def action_clear(self) -> None:
-        (self.runs if self.runs.has_focus else self.metrics).set_filter("")
+        focused = [pane for pane in (self.runs, self.console) if pane.has_focus]
+        (focused[0] if focused else self.metrics).set_filter("")

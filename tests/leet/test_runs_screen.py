@@ -1,0 +1,109 @@
+"""The list of runs, and what is known of the run at its cursor."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.leet.app import LeetApp
+from runvitals.leet.opening import OpeningTarget
+from runvitals.leet.runs_screen import RunsScreen
+from runvitals.leet.sources.journal_catalogue import JournalCatalogue
+from runvitals.leet.sources.run_source import RunCatalogue
+from runvitals.leet.sources.server import ServerCatalogue
+from runvitals.server import cached_read, create_app
+from tests.client.serving import serving
+from tests.leet.test_app import screen_of, until
+from tests.query.journals import T0, Monitor, Trainer
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setattr(cached_read, "FRESH_S", 0.0)
+    with serving(create_app(str(tmp_path), lambda: T0 + 60_000)) as address:
+        yield address
+
+
+def plant(folder: Path) -> None:
+    """Two runs, of which `run-1` is the newest."""
+    for index in range(2):
+        monitor = Monitor(folder, f"run-{index}", start_ms=T0 + index)
+        monitor.info(T0, run={"name": f"name-{index}"}, config={"lr": 0.5 + index})
+        for second in range(20):
+            monitor.sample(T0 + 1000 * second, {"cpu": 1.0, f"gpu.{index}.temp": 50.0 + second})
+        monitor.printed(T0, f"said {index}\n")
+        trainer = Trainer(folder, f"run-{index}", start_ms=T0 + index)
+        trainer.log(T0, 1, loss=1.0)
+        trainer.log(T0 + 1, 2, loss=0.5)
+        monitor.end(T0 + 20_000)
+
+
+async def look(catalogue: RunCatalogue) -> None:
+    async with LeetApp(OpeningTarget(catalogue, None), 0.05).run_test(size=(140, 44)) as pilot:
+        screen = await screen_of(pilot, RunsScreen)
+        await until(pilot, lambda: "Name name-1" in screen.overview.text and "lr 1.5" in screen.overview.text)
+        await pilot.press("down")
+        await until(pilot, lambda: "Name name-0" in screen.overview.text and "lr 0.5" in screen.overview.text)
+        await pilot.press("2", "4")
+        await until(pilot, lambda: "said 0" in screen.console.text and "°C" in screen.system.text)
+        await pilot.press("backslash", *"gpu.0", "enter")
+        await until(pilot, lambda: [chart.unit for chart in screen.system.charts] == ["°C"])
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.system.size.width == 140 and not screen.runs.is_on_screen)
+        await pilot.press("escape", "ctrl+backslash")
+        await until(pilot, lambda: screen.runs.is_on_screen)
+        screen.runs.focus()
+        await pilot.press("up")
+        await until(pilot, lambda: "said 1" in screen.console.text)
+        await pilot.press("2", "4", "left_square_bracket")
+        await until(pilot, lambda: not screen.system.is_on_screen and not screen.overview.is_on_screen)
+        await pilot.resize_terminal(60, 20)
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: screen.overview.is_on_screen and screen.runs.is_on_screen)
+
+
+def test_the_run_at_the_cursor(tmp_path: Path, url: str) -> None:
+    plant(tmp_path)
+    asyncio.run(look(JournalCatalogue(str(tmp_path))))
+    asyncio.run(look(ServerCatalogue(url, {})))
+
+
+def test_what_was_chosen_is_kept(tmp_path: Path) -> None:
+    plant(tmp_path)
+    environ = {"XDG_STATE_HOME": str(tmp_path / "state")}
+
+    def app_of() -> LeetApp:
+        return LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), None), 0.05, environ=environ)
+
+    async def choose() -> None:
+        async with app_of().run_test(size=(140, 44)) as pilot:
+            screen = await screen_of(pilot, RunsScreen)
+            await until(pilot, lambda: len(screen.table.runs) == 2)
+            await pilot.press("down", "p", "4", "f", *"name-0", "enter", "slash", *"^loss", "enter")
+            await until(pilot, lambda: "1 of 1 with ^loss" in screen.metrics.text)
+
+    async def find_again() -> None:
+        async with app_of().run_test(size=(140, 44)) as pilot:
+            screen = await screen_of(pilot, RunsScreen)
+            await until(pilot, lambda: "1 of 1 with ^loss" in screen.metrics.text)
+            await until(pilot, lambda: "1 of 2 · 1 selected · name-0" in screen.runs.text)
+            await until(pilot, lambda: "said 0" in screen.console.text)
+            assert screen.table.pinned == "run-0"
+
+    asyncio.run(choose())
+    asyncio.run(find_again())
+    (path,) = (tmp_path / "state" / "runvitals" / "leet").iterdir()
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "selected": [1, "gone", "run-0"], "filter": "("})
+    )
+
+    async def with_what_is_valid() -> None:
+        async with app_of().run_test(size=(140, 44)) as pilot:
+            screen = await screen_of(pilot, RunsScreen)
+            await until(pilot, lambda: "2 · 1 selected" in screen.runs.text)
+
+    asyncio.run(with_what_is_valid())
