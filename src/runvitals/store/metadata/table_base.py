@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from sqlalchemy import Column, Identity, Integer, MetaData, Text
+from sqlalchemy import Column, Identity, Index, Integer, MetaData, Text, text
+from sqlalchemy.sql.elements import TextClause
 from sqlalchemy.types import TypeEngine
 
 metadata = MetaData(
@@ -24,3 +25,11 @@ def ordered_text() -> TypeEngine[str]:
 def id_column() -> Column[int]:
     """The column of ids that the database assigns."""
     return Column("id", Integer, Identity(), primary_key=True)
+
+
+def unique_where(name: str, *columns: str | TextClause, where: str) -> Index:
+    """A unique index of the rows that fulfil a condition. Migrations create it, in both databases.
+
+    PostgreSQL's option is not set: naming it loads the dialect, 33 ms at every start.
+    """
+    return Index(name, *columns, unique=True, sqlite_where=text(where))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text, text
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text
 
-from runvitals.store.metadata.table_base import id_column, metadata
+from runvitals.store.metadata.table_base import id_column, metadata, unique_where
 
 # `message`: what the user wrote to the team's administrators. `ended_by`: who approved or rejected it.
 team_join_request = Table(
@@ -18,14 +18,7 @@ team_join_request = Table(
     Column("state", Text, nullable=False),
     Column("ended_ms", BigInteger),
     Column("ended_by", Integer, ForeignKey("user_account.id", ondelete="SET NULL")),
-    Index(
-        "uq_team_join_request_pending",
-        "team_id",
-        "user_id",
-        unique=True,
-        sqlite_where=text("state = 'pending'"),
-        postgresql_where=text("state = 'pending'"),
-    ),
+    unique_where("uq_team_join_request_pending", "team_id", "user_id", where="state = 'pending'"),
     Index(None, "user_id"),
     CheckConstraint("state IN ('pending', 'approved', 'rejected', 'withdrawn')", name="state"),
     sqlite_autoincrement=True,

@@ -22,7 +22,9 @@ from sqlalchemy import (
     text,
 )
 
-from runvitals.store.metadata.table_base import id_column, metadata, ordered_text
+from runvitals.store.metadata.table_base import id_column, metadata, ordered_text, unique_where
+
+_TEAM_OR_NONE = text("coalesce(team_id, 0)")
 
 
 def _to_user(name: str = "user_id", required: bool = True) -> Column[int]:
@@ -99,20 +101,8 @@ email = Table(
     Column("last_sent_ms", BigInteger),
     Column("failing_since_ms", BigInteger),
     UniqueConstraint("user_id", "address_key"),
-    Index(
-        "uq_email_verified",
-        "address_key",
-        unique=True,
-        sqlite_where=text("verified_ms IS NOT NULL"),
-        postgresql_where=text("verified_ms IS NOT NULL"),
-    ),
-    Index(
-        "uq_email_primary",
-        "user_id",
-        unique=True,
-        sqlite_where=text("is_primary"),
-        postgresql_where=text("is_primary"),
-    ),
+    unique_where("uq_email_verified", "address_key", where="verified_ms IS NOT NULL"),
+    unique_where("uq_email_primary", "user_id", where="is_primary"),
     sqlite_autoincrement=True,
 )
 
@@ -281,14 +271,7 @@ service_account = Table(
     Column("disabled_ms", BigInteger),
     Column("deleted_ms", BigInteger),
     CheckConstraint("kind IN ('builtin', 'legacy')", name="kind"),
-    Index(
-        "uq_service_account_name",
-        text("coalesce(team_id, 0)"),
-        "name",
-        unique=True,
-        sqlite_where=text("deleted_ms IS NULL"),
-        postgresql_where=text("deleted_ms IS NULL"),
-    ),
+    unique_where("uq_service_account_name", _TEAM_OR_NONE, "name", where="deleted_ms IS NULL"),
     sqlite_autoincrement=True,
 )
 
@@ -363,22 +346,8 @@ invitation = Table(
     Column("expires_ms", BigInteger, nullable=False),
     Column("state", Text, nullable=False),
     Column("ended_ms", BigInteger),
-    Index(
-        "uq_invitation_pending",
-        text("coalesce(team_id, 0)"),
-        "address_key",
-        unique=True,
-        sqlite_where=text("state = 'pending'"),
-        postgresql_where=text("state = 'pending'"),
-    ),
-    Index(
-        "uq_invitation_pending_user",
-        text("coalesce(team_id, 0)"),
-        "user_id",
-        unique=True,
-        sqlite_where=text("state = 'pending'"),
-        postgresql_where=text("state = 'pending'"),
-    ),
+    unique_where("uq_invitation_pending", _TEAM_OR_NONE, "address_key", where="state = 'pending'"),
+    unique_where("uq_invitation_pending_user", _TEAM_OR_NONE, "user_id", where="state = 'pending'"),
     Index(None, "user_id"),
     CheckConstraint("state IN ('pending', 'accepted', 'declined', 'revoked', 'expired')", name="state"),
     sqlite_autoincrement=True,
