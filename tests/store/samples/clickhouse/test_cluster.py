@@ -14,10 +14,13 @@ from runvitals.store.samples.clickhouse import ClickHouseAddress, ClickHouseStor
 from runvitals.store.samples.clickhouse.connection import ClickHouse
 from runvitals.store.samples.clickhouse.schema import TABLES
 from runvitals.store.samples.interface import CommitAck, StoreError
+from runvitals.store.samples.migration import migrate
+from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite_chunks.log import Pairing
 from tests.patience import eventually
 from tests.store.samples.clickhouse.cluster import Cluster, installed
 from tests.store.samples.clickhouse.server import open_store
-from tests.store.samples.conformance import ALL, Conformance, batch, samples_of
+from tests.store.samples.conformance import ALL, DAY, Conformance, batch, samples_of
 
 _numbers = itertools.count()
 FIRST, SECOND, OTHER_SHARD = range(3)
@@ -133,6 +136,27 @@ def test_tables_of_a_cluster_and_of_one_server_are_not_confused(
     clustered = ClickHouseAddress(single.host, single.port, single.database, cluster="fleet")
     with pytest.raises(StoreError, match=r"are not those of a cluster: leave out \?cluster="):
         open_store(clustered, tmp_path / "d")
+
+
+def test_runs_are_copied_to_a_cluster_and_back(
+    addresses: list[ClickHouseAddress], folder: str, tmp_path: Path
+) -> None:
+    runs = list(range(1, 7))
+    with (
+        SqliteChunks(folder) as embedded,
+        open_store(addresses[FIRST], tmp_path / "store") as clustered,
+        SqliteChunks(str(tmp_path / "back")) as back,
+    ):
+        embedded.pair(Pairing("ours", 1, "metadata"))
+        for seq in (1, 2):
+            embedded.append([batch(seq, [seq, seq + DAY], [float(run)], run=run) for run in runs])
+        assert migrate(embedded, clustered, lambda totals: None).copied == 6
+        assert migrate(embedded, clustered, lambda totals: None).unchanged == 6
+        assert migrate(clustered, back, lambda totals: None).copied == 6
+        expected = samples_of(embedded.read(runs, None, *ALL))
+        for store in (clustered, back):
+            assert samples_of(store.read(runs, None, *ALL)) == expected
+            assert store.append([batch(2, [2], [9.0])]) == CommitAck(0, 1)
 
 
 def test_an_unknown_cluster_is_named(cluster: Cluster, tmp_path: Path) -> None:
