@@ -11,6 +11,7 @@ import pytest
 
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
+from runvitals.leet.overlay import RunOverlay
 from runvitals.leet.runs_screen import RunsScreen
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.run_source import RunCatalogue
@@ -70,6 +71,20 @@ def test_the_run_at_the_cursor(tmp_path: Path, url: str) -> None:
     plant(tmp_path)
     asyncio.run(look(JournalCatalogue(str(tmp_path))))
     asyncio.run(look(ServerCatalogue(url, {})))
+
+
+def test_a_selected_run_that_is_gone(tmp_path: Path, url: str) -> None:
+    plant(tmp_path)
+    catalogue = ServerCatalogue(url, {})
+    overlay = RunOverlay(catalogue.open)
+    overlay.select({"gone": 0, "run-1": 1})
+    overlay.poll()
+    overlay.lines(overlay.charts(), on_time=False)  # asks for the values
+    overlay.poll()
+    (lines,) = overlay.lines(overlay.charts(), on_time=False)
+    assert [(line.name, line.series.count) for line in lines] == [("name-1", 2)]
+    overlay.select({})
+    catalogue.close()
 
 
 def test_what_was_chosen_is_kept(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from runvitals.leet.chart_view import ChartLine
 from runvitals.leet.charts import Chart, natural
 from runvitals.leet.run_data import RunData
 from runvitals.leet.sources.run_source import RunSource
+from runvitals.model.errors import UnknownRun
 from runvitals.terminal import inert
 
 
@@ -30,16 +31,21 @@ class RunOverlay:
             before[run_id][0].source.close()
 
     def poll(self) -> bool:
-        """Read what was appended to their journals. Returns whether there is anything new.
+        """Read what was appended to their journals. Returns whether there is anything new. A run that is gone
+        is left out.
 
         Raises:
             OSError: a journal cannot be read.
         """
         is_new = False
-        for data, _ in list(self._runs.values()):
-            is_new |= data.poll()
-            while data.progress < 1.0:
+        for run_id, (data, _) in list(self._runs.items()):
+            try:
                 is_new |= data.poll()
+                while data.progress < 1.0:
+                    is_new |= data.poll()
+            except UnknownRun:
+                self._runs.pop(run_id, None)
+                data.source.close()
         return is_new
 
     def _known(self, run_id: str) -> RunData:
