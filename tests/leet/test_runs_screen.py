@@ -51,6 +51,7 @@ async def look(catalogue: RunCatalogue) -> None:
         await until(pilot, lambda: "Name name-0" in screen.overview.text and "lr 0.5" in screen.overview.text)
         await pilot.press("2", "4")
         await until(pilot, lambda: "said 0" in screen.console.text and "°C" in screen.system.text)
+        await until(pilot, lambda: "whole run" in screen.system.text)  # it has ended
         await pilot.press("backslash", *"gpu.0", "enter")
         await until(pilot, lambda: [chart.unit for chart in screen.system.charts] == ["°C"])
         await pilot.press("enter")

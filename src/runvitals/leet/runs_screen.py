@@ -82,6 +82,7 @@ class RunsScreen(ChartScreen):
         self._interval_s = interval_s
         self._overlay = RunOverlay(catalogue.open)
         self._current = CurrentRun(catalogue.open)
+        self._shown_id = ""
         self._lists_everything = not catalogue.filters_itself
         self._wake = asyncio.Event()
         self.table = ListedRuns(catalogue)
@@ -211,6 +212,9 @@ class RunsScreen(ChartScreen):
                 return
             data = self._current.data
             if data is not None and wants_rest:
+                if run.id != self._shown_id:
+                    self._shown_id = run.id
+                    self.system.show_newest(data.is_running)
                 self.system.set_charts(data.system_charts())
                 self.console.set_rows([[(line, "")] for line in console_lines(data.console())])
         self._show_overview()

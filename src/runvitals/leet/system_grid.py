@@ -35,6 +35,12 @@ class SystemGrid(ChartGrid):
         self._data_of = data_of
         self._after = after
 
+    def show_newest(self, is_running: bool) -> None:
+        """Show the newest part of a running run, and all of another."""
+        self.window.show_all()
+        if is_running:
+            self.window.span = _USUAL_WINDOW_MS
+
     def _values(self, charts: Sequence[Chart]) -> ChartValues:
         data = self._data_of()
         if not charts or data is None:
