@@ -35,6 +35,8 @@ def everything() -> None:
     run = begin(id="all", config=config, **about)
     run.define_metric("epoch")
     run.define_metric("val/*", step_metric="epoch", summary="min")
+    run.define_metric("kept", summary="last")
+    run.define_metric("bad", summary="none")
     for step in range(5):
         run.log({"epoch": step, "val/loss": 1.0 + step, "net": {"a": step}, "bad": float("nan")})
     pixels = np.zeros((8, 8, 3), np.uint8)

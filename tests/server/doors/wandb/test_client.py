@@ -66,7 +66,9 @@ def test_what_a_run_says_about_itself(served: Served, printed: str) -> None:
     assert run["summary"]["val/loss"] == 1.0
     assert run["summary"]["best"] == 0.5
     assert run["summary"]["net.a"] == 4
-    assert run["defined_metrics"] == {"val/*": {"summary": "min", "x": "epoch"}}
+    assert run["defined_metrics"] == {
+        "val/*": {"summary": "min", "x": "epoch"}, "kept": {"summary": "last"}, "bad": {"summary": "none"},
+    }  # fmt: skip
     (machine,) = run["machines"].values()
     assert "numpy" in machine["packages"]
     assert machine["python"].startswith("CPython")

@@ -15,7 +15,14 @@ _GOALS: Final[Mapping[int, str]] = {1: "minimize", 2: "maximize"}
 # The fields of a metric definition, by the numbers that clients send.
 _NAME, _GLOB, _X_NAME, _X_INDEX, _OPTIONS, _SUMMARY, _GOAL = "1", "2", "4", "5", "6", "7", "8"
 _HIDDEN_OPTION: Final = 2
-_SUMMARY_NUMBERS: Final[Mapping[int, str]] = {1: "min", 2: "max", 3: "mean", 5: "none", 7: "last"}
+_SUMMARY_NUMBERS: Final[Mapping[int, str]] = {
+    1: "min",
+    2: "max",
+    3: "mean",
+    5: "last",
+    6: "none",
+    7: "last",
+}
 
 
 def parsed_json(what: str, text: str | None) -> dict[str, Any]:
