@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +19,7 @@ from runvitals.store.metadata import open_metadata_store
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.pending_summaries import PendingSummaries
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from tests.patience import PATIENCE_S, eventually
 from tests.server.ingest.server import NOW, Counters, Server
 from tests.store.metadata import postgresql as postgres
 
@@ -164,4 +168,41 @@ def test_rows_that_another_server_receives_meanwhile_count_once(
         other.send(5, 72.0)
         assert other.mean() == 24.0
         other.close()
+        leader.close()
+
+
+class HookedStore(SqliteChunks):
+    """Calls a function when it is asked which batches were stored: while the run is locked."""
+
+    hook: Callable[[], object] = staticmethod(lambda: None)
+
+    def stored_batches(self, run: int) -> dict[int, list[tuple[int, int]]]:
+        self.hook()
+        return super().stored_batches(run)
+
+
+def test_rows_that_arrive_while_a_summary_is_completed_wait_for_it(
+    tmp_path: Path, postgresql: postgres.Server
+) -> None:
+    address = postgresql.make(f"recovery_lock_{os.getpid()}")
+    with closing(HookedStore(str(tmp_path))) as store:
+        dies, leader = (SharedServer(store, address) for _ in range(2))
+        dies.define()
+        for seq, value in enumerate((2.0, 4.0), 1):
+            dies.send(seq, value)
+        dies.die()
+        sending = threading.Thread(target=leader.send, args=(3, 12.0), daemon=True)
+
+        def send_meanwhile() -> None:
+            store.hook = lambda: None
+            sending.start()
+            eventually(leader.metadata_store.pending_summaries._writing.locked)
+
+        store.hook = send_meanwhile
+        restoring = threading.Thread(target=leader.restore, daemon=True)
+        restoring.start()
+        for thread in (restoring, sending):
+            thread.join(PATIENCE_S)
+            assert not thread.is_alive()
+        assert leader.mean() == 6.0
         leader.close()

@@ -30,10 +30,13 @@ def restore_summaries(store: SampleStore, metadata_store: MetadataStore, while_r
     if while_running and not pending.server:
         return
     for run_id in pending.incomplete():
+        # Before the run is locked: to read its sections waits for rows that are being added, perhaps to it.
+        rules = _rules(run_id, metadata_store)
         if pending.server:
-            pending.restore_shared(run_id, partial(_all_rows, run_id, store, metadata_store))
+            pending.restore_shared(run_id, partial(_all_rows, run_id, rules, store, metadata_store))
         else:
-            pending.restore(LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all"))
+            logged = _logged(run_id, rules, store, metadata_store)
+            pending.restore(LoggedRows(run_id, "", 0, 0, logged, "all"))
 
 
 def restore_summaries_at_start(store: SampleStore, metadata_store: MetadataStore) -> None:
@@ -50,7 +53,16 @@ def restore_summaries_at_start(store: SampleStore, metadata_store: MetadataStore
         log.warning("summaries of runs of a server that has died are completed later: %s", error)
 
 
-def _all_rows(run_id: int, store: SampleStore, metadata_store: MetadataStore) -> LoggedRows:
+def _rules(run_id: int, metadata_store: MetadataStore) -> SummaryRules:
+    """How the metrics of a run are summarised."""
+    rules = SummaryRules()
+    rules.define(metadata_store.sections.read([run_id], [_METRICS])[run_id].shared.get(_METRICS, {}))
+    return rules
+
+
+def _all_rows(
+    run_id: int, rules: SummaryRules, store: SampleStore, metadata_store: MetadataStore
+) -> LoggedRows:
     """All rows of a run, with the numbers of the requests that were stored."""
     # The numbers first: what is stored between the two may count twice, and is not lost.
     stored: dict[str, list[tuple[int, int]]] = {}
@@ -61,13 +73,13 @@ def _all_rows(run_id: int, store: SampleStore, metadata_store: MetadataStore) ->
         ranges = of_lanes[writer.lane_id].get(writer.id)
         if ranges:
             stored[writer.name] = list(ranges[-_KEPT_RANGES:])
-    return LoggedRows(run_id, "", 0, 0, _logged(run_id, store, metadata_store), "all", stored)
+    return LoggedRows(run_id, "", 0, 0, _logged(run_id, rules, store, metadata_store), "all", stored)
 
 
-def _logged(run_id: int, store: SampleStore, metadata_store: MetadataStore) -> dict[str, LoggedValues]:
+def _logged(
+    run_id: int, rules: SummaryRules, store: SampleStore, metadata_store: MetadataStore
+) -> dict[str, LoggedValues]:
     """The values that a run has logged, by name."""
-    rules = SummaryRules()
-    rules.define(metadata_store.sections.read([run_id], [_METRICS])[run_id].shared.get(_METRICS, {}))
     lanes = sorted({writer.lane_id for writer in metadata_store.writers.of_runs([run_id])[run_id]})
     step = metadata_store.metrics.find([STEP]).get(STEP)
     logged = [newest for newest in store.latest(lanes) if step in newest.metrics.tolist()]
