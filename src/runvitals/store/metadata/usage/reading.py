@@ -13,7 +13,7 @@ from runvitals.store.metadata.accounts.tables import entity, service_account
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.tables import project, run
-from runvitals.store.metadata.usage.figures import StorageRow, in_days
+from runvitals.store.metadata.usage.figures import StorageRow, copied_names, in_days, present_names
 from runvitals.store.metadata.usage.tables import (
     cost_centre,
     cost_centre_assignment,
@@ -21,7 +21,6 @@ from runvitals.store.metadata.usage.tables import (
     usage_device_run_day,
     usage_host_run_day,
     usage_ingest_day,
-    usage_name,
     usage_request_day,
     usage_run_day,
 )
@@ -191,10 +190,10 @@ class UsageReading:
             return [StorageRow(*row) for row in rows]
 
     def names(self) -> Mapping[tuple[str, int], str]:
-        """Names by kind (entity, project, user, service_account) and id."""
+        """Names by kind (entity, project, user, service_account) and id: the present ones, and of what is
+        gone the last ones that were copied."""
         with self._database.read() as connection:
-            rows = connection.execute(select(usage_name.c.kind, usage_name.c.id, usage_name.c.name))
-            return {(kind, number): name for kind, number, name in rows}
+            return {**copied_names(connection), **present_names(connection)}
 
     def entity_kinds(self) -> dict[str, str]:
         """`team` or `user`, by the name of the entity."""
