@@ -11,27 +11,22 @@ from typing import Any
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    Text,
     and_,
-    case,
-    cast,
     delete,
     func,
-    literal,
     or_,
     select,
     update,
 )
 
-from runvitals.store.metadata.accounts.tables import entity, service_account, user_account
 from runvitals.store.metadata.database import Database, among, insert, put_rows
 from runvitals.store.metadata.device_tables import device, run_device
 from runvitals.store.metadata.tables import project, run, section, writer, writer_schema
+from runvitals.store.metadata.usage.names import copy_names
 from runvitals.store.metadata.usage.tables import (
     storage_day,
     usage_device_run_day,
     usage_host_run_day,
-    usage_name,
     usage_run_day,
 )
 
@@ -343,7 +338,7 @@ class UsageFigureTable:
 
     def copy_names(self) -> None:
         """Copy the names that usage refers to, before what they name is gone."""
-        self._database.write(_copy_names, durable=False)
+        self._database.write(copy_names, durable=False)
 
     def entities(self) -> list[int | None]:
         """The teams and users that own projects; None: projects of before accounts."""
@@ -412,40 +407,6 @@ def _known_owners(
     return {
         (row.run_id, row.day): {name: getattr(row, name) for name in names}
         for row in connection.execute(statement)
-    }
-
-
-_NAMES = (
-    ("entity", entity.c.id, entity.c.name),
-    ("project", project.c.id, project.c.name),
-    ("service_account", service_account.c.id, service_account.c.name),
-)
-
-
-def _copy_names(connection: Connection) -> None:
-    known = copied_names(connection)
-    rows = [
-        {"kind": kind, "id": number, "name": name}
-        for (kind, number), name in present_names(connection).items()
-        if known.get((kind, number)) != name
-    ]
-    put_rows(connection, usage_name, rows)
-
-
-def copied_names(connection: Connection) -> dict[tuple[str, int], str]:
-    """The names that were copied, by kind and id: also of what is gone."""
-    rows = connection.execute(select(usage_name.c.kind, usage_name.c.id, usage_name.c.name))
-    return {(row.kind, row.id): row.name for row in rows}
-
-
-def present_names(connection: Connection) -> dict[tuple[str, int], str]:
-    """The names of teams, users, projects and service accounts as they are now, by kind and id."""
-    gone = literal("deleted user #").concat(cast(user_account.c.id, Text))
-    shown = case((user_account.c.state == "deleted", gone), else_=entity.c.name)
-    users = select(user_account.c.id, shown).join(entity, entity.c.id == user_account.c.entity_id)
-    named = [(kind, select(number, name)) for kind, number, name in _NAMES] + [("user", users)]
-    return {
-        (kind, number): name for kind, statement in named for number, name in connection.execute(statement)
     }
 
 

@@ -13,7 +13,8 @@ from runvitals.store.metadata.accounts.tables import entity, service_account
 from runvitals.store.metadata.database import Database
 from runvitals.store.metadata.sweeps.tables import sweep, sweep_run
 from runvitals.store.metadata.tables import project, run
-from runvitals.store.metadata.usage.figures import StorageRow, copied_names, in_days, present_names
+from runvitals.store.metadata.usage.figures import StorageRow, in_days
+from runvitals.store.metadata.usage.names import copied_names, present_names
 from runvitals.store.metadata.usage.tables import (
     cost_centre,
     cost_centre_assignment,
