@@ -43,7 +43,7 @@ def test_a_restarted_server(browser: Browser, tmp_path: Path, static: str) -> No
     browser.wait("document.querySelector('main').innerText.includes('The server does not respond')")
     # A tab whose code is not loaded yet.
     browser.evaluate("document.querySelector('nav.tabs a[href$=alerts]').click()")
-    browser.wait("document.querySelector('main').innerText.includes('Alerts: A part of the page')")
+    browser.wait("document.querySelector('main').innerText.includes('Alerts: The server does not respond')")
     with serving(tmp_path, static, port):
         browser.wait("document.querySelector('main').innerText.includes('No alerts')")
         browser.evaluate("document.querySelector('nav.tabs a[href$=abc]').click()")

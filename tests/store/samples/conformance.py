@@ -92,6 +92,12 @@ class Conformance:
         assert store.append([batch(1, [0, 10], [1.5, 2.5])]) == CommitAck(stored=1, duplicates=0)
         assert samples_of(store.read([1], [1], *ALL)) == {(1, 1): [(0, 1.5), (10, 2.5)]}
 
+    def test_stored_batches_are_ranges_of_numbers(self, store: SampleStore) -> None:
+        store.append([batch(seq, [seq], [1.0]) for seq in (2, 1, 3, 7)])
+        store.append([batch(5, [5], [1.0], writer=2), batch(9, [9], [1.0], run=2)])
+        found = {writer: list(ranges) for writer, ranges in store.stored_batches(1).items()}
+        assert found == {1: [(1, 3), (7, 7)], 2: [(5, 5)]}
+
     def test_sizes_grow_with_what_is_stored(self, store: SampleStore) -> None:
         store.append([batch(1, range(10), np.random.default_rng(1).random(10), run=1)])
         store.append([batch(1, range(1000), np.random.default_rng(2).random(1000), run=2)])

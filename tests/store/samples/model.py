@@ -55,6 +55,16 @@ class Model:
                 self.runs.setdefault(batch.run, {}).setdefault(metric, {})[t] = batch.values[row, column]
         return True
 
+    def stored_batches(self, run: int) -> dict[int, list[tuple[int, int]]]:
+        stored: dict[int, list[tuple[int, int]]] = {}
+        for _, writer, seq in sorted(identity for identity in self.stored if identity[0] == run):
+            ranges = stored.setdefault(writer, [])
+            if ranges and ranges[-1][1] + 1 == seq:
+                ranges[-1] = (ranges[-1][0], seq)
+            else:
+                ranges.append((seq, seq))
+        return stored
+
     def submit(self, batches: Sequence[SampleBatch]) -> Future[CommitAck]:
         future: Future[CommitAck] = Future()
         try:

@@ -372,14 +372,22 @@ const MAY_BE_SIGNED_OUT = /^\/api\/v1\/(about$|auth\/|account\/password$)/;
 /** Why a request failed to which there was no response. */
 export const NO_RESPONSE = 'The server does not respond. Is it running?';
 
+let reached = true;
+
+/** Whether the server responded to the last request or event stream. */
+export const wasReached = (): boolean => reached;
+export const noteReached = (whether: boolean): void => void (reached = whether);
+
 async function ask<T>(url: string, how: RequestInit): Promise<T> {
   let response: Response;
   try {
     response = await ((how.method === undefined && takeEarly(url)) || fetch(url, { ...how, headers: { ...how.headers, ...guest.headers() } }));
   } catch (error) {
     if (how.signal?.aborted) throw error;
+    noteReached(false);
     throw new ApiError(0, NO_RESPONSE);
   }
+  noteReached(true);
   onDemand.responded();
   if (response.status === 204) return undefined as T;
   const type = response.headers.get('content-type') ?? '';

@@ -1,6 +1,6 @@
 // An event stream of the server: reconnects by itself, from the last event that it got.
 
-import { address } from './api';
+import { address, noteReached } from './api';
 import { guest } from './guest.svelte';
 import { eventsOf } from './serverEvents';
 
@@ -84,6 +84,7 @@ export class EventStream {
 
   #set(state: Link): void {
     this.#state = state;
+    if (state === 'open' || state === 'lost') noteReached(state === 'open');
     this.on.link(state);
   }
 
