@@ -163,6 +163,13 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: grid.cross is not None and screen.metrics.cross == grid.cross)
         await pilot.press("comma", "full_stop")
         assert "│" in grid.text
+        await pilot.press("l")
+        await until(pilot, lambda: "shows the time of the crosshair" in screen.footer.text)
+        assert screen.data.run is not None
+        second = int((float(grid.cross or 0.0) - screen.data.run.started_ms) // 1000)
+        await until(pilot, lambda: f"epoch {second} " in screen.console.marked_text)
+        await pilot.press("l")
+        await until(pilot, lambda: screen.console.marked_text == "" and "epoch 59" in screen.console.text)
         await pilot.press("v")
         await until(pilot, lambda: grid.cross is screen.metrics.cross is None)
 

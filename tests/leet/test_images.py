@@ -141,11 +141,27 @@ def test_images_of_a_run(tmp_path: Path) -> None:
             await until(pilot, lambda: "step 0" in screen.media.text and "red" in screen.media.text)
             await pilot.press("enter")
             await until(pilot, lambda: screen.media.size.height > 35)
-            await pilot.press("escape", "3")
+            await pilot.press("k")
+            await until(pilot, lambda: "half blocks only" in screen.footer.text)
+            await pilot.press("escape", "escape", "3")
             await until(pilot, lambda: not screen.media.is_on_screen)
             await pilot.press("q")
 
     asyncio.run(use())
+
+    async def with_kitty() -> None:
+        opened = OpeningTarget(JournalCatalogue(str(tmp_path)), "abc")
+        async with LeetApp(opened, 0.05, graphics="kitty").run_test(size=(120, 44)) as pilot:
+            screen = await screen_of(pilot, RunScreen)
+            await until(pilot, lambda: screen.media.has_images)
+            await pilot.press("3")
+            await until(pilot, lambda: PLACEHOLDER in screen.media.text)
+            await pilot.press("k")
+            await until(pilot, lambda: "▀▀" in screen.media.text)
+            await pilot.press("k")
+            await until(pilot, lambda: PLACEHOLDER in screen.media.text)
+
+    asyncio.run(with_kitty())
     trainer.close()
 
 

@@ -95,7 +95,9 @@ def test_console_lines() -> None:
         ConsoleText(1, "stdout", f" 0.5\r\n{EVIL}\n", "console.a"),
         ConsoleText(2, "stderr", "10 %\r50 %\r", "console.a"),
     ]
-    assert console_lines(pieces) == ["epoch 1", "loss 0.5", "\\u202eevil", "50 %"]
+    lines = console_lines(pieces)
+    assert [line.text for line in lines] == ["epoch 1", "loss 0.5", "\\u202eevil", "50 %"]
+    assert [line.time_ms for line in lines] == [0, 1, 1, 2]  # of their ends
 
 
 def test_run_data(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from runvitals.query.console import ConsoleText
 from runvitals.terminal import inert
@@ -13,21 +14,30 @@ MOST_LINES = 2000
 _SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 
 
-def console_lines(pieces: Iterable[ConsoleText]) -> list[str]:
+class SafeLine(NamedTuple):
+    """A line of the output that is safe for a terminal, and when its end was printed, in ms UTC."""
+
+    time_ms: float
+    text: str
+
+
+def console_lines(pieces: Iterable[ConsoleText]) -> list[SafeLine]:
     """The last lines of the output. Of a line that was overwritten, as progress bars do, the last text.
 
     Example:
-        >>> console_lines([ConsoleText(0, "stdout", "1 %\\r2 %\\n\\x1b[31mred", "console.a")])
+        >>> lines = console_lines([ConsoleText(0, "stdout", "1 %\\r2 %\\n\\x1b[31mred", "console.a")])
+        >>> [line.text for line in lines]
         ['2 %', 'red']
     """
-    texts: dict[tuple[str, str], list[str]] = {}
-    lines: list[str] = []
+    open_lines: dict[tuple[str, str], SafeLine] = {}
+    lines: list[SafeLine] = []
     for piece in pieces:
-        open_text = texts.setdefault((piece.writer, piece.stream), [""])
-        parts = (open_text[0] + piece.text).split("\n")
-        lines += map(safe_line, parts[:-1])
-        open_text[0] = parts[-1]
-    lines += [safe_line(text) for (text,) in texts.values() if text]
+        writer = (piece.writer, piece.stream)
+        before = open_lines[writer].text if writer in open_lines else ""
+        *ended, rest = (before + piece.text).split("\n")
+        lines += [SafeLine(piece.time_ms, safe_line(text)) for text in ended]
+        open_lines[writer] = SafeLine(piece.time_ms, rest)
+    lines += [line._replace(text=safe_line(line.text)) for line in open_lines.values() if line.text]
     return lines[-MOST_LINES:]
 
 

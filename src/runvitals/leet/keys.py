@@ -80,6 +80,7 @@ RUN = (
     Key("1", "digit(1)", "1", "show or hide metrics"),
     Key("2,right_square_bracket", "digit(2)", "2 ]", "show or hide system metrics"),
     Key("3", "digit(3)", "3", "show or hide images: left and right change the step, up and down the name"),
+    Key("k", "graphics", "k", "images as half blocks, or as well as the terminal can"),
     Key("4", "digit(4)", "4", "show or hide console logs"),
     Key("left_square_bracket", "overview", "[", "show or hide the overview"),
     Key("space", "pause", "space", "replay: pause or go on; at the end, start again"),
@@ -88,6 +89,7 @@ RUN = (
     Key("left_parenthesis", "speed(-1)", "(", "replay: slower"),
     Key("right_parenthesis", "speed(1)", ")", "replay: faster"),
     Key("i", "inspect", "i", "the records of the run"),
+    Key("l", "link", "l", "link logs and charts: the console shows what was printed at the crosshair's time"),
     Key("o,ctrl+o", "filter_overview", "o ctrl+o", "filter the overview"),
     Key(
         "F", "filter_lines", "F", "show some nodes, ranks and devices only: node:REGEX rank:0-3,8 device:0,1"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -23,6 +24,7 @@ from runvitals.leet.images.media_pane import MediaPane
 from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.keys import RUN
 from runvitals.leet.line_filter import GRAMMAR, LineFilter
+from runvitals.leet.lines_pane import LinesPane
 from runvitals.leet.overview import ending, overview
 from runvitals.leet.pane_borders import Border, Edge
 from runvitals.leet.replay import Replay
@@ -38,32 +40,6 @@ NARROW = 90
 """Below this width the overview is hidden, and the system metrics are below the others."""
 # A run that has ended may be resumed.
 _ENDED_INTERVAL_S = 5.0
-
-
-class LinesPane:
-    """The filter of nodes, ranks and devices, as if it were a pane.
-
-    Args:
-        screen: whose lines it filters.
-    """
-
-    title = "Lines"
-
-    def __init__(self, screen: RunScreen) -> None:
-        self._screen = screen
-
-    @property
-    def pattern(self) -> str:
-        return self._screen.data.only.text
-
-    def set_filter(self, pattern: str) -> None:
-        """Show only some nodes, ranks and devices.
-
-        Raises:
-            ValueError: not a filter.
-        """
-        self._screen.data.only = LineFilter.parse(pattern)
-        self._screen.redraw_charts()
 
 
 class RunScreen(ChartScreen):
@@ -115,9 +91,11 @@ class RunScreen(ChartScreen):
         self.data = data
         self.replay = replay
         self._state_of = state_of
-        self._lines_filter = LinesPane(self)
+        self._lines_filter = LinesPane(data, self.redraw_charts)
         self._interval_s = interval_s
         self._pieces: list[ConsoleText] = []
+        self._printed_ms: list[float] = []
+        self._is_linked = False
         self._wake = asyncio.Event()
         self._is_loading = True
 
@@ -260,7 +238,10 @@ class RunScreen(ChartScreen):
         pieces = self.data.console()
         if pieces != self._pieces:
             self._pieces = pieces
-            self.console.set_rows([[(line, "")] for line in console_lines(pieces)])
+            lines = console_lines(pieces)
+            self._printed_ms = [line.time_ms for line in lines]
+            self.console.set_rows([[(line.text, "")] for line in lines])
+            self._mark_console()
 
     def redraw_charts(self) -> None:
         """Show which charts and lines there are now."""
@@ -390,6 +371,35 @@ class RunScreen(ChartScreen):
 
     def action_filter_lines(self) -> None:
         self.edit_filter(self._lines_filter, GRAMMAR)
+
+    def action_graphics(self) -> None:
+        """Show images as half blocks, or as well as the terminal can."""
+        if self._graphics == "blocks":
+            self.message = "this terminal has half blocks only; the setting `images` can say otherwise"
+            self.show_footer()
+        else:
+            self.media.toggle_graphics()
+
+    def action_link(self) -> None:
+        """Show what was printed at the time of the crosshair, or no longer."""
+        self._is_linked = not self._is_linked
+        self.message = "the console shows the time of the crosshair" if self._is_linked else ""
+        self.show_footer()
+        if self._is_linked:
+            self._mark_console()
+        else:
+            self.console.mark(None)
+
+    def on_chart_grid_cross_moved(self, event: ChartGrid.CrossMoved) -> None:
+        super().on_chart_grid_cross_moved(event)
+        self._mark_console()
+
+    def _mark_console(self) -> None:
+        """Mark the last line before the crosshair, if they are linked."""
+        if self._is_linked:
+            at_ms = next((grid.cross for grid in (self.system, self.metrics) if grid.on_time), None)
+            index = None if at_ms is None else bisect_right(self._printed_ms, at_ms) - 1
+            self.console.mark(None if index is None or index < 0 else index)
 
     def _move_replay(self, move: Callable[[Replay], None]) -> None:
         """Change the replay, and show where it is then."""

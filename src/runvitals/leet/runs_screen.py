@@ -216,7 +216,7 @@ class RunsScreen(ChartScreen):
                     self._shown_id = run.id
                     self.system.show_newest(data.is_running)
                 self.system.set_charts(data.system_charts())
-                self.console.set_rows([[(line, "")] for line in console_lines(data.console())])
+                self.console.set_rows([[(line.text, "")] for line in console_lines(data.console())])
         self._show_overview()
 
     def _wanted(self) -> tuple[bool, bool]:

@@ -24,11 +24,32 @@ class TextPane(ScrolledPane):
         self._follows = self._is_at_end = follows
         self._all: Sequence[Row] = ()
         self._top = 0
+        self._marked: int | None = None
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Set all rows."""
         self._all = rows
         self.redraw()
+
+    def mark(self, index: int | None) -> None:
+        """Mark the row with an index, or the last one before it that the filter shows, and scroll to it.
+        None: no row.
+        """
+        self._marked = index
+        if index is None:
+            self._is_at_end = self._follows
+            self.redraw()
+            return
+        shown = len(self._wanted(self._all[: index + 1]))
+        self._is_at_end = False
+        self._top = max(shown - 1 - self._height // 2, 0)
+        self.redraw()
+
+    @property
+    def marked_text(self) -> str:
+        """The text of the marked row; "" without one."""
+        row = [] if self._marked is None else self._all[self._marked]
+        return "".join(text for text, _ in row)
 
     def set_filter(self, pattern: str) -> None:
         """Show only rows in which a regular expression is found.
@@ -64,11 +85,12 @@ class TextPane(ScrolledPane):
     def _height(self) -> int:
         return max(self.size.height - 1, 1)
 
-    def _wanted(self) -> list[Row]:
-        is_wanted = self._is_wanted
+    def _wanted(self, rows: Sequence[Row] | None = None) -> list[Row]:
+        """The rows that the filter shows, of some or of all."""
+        is_wanted, rows = self._is_wanted, self._all if rows is None else rows
         if is_wanted is None:
-            return list(self._all)
-        return [row for row in self._all if is_wanted("".join(text for text, _ in row))]
+            return list(rows)
+        return [row for row in rows if is_wanted("".join(text for text, _ in row))]
 
     def redraw(self) -> None:
         """Show the rows at the present position."""
@@ -77,4 +99,9 @@ class TextPane(ScrolledPane):
         self._top = last if self._is_at_end else min(self._top, last)
         hint = f"  {len(rows)} of {len(self._all)} with {inert(self.pattern)}" if self.pattern else ""
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
-        self.show([head, *rows[self._top : self._top + self._height]])
+        shown = rows[self._top : self._top + self._height]
+        if self._marked is not None and self._marked < len(self._all):
+            before = len(self._wanted(self._all[: self._marked + 1])) - 1 - self._top
+            if 0 <= before < len(shown):
+                shown[before] = [(text, "cursor") for text, _ in shown[before]]
+        self.show([head, *shown])

@@ -41,7 +41,8 @@ class MediaPane(FocusablePane):
     def __init__(self, source: RunSource, graphics: Graphics, *, id: str) -> None:
         super().__init__("Media", id=id)
         self._source = source
-        self._graphics = graphics
+        self._graphics: Graphics = graphics
+        self._best: Graphics = graphics
         self._keys: list[str] = []
         self._key = 0
         self._records: list[LoggedMedia] = []
@@ -183,6 +184,11 @@ class MediaPane(FocusablePane):
         return [(inert(record.key), "title"), (f"  {inert(' | '.join(captions))}", "dim")]
 
     # -- keys
+
+    def toggle_graphics(self) -> None:
+        """Show images as half blocks, or as well as the terminal can."""
+        self._graphics = self._best if self._graphics == "blocks" else "blocks"
+        self.resized()
 
     def set_filter(self, pattern: str) -> None:
         """This pane has no filter."""
