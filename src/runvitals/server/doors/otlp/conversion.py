@@ -166,6 +166,8 @@ class Conversion:
     ) -> None:
         known, collected = series.numbers(metric), into.samples
         oldest, newest, is_delta = self._oldest_ns, self._newest_ns, metric.is_delta
+        usual_ns: int | None = None  # nearly all points of a metric have the same time
+        time_ms = 0
         for point in metric.numbers:
             encoded, _, time_ns, value = point
             one = known.get(encoded)
@@ -175,9 +177,11 @@ class Conversion:
                 except ValueError as error:
                     self._reject_attributes(error)
                     continue
-            if not oldest <= time_ns <= newest:
-                self._reject_time(time_ns)
-                continue
+            if time_ns != usual_ns:
+                if not oldest <= time_ns <= newest:
+                    self._reject_time(time_ns)
+                    continue
+                usual_ns, time_ms = time_ns, time_ns // _NS_PER_MS
             if is_delta:
                 total = self._total(one, point)
                 if total is None:
@@ -185,16 +189,18 @@ class Conversion:
                 value = total
             if value > one.highest:
                 value = one.highest
-            time_ms = time_ns // _NS_PER_MS
-            for given in () if isnan(value) else one.inputs:
-                derived = into.run.add_input(into.route.host, given, time_ms, value)
-                self._derived[id(derived)] = derived, into
-            if one.key is None:
+            if one.inputs and not isnan(value):
+                for given in one.inputs:
+                    derived = into.run.add_input(into.route.host, given, time_ms, value)
+                    self._derived[id(derived)] = derived, into
+            key = one.key
+            if key is None:
                 continue
-            of_key = collected.get(one.key)
+            of_key = collected.get(key)
             if of_key is None:
-                of_key = collected[one.key] = {}
-            of_key[time_ms] = value * one.factor
+                collected[key] = {time_ms: value * one.factor}
+            else:
+                of_key[time_ms] = value * one.factor
 
     def _total(self, series: NumberSeries, point: NumberPoint) -> float | None:
         """The total after a difference; None for one that was counted before, and for a gap."""
