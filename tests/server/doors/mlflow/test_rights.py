@@ -119,6 +119,11 @@ def test_files_and_models_of_others(organisation: tuple[Served, dict[str, str]])
     for who, status in (("ada", 200), ("bob", 404)):
         path = f"logged-models/{model['model_id']}/params"
         assert ask(organisation, who, path, params=[{"key": "a", "value": "1"}]).status_code == status
+    own = ask(organisation, "bob", "runs/create", experiment_id="0").json()["run"]["info"]["run_id"]
+    for who, of_run, status in (("ada", run, 200), ("bob", own, 404)):
+        metric = {"key": "acc", "value": 1, "timestamp": 1, "model_id": model["model_id"]}
+        assert ask(organisation, who, "runs/log-metric", run_id=of_run, **metric).status_code == status
+        assert ask(organisation, who, "runs/log-batch", run_id=of_run, metrics=[metric]).status_code == status
     assert ask(organisation, "ada", "registered-models/create", name="net").status_code == 200
     assert ask(organisation, "ada", "registered-models/get", name="net").status_code == 200
     assert ask(organisation, "bob", "registered-models/get", name="net").status_code == 404
