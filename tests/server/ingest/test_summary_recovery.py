@@ -150,6 +150,7 @@ def test_rows_that_another_server_receives_meanwhile_count_once(
         for seq, value in enumerate((2.0, 4.0), 1):
             dies.send(seq, value)
         dies.die()
+        eventually(leader.metadata_store.pending_summaries.incomplete)  # PostgreSQL notices that it is gone
         # The run goes on at another server, which has gathered the last row and not written it yet.
         for seq, value in enumerate((4.0, 12.0, 30.0), 2):
             other.send(seq, value)
@@ -191,6 +192,7 @@ def test_rows_that_arrive_while_a_summary_is_completed_wait_for_it(
         for seq, value in enumerate((2.0, 4.0), 1):
             dies.send(seq, value)
         dies.die()
+        eventually(leader.metadata_store.pending_summaries.incomplete)  # PostgreSQL notices that it is gone
         sending = threading.Thread(target=leader.send, args=(3, 12.0), daemon=True)
 
         def send_meanwhile() -> None:
