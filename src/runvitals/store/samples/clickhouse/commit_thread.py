@@ -244,6 +244,7 @@ class ClickHouseCommits:
             numbers, batches = self._waiting.oldest(_WAITING_BYTES_AT_ONCE)
             if batches:
                 self._insertion.store(batches)
+                self.away = None  # before they are removed: with none waiting, repetitions are recognised
             if numbers:
                 self._waiting.remove(numbers)
         if not len(self._waiting) and numbers:
