@@ -94,16 +94,16 @@ def drawn_pixels(page: Browser, title: str) -> int:
 
 
 def x_labels(page: Browser) -> str:
-    """The time under the crosshair, put in the middle of the first chart: again, as a person would, where the
-    chart is drawn anew just then, which takes the crosshair away.
+    """The time under the crosshair, put in the middle of the first chart: again, as a person would, where one of
+    the charts is drawn anew just then, which takes the crosshair away.
     """
     for _ in range(50):
         left, top, width, height = page.box("figure .u-over")
         page.mouse("mouseMoved", left + width / 2, top + height / 2)
         page.mouse("mouseMoved", left + width / 2 + 1, top + height / 2)
-        found = page.evaluate("document.querySelector('figure .where')?.innerText")
-        if found:
-            return str(found)
+        shown = page.evaluate("[...document.querySelectorAll('figure .where')].map(e => e.innerText)")
+        if shown and not any(text.endswith("a point") for text in shown):
+            return str(shown[0])
         time.sleep(0.1)
     return page.text("figure .where")
 
