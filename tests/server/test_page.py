@@ -94,8 +94,8 @@ def drawn_pixels(page: Browser, title: str) -> int:
 
 
 def x_labels(page: Browser) -> str:
-    """The time under the crosshair, put in the middle of the first chart: again, as a person would, where one of
-    the charts is drawn anew just then, which takes the crosshair away.
+    """The time under the crosshair, put in the middle of the first chart: again, as a person would, where one
+    of the charts is drawn anew just then, which takes the crosshair away.
     """
     for _ in range(50):
         left, top, width, height = page.box("figure .u-over")
