@@ -17,6 +17,7 @@ from textual.widget import Widget
 
 from runvitals.leet.app import LeetApp
 from runvitals.leet.opening import OpeningTarget
+from runvitals.leet.question_screen import QuestionScreen
 from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.runs_screen import RunsScreen
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
@@ -76,7 +77,6 @@ def test_keys(tmp_path: Path) -> None:
             await zoom_and_crosshair(pilot)
             await small_terminals(pilot)
             await runs_screen(pilot)
-            await pilot.press("q")
         assert app.return_code == 0
 
     async def run_screen(pilot: Pilot[None]) -> None:
@@ -133,9 +133,14 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: not screen.console.is_on_screen)
         await until(pilot, lambda: not screen.overview.is_on_screen)
         await until(pilot, lambda: not screen.system.is_on_screen)
-        await pilot.press("0")
-        await pilot.pause()
-        await until(pilot, lambda: screen.console.is_on_screen)
+        await pilot.press("4", "left_square_bracket", "right_square_bracket")
+        await until(pilot, lambda: screen.console.is_on_screen and screen.overview.is_on_screen)
+        await pilot.press("o", *"^State", "enter")
+        await until(pilot, lambda: "with ^State" in screen.overview.text)
+        await pilot.press("ctrl+o")
+        await until(pilot, lambda: "Project" in screen.overview.text)
+        await pilot.press("escape")  # leaves the pane, not the run
+        await until(pilot, lambda: screen.metrics.has_focus)
         await pilot.press("r", "1", "c", "1", "home", "n", "X")
         await until(pilot, lambda: "page 2 of 4 · whole run · over time" in screen.metrics.text)
         await pilot.press("tab")
@@ -184,17 +189,29 @@ def test_keys(tmp_path: Path) -> None:
 
     async def runs_screen(pilot: Pilot[None]) -> None:
         await pilot.resize_terminal(140, 44)
-        await pilot.press("escape")
+        await pilot.press("escape", "escape")
         screen = await screen_of(pilot, RunsScreen)
         await until(pilot, lambda: len(screen.table.runs) == 3)
         await until(pilot, lambda: screen.runs.text.replace("\n", "").isprintable())
         await pilot.press("f", *"state:finished", "enter", "ctrl+a")
+        await until(pilot, lambda: isinstance(pilot.app.screen, QuestionScreen))
+        await pilot.press("y")
         await until(pilot, lambda: "2 of 3 · 2 selected" in screen.runs.text)
         await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["loss"])
         await until(pilot, lambda: "ended-0 ended-1" in screen.metrics.text)
-        await pilot.press("x", "ctrl+l", "home", "enter")
+        await pilot.press("left_square_bracket")
+        await until(pilot, lambda: not screen.runs.is_on_screen and screen.overview.is_on_screen)
+        await pilot.press("right_square_bracket")
+        await until(pilot, lambda: screen.metrics.size.width == 140)
+        await pilot.press("left_square_bracket", "right_square_bracket", "escape")
+        await until(pilot, lambda: screen.runs.has_focus)
+        await pilot.press("x", "ctrl+f", "d", "d")  # to the end
+        await until(pilot, lambda: screen.table.cursor == 2)
+        await pilot.press("home", "enter")
         opened = await screen_of(pilot, RunScreen)
         await until(pilot, lambda: opened.data.run is not None and opened.data.run.id == "live")
+        await pilot.press("alt+r")
+        await until(pilot, lambda: cast(LeetApp, pilot.app).wants_restart)
 
     asyncio.run(use())
     monitor.close()

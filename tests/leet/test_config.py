@@ -116,7 +116,7 @@ def test_palette_configuration_and_state_of_a_run(tmp_path: Path) -> None:
             await until(pilot, lambda: "loss (log)" in screen.metrics.text)
             await until(pilot, lambda: "Id first" in screen.overview.text)
             assert "State" not in screen.overview.text
-            await pilot.press("C")
+            await pilot.press("S")
             await until(pilot, lambda: isinstance(app.screen, ConfigScreen))
             await pilot.press(*["down"] * 3, "right", "escape")
             await until(pilot, lambda: app.screen is screen and config["guides"] == "dots")

@@ -90,7 +90,13 @@ def test_record_browser(tmp_path: Path) -> None:
             await pilot.resize_terminal(60, 20)
             await pilot.press("question_mark")
             await until(pilot, lambda: app.screen is not screen)
-            await pilot.press("escape", "escape")
+            await pilot.press("escape", "end")  # follows what is written, until the cursor moves away
+            await until(pilot, lambda: "following" in screen.records.text)
+            await pilot.press("up", "tab")
+            await until(pilot, lambda: screen.detail.has_focus and "following" not in screen.records.text)
+            await pilot.press("escape")  # back to the list
+            await until(pilot, lambda: screen.records.has_focus)
+            await pilot.press("q")
         assert app.return_code == 0
 
     asyncio.run(use())

@@ -69,7 +69,7 @@ def test_borders_are_dragged_and_kept(tmp_path: Path) -> None:
             await until(pilot, lambda: screen.system.region.x == left - 10)
             await pilot.press("0")  # the usual sizes
             await until(pilot, lambda: screen.overview.size.width == 32 and not screen.borders.state())
-            await pilot.press("escape")
+            await pilot.press("escape", "escape")  # the overview, on which the mouse was; the run
             runs = await screen_of(pilot, RunsScreen)
             await until(pilot, lambda: runs.runs.size.width)
             width = runs.runs.size.width

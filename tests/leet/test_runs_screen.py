@@ -61,10 +61,10 @@ async def look(catalogue: RunCatalogue) -> None:
         screen.runs.focus()
         await pilot.press("up")
         await until(pilot, lambda: "said 1" in screen.console.text)
-        await pilot.press("2", "4", "left_square_bracket")
+        await pilot.press("2", "4", "right_square_bracket")
         await until(pilot, lambda: not screen.system.is_on_screen and not screen.overview.is_on_screen)
         await pilot.resize_terminal(60, 20)
-        await pilot.press("left_square_bracket")
+        await pilot.press("right_square_bracket")
         await until(pilot, lambda: screen.overview.is_on_screen and screen.runs.is_on_screen)
 
 

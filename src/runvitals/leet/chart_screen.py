@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+from typing import Any
+
 from runvitals.leet.chart_grid import ChartGrid
 from runvitals.leet.filtered_screen import FilteredScreen, Pane
+from runvitals.leet.rows_widget import RowsWidget
 
 
 class ChartScreen(FilteredScreen):
@@ -15,6 +19,33 @@ class ChartScreen(FilteredScreen):
         super().__init__()
         self.on_time = False
         self._choosing = ""
+
+    def panes(self) -> dict[str, RowsWidget]:
+        """The panes whose state is kept, by the name under which it is."""
+        return {}
+
+    def state(self) -> dict[str, Any]:
+        """What the user chose: axis, sizes and visibility of panes, and of grids what they keep. For JSON."""
+        panes = self.panes()
+        grids = {name: pane.state() for name, pane in panes.items() if isinstance(pane, ChartGrid)}
+        hidden = [name for name, pane in panes.items() if pane.has_class("hidden")]
+        return {**grids, "on_time": self.on_time, "sizes": self.borders.state(), "hidden": hidden}
+
+    def restore(self, state: Mapping[str, Any], too_large: Collection[RowsWidget]) -> None:
+        """Choose it again. What is invalid is left out.
+
+        Args:
+            too_large: panes that are hidden in this terminal, whatever was kept.
+        """
+        self.on_time = bool(state.get("on_time", self.on_time))
+        if isinstance(state.get("sizes"), dict):
+            self.borders.restore(state["sizes"])
+        hidden = state.get("hidden")
+        for name, pane in self.panes().items():
+            if isinstance(pane, ChartGrid) and isinstance(state.get(name), dict):
+                pane.restore(state[name])
+            if isinstance(hidden, list) and pane not in too_large:
+                pane.set_class(name in hidden, "hidden")
 
     @property
     def default_pane(self) -> Pane:

@@ -52,7 +52,7 @@ class RecordsPane(ListPane):
         self._log.add(new)
         if self._shown is not None:
             self._shown += filter(self._matches, new)
-        self.to_end(True) if self.follows else self.move(0, 0)
+        self.move_cursor(self.count if self.follows else 0)
 
     def _matches(self, record: LoggedRecord) -> bool:
         assert self._is_wanted is not None
@@ -67,11 +67,12 @@ class RecordsPane(ListPane):
         self._is_wanted = finder(pattern) if pattern else None
         self.pattern = pattern
         self._shown = None if self._is_wanted is None else list(filter(self._matches, self._log.records))
-        self.to_end(True) if self.follows else self.move(0, 0)
+        self.move_cursor(self.count if self.follows else 0)
 
-    def move(self, right: int, down: int) -> None:
-        """Move the cursor down."""
-        self.cursor = min(max(self.cursor + down, 0), max(self.count - 1, 0))
+    def move_cursor(self, rows: int) -> None:
+        """Move the cursor. Away from the newest record, it follows no longer."""
+        self.follows = self.follows and rows >= 0
+        self.cursor = min(max(self.cursor + rows, 0), max(self.count - 1, 0))
         self.redraw()
 
     def redraw(self) -> None:
@@ -100,7 +101,7 @@ class RecordsPane(ListPane):
         return min(max(self.cursor - self.page // 2, 0), max(self.count - self.page, 0))
 
     def on_click(self, event: events.Click) -> None:
-        self.move(0, self._first() + event.y - 1 - self.cursor)
+        self.move_cursor(self._first() + event.y - 1 - self.cursor)
 
 
 class InspectScreen(FilteredScreen):
@@ -183,6 +184,13 @@ class InspectScreen(FilteredScreen):
         self.detail.to_end(False)
         self.detail.set_rows([[(line, "")] for line in record.detail])
 
+    def action_to_end(self, last: bool) -> None:
+        self.records.follows = last if self.records.has_focus else self.records.follows
+        super().action_to_end(last)
+
+    def action_borders(self) -> None:
+        self.borders.reset()
+
     def action_follow(self) -> None:
         self.records.follows = not self.records.follows
         self.records.add([])
@@ -194,8 +202,8 @@ class InspectScreen(FilteredScreen):
         (self.detail if self.detail.has_focus else self.records).set_filter("")
 
     def leave(self) -> None:
-        """Go back to the run, or quit."""
-        if len(self.app.screen_stack) > 2:
+        """Go back to the list, or to the run."""
+        if self.detail.has_focus:
+            self.records.focus()
+        elif len(self.app.screen_stack) > 2:
             self.dismiss()
-        else:
-            self.app.exit()

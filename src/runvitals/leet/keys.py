@@ -27,7 +27,8 @@ class Key(NamedTuple):
 EVERYWHERE = (
     Key("h,question_mark", "help", "h ?", "this help"),
     Key("colon", "palette", ":", "command palette: everything that keys do, by name"),
-    Key("C", "config", "C", "change the configuration"),
+    Key("S", "config", "S", "change the settings"),
+    Key("alt+r", "app.restart", "alt+r", "start again, with the same arguments"),
     Key("q,ctrl+c", "app.quit", "q ctrl+c", "quit"),
 )
 CHARTS = (
@@ -72,8 +73,12 @@ CHARTS = (
     Key("full_stop", "cross(1)", ".", "move the crosshair on"),
     Key("v", "no_cross", "v", "no crosshair"),
 )
+OVERVIEW = (
+    Key("o", "filter_overview", "o", "filter the overview"),
+    Key("ctrl+o", "clear_overview", "ctrl+o", "clear the filter of the overview"),
+)
 RUN = (
-    Key("escape", "back", "esc", "leave the filter or the full-screen chart; back to the runs"),
+    Key("escape", "back", "esc", "leave the filter, the full screen, or the pane; back to the runs"),
     Key("enter", "full", "enter", "show the focused chart on the full screen"),
     Key("tab", "app.focus_next", "tab", "next pane"),
     Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
@@ -90,38 +95,37 @@ RUN = (
     Key("right_parenthesis", "speed(1)", ")", "replay: faster"),
     Key("i", "inspect", "i", "the records of the run"),
     Key("l", "link", "l", "link logs and charts: the console shows what was printed at the crosshair's time"),
-    Key("o,ctrl+o", "filter_overview", "o ctrl+o", "filter the overview"),
+    *OVERVIEW,
     Key(
         "F", "filter_lines", "F", "show some nodes, ranks and devices only: node:REGEX rank:0-3,8 device:0,1"
     ),
     Key("M", "machine", "M", "this machine: meters, charts and processes"),
-    Key(
-        "0", "digit(0)", "0", "show all panes in their usual sizes; the mouse drags the borders between them"
-    ),
+    Key("0", "digit(0)", "0", "panes in their usual sizes; the mouse drags the borders between them"),
     *(Key(str(digit), f"digit({digit})", "", "") for digit in (5, 6, 7, 8, 9)),
     *CHARTS,
     Key("X", "x_axis", "X", "metrics over steps or time"),
     *EVERYWHERE,
 )
 
-_SYSTEM = frozenset({"filter_system", "clear_system"})
 RUNS = (
-    Key("enter", "open", "enter", "open the run at the cursor"),
+    Key("enter", "open", "enter", "open the run at the cursor, or the focused chart on the full screen"),
     Key("space", "select_run", "space", "select the run, or no longer"),
-    Key("ctrl+a", "select_all", "ctrl+a", "select all runs that match the filter, up to 8"),
+    Key("ctrl+a", "select_all", "ctrl+a", "select all runs that match the filter, up to 8; y confirms"),
     Key("x", "deselect", "x", "select none, except the pinned run"),
     Key("p", "pin", "p", "pin the run: it stays selected, and is drawn over the others"),
     Key("M", "machine", "M", "this machine: meters, charts and processes"),
-    Key("f,ctrl+f", "filter_runs", "f ctrl+f", "filter runs, as on the page"),
-    Key("escape", "back", "esc", "leave the filter"),
+    Key("f", "filter_runs", "f", "filter runs, as on the page"),
+    Key("ctrl+f", "clear_runs", "ctrl+f", "clear the filter of runs"),
+    Key("escape", "back", "esc", "leave the filter, the full screen, or the pane; to the list of runs"),
     Key("tab", "app.focus_next", "tab", "next pane"),
     Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
     Key("X", "x_axis", "X", "metrics over steps or time"),
     Key("1", "digit(1)", "1", "show or hide metrics"),
-    Key("2,right_square_bracket", "digit(2)", "2 ]", "show or hide system metrics of the run at the cursor"),
+    Key("2", "digit(2)", "2", "show or hide system metrics of the run at the cursor"),
     Key("4", "digit(4)", "4", "show or hide console logs of the run at the cursor"),
-    Key("left_square_bracket", "overview", "[", "show or hide the overview of the run at the cursor"),
-    Key("o,ctrl+o", "filter_overview", "o ctrl+o", "filter the overview"),
+    Key("left_square_bracket", "runs", "[", "show or hide the list of runs"),
+    Key("right_square_bracket", "overview", "]", "show or hide the overview of the run at the cursor"),
+    *OVERVIEW,
     Key("0", "digit(0)", "0", "panes in their usual sizes; the mouse drags the borders between them"),
     *(Key(str(digit), f"digit({digit})", "", "") for digit in (3, 5, 6, 7, 8, 9)),
     *CHARTS,
@@ -133,29 +137,50 @@ INSPECT = (
     Key("s,down", "move(0, 1)", "s ↓", "record below, or scroll down"),
     Key("n,pagedown", "turn(1)", "n pgdn", "next page"),
     Key("N,pageup", "turn(-1)", "N pgup", "previous page"),
+    Key("a,left", "move(-1, 0)", "a ←", "previous page"),
+    Key("d,right", "move(1, 0)", "d →", "next page"),
     Key("home", "to_end(False)", "home", "first record"),
-    Key("end", "to_end(True)", "end", "last record"),
+    Key("end", "to_end(True)", "end", "last record; follows those that are written"),
     Key("tab", "app.focus_next", "tab", "list or content"),
     Key("shift+tab", "app.focus_previous", "", ""),
     Key("f", "follow", "f", "follow: show the newest record as records are written"),
     Key("slash", "filter", "/", "filter by a regular expression over kind, writer and content"),
     Key("ctrl+l,ctrl+slash,ctrl+underscore", "clear", "ctrl+l ctrl+/", "clear the filter"),
-    Key("escape,i", "back", "esc i", "leave the filter; back to the run"),
+    Key("0", "borders", "0", "panes in their usual sizes; the mouse drags the border between them"),
+    Key("escape,i", "back", "esc i", "leave the filter, or the content; back to the run"),
     *EVERYWHERE,
 )
 
+# All charts of a machine are system metrics: both filters are the same.
+_OTHER_ON_MACHINE = {
+    "filter": Key("slash,backslash", "filter", "/ \\", "filter charts by a regular expression (tab: glob)"),
+    "clear": Key(
+        "ctrl+l,ctrl+slash,ctrl+underscore,ctrl+backslash",
+        "clear",
+        "ctrl+l ctrl+\\",
+        "clear the filter of charts",
+    ),
+    "choose('columns')": Key("c,C", "choose('columns')", "c 1…9", "columns of charts"),
+    "choose('rows')": Key("r,R", "choose('rows')", "r 1…9", "rows of charts"),
+}
+_CHARTS_OF_MACHINE = tuple(
+    _OTHER_ON_MACHINE.get(key.action, key) for key in CHARTS if not key.action.endswith("_system")
+)
 MACHINE = (
-    Key("f,ctrl+f", "filter_processes", "f ctrl+f", "filter processes by PID, user and command"),
+    Key("f", "filter_processes", "f", "filter processes by PID, user and command"),
+    Key("ctrl+f", "clear_processes", "ctrl+f", "clear the filter of processes"),
     Key("t", "sort", "t", "sort processes by CPU, memory, GPU memory, CPU time, PID"),
     Key("T", "tree", "T", "processes as a tree"),
     Key("k", "end('SIGTERM')", "k", "ask the process at the cursor to end (SIGTERM), after a question"),
     Key("K", "end('SIGKILL')", "K", "kill the process at the cursor (SIGKILL), after a question"),
     Key("enter", "full", "enter", "show the focused chart on the full screen"),
-    Key("escape", "back", "esc", "leave the filter or the full-screen chart"),
+    Key("escape", "back", "esc", "leave the filter, the full screen, or the pane; to the processes"),
     Key("tab", "app.focus_next", "tab", "next pane"),
     Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
+    Key("left_square_bracket", "meters", "[", "show or hide the meters"),
+    Key("0", "digit(0)", "0", "panes in their usual sizes; the mouse drags the borders between them"),
     *(Key(str(digit), f"digit({digit})", "", "") for digit in range(1, 10)),
-    *(key for key in CHARTS if key.action not in _SYSTEM),
+    *_CHARTS_OF_MACHINE,
     *EVERYWHERE,
 )
 

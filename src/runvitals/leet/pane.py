@@ -70,10 +70,18 @@ class ListPane(ScrolledPane):
         """How many items are in view."""
         return max(self.size.height - 1, 1)
 
+    @abstractmethod
+    def move_cursor(self, rows: int) -> None:
+        """Move the cursor down by rows, or up by negative ones."""
+
+    def move(self, right: int, down: int) -> None:
+        """Move the cursor: down by rows, to the right by pages."""
+        self.move_cursor(down + right * self.page)
+
     def turn(self, pages: int) -> None:
         """Move the cursor by pages."""
-        self.move(0, pages * self.page)
+        self.move_cursor(pages * self.page)
 
     def to_end(self, last: bool) -> None:
         """Move the cursor to the first or the last item."""
-        self.move(0, self.count if last else -self.count)
+        self.move_cursor(self.count if last else -self.count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import select
 import sys
 from collections.abc import MutableMapping
@@ -42,6 +43,7 @@ class LeetProgram(App[None]):
     def __init__(self, config: Config | None) -> None:
         super().__init__(driver_class=_driver_class(), ansi_color=True)
         self.config = config or Config("")
+        self.wants_restart = False
         RowsWidget.palette = Palette(self.config["line_colours"], self.config["heat_colours"])
 
     def run_in_terminal(self, environ: MutableMapping[str, str]) -> int:
@@ -59,7 +61,14 @@ class LeetProgram(App[None]):
         environ.pop("LINES", None)
         environ.pop("COLUMNS", None)
         self.run()
+        if self.wants_restart:
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
         return self.return_code or 0
+
+    def action_restart(self) -> None:
+        """Start again, which reads everything anew, the configuration too."""
+        self.wants_restart = True
+        self.exit()
 
     def on_mount(self) -> None:
         if not self.is_headless:

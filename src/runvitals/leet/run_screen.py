@@ -136,7 +136,7 @@ class RunScreen(ChartScreen):
         if not self.system.window.is_frozen and self.system.window.span is not None:
             self.system.window.span = config["tail_minutes"] * 60_000.0
 
-    def _panes(self) -> dict[str, RowsWidget]:
+    def panes(self) -> dict[str, RowsWidget]:
         names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
         return {**names, "console": self.console, "media": self.media}
 
@@ -144,33 +144,16 @@ class RunScreen(ChartScreen):
         """Keep what the user chose, for the next run of the project."""
         if self._state_of is None or self.data.run is None:
             return
-        self._state_of(self.data.run.project).write(
-            {
-                "metrics": self.metrics.state(),
-                "system": self.system.state(),
-                "on_time": self.on_time,
-                "lines": self.data.only.text,
-                "sizes": self.borders.state(),
-                "hidden": [name for name, pane in self._panes().items() if pane.has_class("hidden")],
-            }
-        )
+        self._state_of(self.data.run.project).write({**self.state(), "lines": self.data.only.text})
 
     def _restore(self) -> None:
         """Choose what was kept again."""
         if self._state_of is None or self.data.run is None:
             return
         state = self._state_of(self.data.run.project).read()
-        for name, grid in (("metrics", self.metrics), ("system", self.system)):
-            if isinstance(state.get(name), dict):
-                grid.restore(state[name])
-        self.on_time = bool(state.get("on_time", self.on_time))
+        self.restore(state, [self.overview] if self.has_class("narrow") else [])
         with suppress(ValueError):
             self.data.only = LineFilter.parse(str(state.get("lines", "")))
-        if isinstance(state.get("sizes"), dict):
-            self.borders.restore(state["sizes"])
-        for name, pane in self._panes().items() if "hidden" in state else ():
-            if not (name == "overview" and self.has_class("narrow")):
-                pane.set_class(name in state["hidden"], "hidden")
 
     def on_resize(self, event: events.Resize) -> None:
         is_narrow = event.size.width < NARROW
@@ -291,13 +274,10 @@ class RunScreen(ChartScreen):
         return self.system if self.system.has_focus else self.metrics
 
     def press_digit(self, digit: int) -> None:
-        """Show or hide a pane; 0 shows all of them."""
+        """Show or hide a pane; 0 gives all their usual sizes."""
         if digit == 0:
-            for pane in (self.metrics, self.system, self.console, self.overview):
-                pane.remove_class("hidden")
             self.borders.reset()
             self.metrics.set_size()
-            self.metrics.cross = self.system.cross = None
             self.system.set_size()
         panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 3: self.media, 4: self.console}
         if digit in panes:
@@ -335,11 +315,14 @@ class RunScreen(ChartScreen):
         self.borders.set_full(self.media if is_full else None)
 
     def leave(self) -> None:
-        """Leave the full-screen chart, or the run."""
-        self._set_media_full(False)
+        """Leave the full screen, then the pane, then the run."""
         full = [grid for grid in (self.metrics, self.system) if grid.is_full]
-        if full:
+        if self.has_class("media-full"):
+            self._set_media_full(False)
+        elif full:
             self._set_full(full[0], False)
+        elif not self.metrics.has_focus and not self.metrics.has_class("hidden"):
+            self.metrics.focus()
         else:
             self.dismiss()
 
@@ -368,6 +351,9 @@ class RunScreen(ChartScreen):
 
     def action_filter_overview(self) -> None:
         self.edit_filter(self.overview)
+
+    def action_clear_overview(self) -> None:
+        self.overview.set_filter("")
 
     def action_filter_lines(self) -> None:
         self.edit_filter(self._lines_filter, GRAMMAR)

@@ -38,9 +38,8 @@ class RunsPane(ListPane):
     class Moved(Message):
         """The cursor is at another run."""
 
-    def move(self, right: int, down: int) -> None:
-        """Move the cursor down."""
-        self.table.move(down)
+    def move_cursor(self, rows: int) -> None:
+        self.table.move(rows)
         self.redraw()
         self.post_message(self.Moved())
 

@@ -25,6 +25,7 @@ from runvitals.leet.keys import RUNS
 from runvitals.leet.overlay import RunOverlay
 from runvitals.leet.overview import overview
 from runvitals.leet.pane_borders import Border
+from runvitals.leet.question_screen import QuestionScreen
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.leet.runs_pane import RunsPane
@@ -54,6 +55,7 @@ class RunsScreen(ChartScreen):
     RunsScreen #runs { height: 1fr; }
     RunsScreen #right { width: 3fr; }
     RunsScreen #overview { height: 40%; min-height: 5; }
+    RunsScreen #overview.alone { height: 1fr; }
     RunsScreen #metrics { height: 1fr; }
     RunsScreen #system { height: 40%; min-height: 6; }
     RunsScreen #console { height: 25%; min-height: 4; }
@@ -96,7 +98,7 @@ class RunsScreen(ChartScreen):
     def compose(self) -> ComposeResult:
         yield self.header
         with Horizontal():
-            with Vertical(id="left") as left:
+            with Vertical(id="left") as self._left:
                 yield self.runs
                 yield self.overview
             with Vertical(id="right"):
@@ -108,12 +110,12 @@ class RunsScreen(ChartScreen):
         for pane in (self.system, self.console):
             pane.add_class("hidden")
         below = (Border(pane, "top") for pane in (self.overview, self.system, self.console))
-        self._sides = [Border(left, "right"), *below]
+        self._sides = [Border(self._left, "right"), *below]
 
     def on_mount(self) -> None:
         self.borders.set_borders(self._sides)
         self._restore()
-        self.runs.focus()
+        (self.metrics if self.runs.has_class("hidden") else self.runs).focus()
         self.run_worker(self._follow(), exclusive=True, group="follow")
 
     def on_unmount(self) -> None:
@@ -126,6 +128,7 @@ class RunsScreen(ChartScreen):
         if is_low != self.has_class("low"):
             self.set_class(is_low, "low")
             self.overview.set_class(is_low, "hidden")
+            self._fit_left()
         self.call_after_refresh(self.header.show, [[(f" {self._title}", "title")]])
         self.call_after_refresh(self.show_footer)
 
@@ -153,25 +156,14 @@ class RunsScreen(ChartScreen):
 
     # -- what is kept
 
-    def _panes(self) -> dict[str, RowsWidget]:
-        names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
-        return {**names, "console": self.console}
+    def panes(self) -> dict[str, RowsWidget]:
+        names = {"runs": self.runs, "metrics": self.metrics, "system": self.system}
+        return {**names, "overview": self.overview, "console": self.console}
 
     def _keep(self) -> None:
         if self._state is not None:
-            hidden = [name for name, pane in self._panes().items() if pane.has_class("hidden")]
-            self._state.write(
-                {
-                    "filter": self.table.text,
-                    "selected": list(self.table.selected),
-                    "pinned": self.table.pinned,
-                    "metrics": self.metrics.state(),
-                    "system": self.system.state(),
-                    "on_time": self.on_time,
-                    "sizes": self.borders.state(),
-                    "hidden": hidden,
-                }
-            )
+            selected = {"selected": list(self.table.selected), "pinned": self.table.pinned}
+            self._state.write({**self.state(), "filter": self.table.text, **selected})
 
     def _restore(self) -> None:
         """Choose what was kept again. What is invalid is left out."""
@@ -180,15 +172,8 @@ class RunsScreen(ChartScreen):
             self.runs.set_filter(str(state.get("filter", "")))
         selected = state.get("selected")
         self.table.choose(selected if isinstance(selected, list) else [], state.get("pinned"))
-        for name, grid in (("metrics", self.metrics), ("system", self.system)):
-            if isinstance(state.get(name), dict):
-                grid.restore(state[name])
-        self.on_time = bool(state.get("on_time", self.on_time))
-        if isinstance(state.get("sizes"), dict):
-            self.borders.restore(state["sizes"])
-        for name, pane in self._panes().items() if isinstance(state.get("hidden"), list) else ():
-            if not (name == "overview" and self.has_class("low")):
-                pane.set_class(name in state["hidden"], "hidden")
+        self.restore(state, [self.overview] if self.has_class("low") else [])
+        self._fit_left()
 
     # -- the run at the cursor
 
@@ -271,14 +256,25 @@ class RunsScreen(ChartScreen):
         elif digit in panes:
             self._toggle(panes[digit])
 
+    def action_runs(self) -> None:
+        self._toggle(self.runs)
+
     def action_overview(self) -> None:
         self._toggle(self.overview)
 
     def _toggle(self, pane: RowsWidget) -> None:
+        had_focus = pane.has_focus
         pane.toggle_class("hidden")
-        if pane.has_class("hidden") and pane.has_focus:
-            self.runs.focus()
+        self._fit_left()
+        if pane.has_class("hidden") and had_focus:
+            (self.metrics if self.runs.has_class("hidden") else self.runs).focus()
         self.run_worker(self._read_current(), exclusive=True, group="current")
+
+    def _fit_left(self) -> None:
+        """The left side is there if one of its panes is. Without the list, the overview has its place."""
+        lists, describes = (not pane.has_class("hidden") for pane in (self.runs, self.overview))
+        self._left.set_class(not lists and not describes, "hidden")
+        self.overview.set_class(not lists, "alone")
 
     def action_filter_overview(self) -> None:
         self.edit_filter(self.overview)
@@ -292,7 +288,7 @@ class RunsScreen(ChartScreen):
     def action_open(self) -> None:
         if isinstance(self.pane, ChartGrid):
             self._set_full(self.pane, not self.pane.is_full)
-        elif self.table.current is not None and self.runs.has_focus:
+        elif self.table.current is not None:
             self.post_message(self.Opened(self.table.current.id))
 
     def _set_full(self, grid: ChartGrid, is_full: bool) -> None:
@@ -305,10 +301,12 @@ class RunsScreen(ChartScreen):
             self.call_after_refresh(grid.redraw)
 
     def leave(self) -> None:
-        """Leave the full-screen chart."""
-        for grid in (self.metrics, self.system):
-            if grid.is_full:
-                self._set_full(grid, False)
+        """Leave the full screen, then the pane."""
+        full = [grid for grid in (self.metrics, self.system) if grid.is_full]
+        if full:
+            self._set_full(full[0], False)
+        elif not self.runs.has_class("hidden"):
+            self.runs.focus()
 
     def action_machine(self) -> None:
         self.post_message(self.MachineWanted())
@@ -322,11 +320,18 @@ class RunsScreen(ChartScreen):
         self._draw_selection()
 
     def action_select_all(self) -> None:
-        self.table.select_all()
-        self._draw_selection()
-        if len(self.table.selected) == MOST_SELECTED < len(self.table.runs):
-            self.message = f"{MOST_SELECTED} runs are selected, as many as there are colours"
-            self.show_footer()
+        """Ask, and then select all runs that match."""
+        count = len(self.table.runs)
+        many = f"{MOST_SELECTED} of the {count} runs, as many as there are colours"
+        what = many if count > MOST_SELECTED else f"{count} runs"
+
+        def answered(yes: bool | None) -> None:
+            if yes:
+                self.table.select_all()
+                self._draw_selection()
+
+        if count:
+            self.app.push_screen(QuestionScreen(f"Select {what}?"), answered)
 
     def action_deselect(self) -> None:
         self.table.clear_selection()
@@ -335,9 +340,14 @@ class RunsScreen(ChartScreen):
     def action_filter_runs(self) -> None:
         self.edit_filter(self.runs, "filter such as state:failed config.lr>=1e-3")
 
+    def action_clear_runs(self) -> None:
+        self.runs.set_filter("")
+
+    def action_clear_overview(self) -> None:
+        self.overview.set_filter("")
+
     def action_filter(self) -> None:
         self.edit_filter(self.console if self.console.has_focus else self.metrics)
 
     def action_clear(self) -> None:
-        focused = [pane for pane in (self.runs, self.console) if pane.has_focus]
-        (focused[0] if focused else self.metrics).set_filter("")
+        (self.console if self.console.has_focus else self.metrics).set_filter("")

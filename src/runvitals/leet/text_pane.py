@@ -69,8 +69,8 @@ class TextPane(ScrolledPane):
         self.redraw()
 
     def move(self, right: int, down: int) -> None:
-        """Scroll down."""
-        self.scroll_rows(down)
+        """Scroll: down by rows, to the right by pages."""
+        self.scroll_rows(down + right * self._height)
 
     def turn(self, pages: int) -> None:
         """Scroll by pages."""

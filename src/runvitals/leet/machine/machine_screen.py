@@ -165,7 +165,21 @@ class MachineScreen(ChartScreen):
         self.edit_filter(self.metrics)
 
     def action_clear(self) -> None:
-        (self.metrics if self.metrics.has_focus else self.processes).set_filter("")
+        self.metrics.set_filter("")
+
+    def action_clear_processes(self) -> None:
+        self.processes.set_filter("")
+
+    def action_meters(self) -> None:
+        self.meters.toggle_class("hidden")
+        if self.meters.has_class("hidden") and self.meters.has_focus:
+            self.processes.focus()
+
+    def press_digit(self, digit: int) -> None:
+        """0 gives all panes their usual sizes."""
+        if digit == 0:
+            self.borders.reset()
+            self.metrics.set_size()
 
     def action_end(self, name: str) -> None:
         """Ask, and then send a signal to the process at the cursor."""
@@ -205,8 +219,10 @@ class MachineScreen(ChartScreen):
         self.call_after_refresh(self.metrics.redraw)
 
     def leave(self) -> None:
-        """Leave the full-screen chart, or the screen."""
+        """Leave the full screen, then the pane, then the screen."""
         if self.metrics.is_full:
             self._set_full(False)
+        elif not self.processes.has_focus:
+            self.processes.focus()
         elif len(self.app.screen_stack) > 2:
             self.dismiss()

@@ -33,9 +33,8 @@ class ProcessesPane(ListPane):
         self.pattern = pattern
         self.redraw()
 
-    def move(self, right: int, down: int) -> None:
-        """Move the cursor down."""
-        self.table.move(down)
+    def move_cursor(self, rows: int) -> None:
+        self.table.move(rows)
         self.redraw()
 
     def redraw(self) -> None:
