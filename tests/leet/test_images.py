@@ -8,6 +8,7 @@ import hashlib
 import io
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from runvitals.leet.images.sixel import sixels
 from runvitals.leet.images.terminal_graphics import PLACEHOLDER, graphics
 from runvitals.leet.opening import OpeningTarget, Surroundings, target
 from runvitals.leet.run_screen import RunScreen
+from runvitals.leet.runs_screen import RunsScreen
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.wandb import WandbSource
 from tests.leet.test_app import EVIL, screen_of, until
@@ -107,7 +109,7 @@ def test_how_images_are_shown(setting: str, environ: dict[str, str], shown: str)
     assert graphics(setting, environ) == shown  # the tests have no terminal that could be asked
 
 
-def plant(folder: Path) -> Trainer:
+def plant(folder: Path, names: Sequence[str] = ("samples",)) -> Trainer:
     Monitor(folder).end(T0 + 5000)
     trainer = Trainer(folder)
     for step, colour in enumerate(("red", "lime", "blue")):
@@ -118,8 +120,9 @@ def plant(folder: Path) -> Trainer:
         Path(path).write_bytes(content)
         file: dict[str, Any] = {"sha256": sha256, "bytes": len(content), "type": "image/png"}
         items = [{**file, "caption": f"{colour} {EVIL}"}, {"error": EVIL}]
-        value = {"t": T0 + step, "key": "samples", "kind": "image", "step": step, "items": items}
-        assert trainer.journal.json(frames.MEDIA, value)
+        for name in names:
+            value = {"t": T0 + step, "key": name, "kind": "image", "step": step, "items": items}
+            assert trainer.journal.json(frames.MEDIA, value)
     return trainer
 
 
@@ -143,7 +146,9 @@ def test_images_of_a_run(tmp_path: Path) -> None:
             await until(pilot, lambda: screen.media.size.height > 35)
             await pilot.press("k")
             await until(pilot, lambda: "half blocks only" in screen.footer.text)
-            await pilot.press("escape", "escape", "3")
+            await pilot.press("escape", "escape")
+            await until(pilot, lambda: screen.media.size.height < 35)
+            await pilot.press("3")
             await until(pilot, lambda: not screen.media.is_on_screen)
             await pilot.press("q")
 
@@ -162,6 +167,38 @@ def test_images_of_a_run(tmp_path: Path) -> None:
             await until(pilot, lambda: PLACEHOLDER in screen.media.text)
 
     asyncio.run(with_kitty())
+    trainer.close()
+
+
+def test_images_of_several_names(tmp_path: Path) -> None:
+    trainer = plant(tmp_path, ("first", "second", "third"))
+
+    async def use() -> None:
+        app = LeetApp(OpeningTarget(JournalCatalogue(str(tmp_path)), None), 0.05)
+        async with app.run_test(size=(160, 50)) as pilot:
+            screen = await screen_of(pilot, RunsScreen)  # of the run at the cursor
+            await until(pilot, lambda: screen.table.runs)
+            await pilot.press("3")
+            await until(pilot, lambda: screen.media.text.count("step 2 · 3 of 3") == 2)
+            assert "page 1 of 2" in screen.media.text
+            await pilot.press("left")  # only of the first
+            await until(pilot, lambda: "step 1 · 2 of 3" in screen.media.text)
+            assert "step 2 · 3 of 3" in screen.media.text
+            await pilot.press("d", "l", "up")  # ten steps back, of both
+            await until(pilot, lambda: screen.media.text.count("step 0 · 1 of 3") == 2)
+            await pilot.press("n")  # the others, too
+            await until(pilot, lambda: "third" in screen.media.text and "linked" in screen.media.text)
+            await until(pilot, lambda: screen.media.text.count("step 0 · 1 of 3") == 1)
+            await pilot.press("r", "2")
+            await until(pilot, lambda: screen.media.text.count("step 0 · 1 of 3") == 3)
+            await pilot.press("enter")
+            await until(pilot, lambda: screen.media.size == (160, 48) and "third" in screen.media.text)
+            await pilot.press("a", "end")
+            await until(pilot, lambda: "second" in screen.media.text and "step 2" in screen.media.text)
+            await pilot.press("escape")
+            await until(pilot, lambda: screen.runs.is_on_screen and "first" in screen.media.text)
+
+    asyncio.run(use())
     trainer.close()
 
 

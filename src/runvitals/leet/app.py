@@ -80,7 +80,7 @@ class LeetApp(LeetProgram):
         if self._runs is None:
             catalogue, environ = self._target.catalogue, self._environ
             state = None if environ is None else ProjectState.of_user(environ, f"runs of {catalogue.title}")
-            self._runs = RunsScreen(catalogue, self._interval_s, state)
+            self._runs = RunsScreen(catalogue, self._interval_s, state, self._graphics)
             self.push_screen(self._runs)
 
     def on_runs_screen_opened(self, event: RunsScreen.Opened) -> None:

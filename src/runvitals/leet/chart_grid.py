@@ -15,7 +15,7 @@ from runvitals.leet.braille import Row
 from runvitals.leet.chart_layout import ChartLayout
 from runvitals.leet.chart_view import ChartLine, ChartStyle, Guides, draw
 from runvitals.leet.charts import Chart, matching, metrics_of
-from runvitals.leet.pane import FocusablePane
+from runvitals.leet.pane import GridPane
 from runvitals.leet.x_window import XWindow
 from runvitals.query.globs import glob
 from runvitals.regular_expressions import finder
@@ -70,7 +70,7 @@ class ShownChart(NamedTuple):
         return low + (high - low) * min(max(share, 0.0), 1.0)
 
 
-class ChartGrid(FocusablePane):
+class ChartGrid(GridPane):
     """A grid of charts with a filter.
 
     Args:
@@ -104,7 +104,6 @@ class ChartGrid(FocusablePane):
         self.is_glob = False
         self.shown: list[ShownChart] = []
         self.on_time = False
-        self.is_full = False
         self.charts: list[Chart] = []
         self._all: Sequence[Chart] = ()
         self._usual_size = size
@@ -130,7 +129,7 @@ class ChartGrid(FocusablePane):
         self._layout.resize(len(self.charts))
         if focused is not None:  # new charts may have been sorted in before it
             places = [place for place, chart in enumerate(self.charts) if chart[:2] == focused[:2]]
-            self._layout.focus = places[0] if places else self._layout.focus
+            self._layout.focus = places[0] if places else 0
         self.redraw()
 
     def set_filter(self, pattern: str) -> None:

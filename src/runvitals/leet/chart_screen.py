@@ -7,6 +7,7 @@ from typing import Any
 
 from runvitals.leet.chart_grid import ChartGrid
 from runvitals.leet.filtered_screen import FilteredScreen, Pane
+from runvitals.leet.pane import GridPane
 from runvitals.leet.rows_widget import RowsWidget
 
 
@@ -98,7 +99,7 @@ class ChartScreen(FilteredScreen):
         what, self._choosing, self.message = self._choosing, "", ""
         self.show_footer()
         if what and digit:
-            self.grid.set_size(**{what: digit})
+            (self.pane if isinstance(self.pane, GridPane) else self.grid).set_size(**{what: digit})
         else:
             self.press_digit(digit)
 

@@ -34,7 +34,7 @@ class CommandScreen(ModalScreen[str | None]):
 
     def __init__(self, keys: Sequence[Key]) -> None:
         super().__init__()
-        self._keys = [key for key in keys if key.text]
+        self._keys = [key for key in keys if key.text and key.action]
         self._cursor = 0
 
     def compose(self) -> ComposeResult:

@@ -37,6 +37,8 @@ CHOICES: tuple[LeetSetting, ...] = (
     LeetSetting("metrics_rows", _GRID, 3, "rows of the grid of metrics"),
     LeetSetting("system_columns", _GRID, 2, "columns of the grid of system metrics"),
     LeetSetting("system_rows", _GRID, 6, "rows of the grid of system metrics"),
+    LeetSetting("media_columns", _GRID, 2, "columns of the grid of images"),
+    LeetSetting("media_rows", _GRID, 1, "rows of the grid of images"),
     LeetSetting("tail_minutes", (1, 2, 5, 10, 30, 60), 10, "how much system metrics show of a running run"),
     LeetSetting("interval_seconds", (1, 2, 5, 10, 30), 1, "between two looks at a running run"),
     LeetSetting("images", ("auto", "kitty", "sixel", "blocks"), "auto", "how images are shown"),

@@ -11,6 +11,11 @@ def right(text: str, width: int) -> str:
     return " " * (width - cell_len(shown)) + shown
 
 
+def left(text: str, width: int) -> str:
+    """The text at the left of a width, and spaces."""
+    return set_cell_size(cut(text, width), width)
+
+
 def cut(text: str, width: int) -> str:
     """The text, cut at a width with an ellipsis.
 

@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal
 
 from runvitals.leet.braille import Row
 from runvitals.leet.filtered_screen import READ_ERRORS, FilteredScreen, reason
-from runvitals.leet.keys import INSPECT
+from runvitals.leet.keys import INSPECT, bindings
 from runvitals.leet.pane import ListPane
 from runvitals.leet.pane_borders import Border
 from runvitals.leet.record_log import LoggedRecord, RecordLog, moment_of
@@ -123,7 +122,7 @@ class InspectScreen(FilteredScreen):
     HINT = " h help · / filter · f follow · tab content · q quit"
     KEYS = INSPECT
     HELP = "Keys of the records"
-    BINDINGS = [Binding(key.keys, key.action, key.text, show=False) for key in INSPECT]
+    BINDINGS = bindings(INSPECT)
 
     def __init__(self, title: str, log: RecordLog, follows: bool, interval_s: float) -> None:
         super().__init__()

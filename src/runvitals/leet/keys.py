@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from textual.binding import Binding, BindingType
+
 from runvitals.leet.braille import Row
 
 
@@ -12,7 +14,7 @@ class Key(NamedTuple):
     """Keys with one effect.
 
     Args:
-        keys: as Textual names them, separated by commas.
+        keys: as Textual names them, separated by commas; "" for keys of one pane.
         action: of the screen.
         shown: as the help names them.
         text: what they do.
@@ -77,6 +79,11 @@ OVERVIEW = (
     Key("o", "filter_overview", "o", "filter the overview"),
     Key("ctrl+o", "clear_overview", "ctrl+o", "clear the filter of the overview"),
 )
+MEDIA = (
+    Key("3", "digit(3)", "3", "show or hide images"),
+    Key("", "", "← →", "in images: one step back or on; ↑ and ↓ ten steps, w a s d other images"),
+    Key("k", "graphics", "k", "images as half blocks, or as well as the terminal can"),
+)
 RUN = (
     Key("escape", "back", "esc", "leave the filter, the full screen, or the pane; back to the runs"),
     Key("enter", "full", "enter", "show the focused chart on the full screen"),
@@ -84,8 +91,7 @@ RUN = (
     Key("shift+tab", "app.focus_previous", "shift+tab", "previous pane"),
     Key("1", "digit(1)", "1", "show or hide metrics"),
     Key("2,right_square_bracket", "digit(2)", "2 ]", "show or hide system metrics"),
-    Key("3", "digit(3)", "3", "show or hide images: left and right change the step, up and down the name"),
-    Key("k", "graphics", "k", "images as half blocks, or as well as the terminal can"),
+    *MEDIA,
     Key("4", "digit(4)", "4", "show or hide console logs"),
     Key("left_square_bracket", "overview", "[", "show or hide the overview"),
     Key("space", "pause", "space", "replay: pause or go on; at the end, start again"),
@@ -94,7 +100,7 @@ RUN = (
     Key("left_parenthesis", "speed(-1)", "(", "replay: slower"),
     Key("right_parenthesis", "speed(1)", ")", "replay: faster"),
     Key("i", "inspect", "i", "the records of the run"),
-    Key("l", "link", "l", "link logs and charts: the console shows what was printed at the crosshair's time"),
+    Key("l", "link", "l", "link the console and the crosshair of charts; in images, the steps of all"),
     *OVERVIEW,
     Key(
         "F", "filter_lines", "F", "show some nodes, ranks and devices only: node:REGEX rank:0-3,8 device:0,1"
@@ -122,12 +128,14 @@ RUNS = (
     Key("X", "x_axis", "X", "metrics over steps or time"),
     Key("1", "digit(1)", "1", "show or hide metrics"),
     Key("2", "digit(2)", "2", "show or hide system metrics of the run at the cursor"),
+    *MEDIA,
+    Key("l", "link", "l", "in images: link the steps of all"),
     Key("4", "digit(4)", "4", "show or hide console logs of the run at the cursor"),
     Key("left_square_bracket", "runs", "[", "show or hide the list of runs"),
     Key("right_square_bracket", "overview", "]", "show or hide the overview of the run at the cursor"),
     *OVERVIEW,
     Key("0", "digit(0)", "0", "panes in their usual sizes; the mouse drags the borders between them"),
-    *(Key(str(digit), f"digit({digit})", "", "") for digit in (3, 5, 6, 7, 8, 9)),
+    *(Key(str(digit), f"digit({digit})", "", "") for digit in (5, 6, 7, 8, 9)),
     *CHARTS,
     *EVERYWHERE,
 )
@@ -183,6 +191,11 @@ MACHINE = (
     *_CHARTS_OF_MACHINE,
     *EVERYWHERE,
 )
+
+
+def bindings(keys: Sequence[Key]) -> list[BindingType]:
+    """The keys of a screen for Textual."""
+    return [Binding(key.keys, key.action, key.text, show=False) for key in keys if key.keys]
 
 
 def help_rows(title: str, keys: Sequence[Key]) -> list[Row]:

@@ -41,6 +41,21 @@ class FocusablePane(RowsWidget, can_focus=True):
         self.redraw()
 
 
+class GridPane(FocusablePane):
+    """A pane with a grid, of which one part can have the whole pane."""
+
+    is_full = False
+
+    @abstractmethod
+    def set_size(self, columns: int | None = None, rows: int | None = None) -> None:
+        """Change the number of columns or rows; without any, both to the usual ones."""
+
+    def set_full(self, is_full: bool) -> None:
+        """Show the focused part alone, or all again."""
+        self.is_full = is_full
+        self.call_after_refresh(self.resized)
+
+
 class ScrolledPane(FocusablePane):
     """A pane that the mouse wheel moves."""
 

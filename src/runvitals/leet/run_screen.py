@@ -9,27 +9,27 @@ from contextlib import suppress
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.message import Message
 
 from runvitals.leet import axes
 from runvitals.leet.chart_grid import ChartGrid, ChartValues
-from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.charts import Chart
 from runvitals.leet.config import Config, ProjectState
 from runvitals.leet.console_lines import console_lines
 from runvitals.leet.filtered_screen import READ_ERRORS, reason
 from runvitals.leet.images.media_pane import MediaPane
 from runvitals.leet.images.terminal_graphics import Graphics
-from runvitals.leet.keys import RUN
+from runvitals.leet.keys import RUN, bindings
 from runvitals.leet.line_filter import GRAMMAR, LineFilter
 from runvitals.leet.lines_pane import LinesPane
 from runvitals.leet.overview import ending, overview
+from runvitals.leet.pane import GridPane
 from runvitals.leet.pane_borders import Border, Edge
 from runvitals.leet.replay import Replay
 from runvitals.leet.rows_widget import RowsWidget
 from runvitals.leet.run_data import RunData
+from runvitals.leet.run_panes_screen import RunPanesScreen
 from runvitals.leet.system_grid import SystemGrid
 from runvitals.leet.text_pane import TextPane
 from runvitals.leet.x_window import XWindow
@@ -42,7 +42,7 @@ NARROW = 90
 _ENDED_INTERVAL_S = 5.0
 
 
-class RunScreen(ChartScreen):
+class RunScreen(RunPanesScreen):
     """The screen of one run, which follows it while it is open.
 
     Args:
@@ -59,15 +59,16 @@ class RunScreen(ChartScreen):
     RunScreen #system { width: 2fr; }
     RunScreen #console { height: 20%; min-height: 4; }
     RunScreen #media { height: 40%; min-height: 6; }
-    RunScreen.media-full #body, RunScreen.media-full #console { display: none; }
-    RunScreen.media-full #media { height: 1fr; }
     RunScreen.narrow #charts { layout: vertical; }
     RunScreen.narrow #metrics, RunScreen.narrow #system { width: 1fr; height: 1fr; }
     RunScreen.narrow #overview { width: 24; }
     RunScreen.full #body > *, RunScreen.full #charts > *, RunScreen.full #console, RunScreen.full #media {
         display: none;
     }
-    RunScreen.full #charts, RunScreen.full #charts > .full { display: block; width: 1fr; height: 1fr; }
+    RunScreen.full #charts, RunScreen.full #charts > .full, RunScreen.full #media.full {
+        display: block; width: 1fr; height: 1fr;
+    }
+    RunScreen.media-full #body { display: none; }
     """
 
     class MachineWanted(Message):
@@ -76,7 +77,7 @@ class RunScreen(ChartScreen):
     HINT = " h help · : commands · / filter · \\ system filter · enter full screen · esc runs · q quit"
     KEYS = RUN
     HELP = "Keys"
-    BINDINGS = [Binding(key.keys, key.action, key.text, show=False) for key in RUN]
+    BINDINGS = bindings(RUN)
 
     def __init__(
         self,
@@ -86,8 +87,7 @@ class RunScreen(ChartScreen):
         replay: Replay | None = None,
         graphics: Graphics = "blocks",
     ) -> None:
-        super().__init__()
-        self._graphics = graphics
+        super().__init__(graphics)
         self.data = data
         self.replay = replay
         self._state_of = state_of
@@ -130,6 +130,7 @@ class RunScreen(ChartScreen):
 
     def apply_config(self, config: Config) -> None:
         """Use changed settings."""
+        super().apply_config(config)
         for grid, name in ((self.metrics, "metrics"), (self.system, "system")):
             grid.set_usual_size(config[f"{name}_columns"], config[f"{name}_rows"])
             grid.set_guides(config["guides"])
@@ -268,17 +269,10 @@ class RunScreen(ChartScreen):
 
     # -- keys
 
-    @property
-    def grid(self) -> ChartGrid:
-        """The grid that keys about charts apply to."""
-        return self.system if self.system.has_focus else self.metrics
-
     def press_digit(self, digit: int) -> None:
         """Show or hide a pane; 0 gives all their usual sizes."""
         if digit == 0:
-            self.borders.reset()
-            self.metrics.set_size()
-            self.system.set_size()
+            self.reset_sizes()
         panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 3: self.media, 4: self.console}
         if digit in panes:
             self._toggle(panes[digit])
@@ -297,31 +291,14 @@ class RunScreen(ChartScreen):
                 self.metrics.focus()
 
     def action_full(self) -> None:
-        if self.media.has_focus:
-            self._set_media_full(not self.has_class("media-full"))
-        elif isinstance(self.pane, ChartGrid) and self.pane.focused_chart is not None:
-            self._set_full(self.pane, not self.pane.is_full)
-
-    def _set_full(self, grid: ChartGrid, is_full: bool) -> None:
-        grid.is_full = is_full
-        self.set_class(is_full, "full")
-        grid.set_class(is_full, "full")
-        self.borders.set_full(grid if is_full else None)
-        grid.focus()
-        self.call_after_refresh(grid.redraw)
-
-    def _set_media_full(self, is_full: bool) -> None:
-        self.set_class(is_full, "media-full")
-        self.borders.set_full(self.media if is_full else None)
+        if isinstance(self.pane, GridPane):
+            self.toggle_full(self.pane)
 
     def leave(self) -> None:
         """Leave the full screen, then the pane, then the run."""
-        full = [grid for grid in (self.metrics, self.system) if grid.is_full]
-        if self.has_class("media-full"):
-            self._set_media_full(False)
-        elif full:
-            self._set_full(full[0], False)
-        elif not self.metrics.has_focus and not self.metrics.has_class("hidden"):
+        if self.leave_full():
+            return
+        if not self.metrics.has_focus and not self.metrics.has_class("hidden"):
             self.metrics.focus()
         else:
             self.dismiss()
@@ -338,35 +315,10 @@ class RunScreen(ChartScreen):
         title = "" if self.data.run is None else self.data.run.name
         self.app.push_screen(InspectScreen(title, RecordLog(reader), self.data.is_running, self._interval_s))
 
-    # -- filters
-
-    def action_filter(self) -> None:
-        self.edit_filter(self.console if self.console.has_focus else self.metrics)
-
-    def action_filter_system(self) -> None:
-        self.edit_filter(self.system)
-
-    def action_clear(self) -> None:
-        (self.console if self.console.has_focus else self.metrics).set_filter("")
-
-    def action_filter_overview(self) -> None:
-        self.edit_filter(self.overview)
-
-    def action_clear_overview(self) -> None:
-        self.overview.set_filter("")
-
     def action_filter_lines(self) -> None:
         self.edit_filter(self._lines_filter, GRAMMAR)
 
-    def action_graphics(self) -> None:
-        """Show images as half blocks, or as well as the terminal can."""
-        if self._graphics == "blocks":
-            self.message = "this terminal has half blocks only; the setting `images` can say otherwise"
-            self.show_footer()
-        else:
-            self.media.toggle_graphics()
-
-    def action_link(self) -> None:
+    def link_console(self) -> None:
         """Show what was printed at the time of the crosshair, or no longer."""
         self._is_linked = not self._is_linked
         self.message = "the console shows the time of the crosshair" if self._is_linked else ""
@@ -409,6 +361,3 @@ class RunScreen(ChartScreen):
 
     def action_machine(self) -> None:
         self.post_message(self.MachineWanted())
-
-    def action_clear_system(self) -> None:
-        self.system.set_filter("")

@@ -8,25 +8,27 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
 
-from textual import events
+from textual import events, work
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.message import Message
 
 from runvitals.leet.chart_grid import ChartGrid, ChartValues
-from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.charts import Chart
 from runvitals.leet.config import ProjectState
 from runvitals.leet.console_lines import console_lines
 from runvitals.leet.current_run import CurrentRun
 from runvitals.leet.filtered_screen import READ_ERRORS, reason
-from runvitals.leet.keys import RUNS
+from runvitals.leet.images.media_pane import MediaPane
+from runvitals.leet.images.terminal_graphics import Graphics
+from runvitals.leet.keys import RUNS, bindings
 from runvitals.leet.overlay import RunOverlay
 from runvitals.leet.overview import overview
+from runvitals.leet.pane import GridPane
 from runvitals.leet.pane_borders import Border
 from runvitals.leet.question_screen import QuestionScreen
 from runvitals.leet.rows_widget import RowsWidget
+from runvitals.leet.run_panes_screen import RunPanesScreen
 from runvitals.leet.run_table import MOST_SELECTED, ListedRuns
 from runvitals.leet.runs_pane import RunsPane
 from runvitals.leet.sources.run_source import RunCatalogue, now_ms
@@ -41,13 +43,14 @@ _REST_S = 0.15
 """A run is read after the cursor has rested on it for so long."""
 
 
-class RunsScreen(ChartScreen):
+class RunsScreen(RunPanesScreen):
     """The screen of the runs.
 
     Args:
         catalogue: where the runs are.
         interval_s: between two looks at it.
         state: keeps what the user chose; None: nothing is kept.
+        graphics: how images are shown.
     """
 
     DEFAULT_CSS = """
@@ -58,6 +61,7 @@ class RunsScreen(ChartScreen):
     RunsScreen #overview.alone { height: 1fr; }
     RunsScreen #metrics { height: 1fr; }
     RunsScreen #system { height: 40%; min-height: 6; }
+    RunsScreen #media { height: 40%; min-height: 6; }
     RunsScreen #console { height: 25%; min-height: 4; }
     RunsScreen.full #left, RunsScreen.full #right > * { display: none; }
     RunsScreen.full #right > .full { display: block; height: 1fr; }
@@ -65,7 +69,7 @@ class RunsScreen(ChartScreen):
     HINT = " h help · enter open · space select · f filter runs · / filter metrics · q quit"
     KEYS = RUNS
     HELP = "Keys of the list of runs"
-    BINDINGS = [Binding(key.keys, key.action, key.text, show=False) for key in RUNS]
+    BINDINGS = bindings(RUNS)
 
     class Opened(Message):
         """The user opened a run."""
@@ -77,8 +81,14 @@ class RunsScreen(ChartScreen):
     class MachineWanted(Message):
         """The user wants to see this machine."""
 
-    def __init__(self, catalogue: RunCatalogue, interval_s: float, state: ProjectState | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        catalogue: RunCatalogue,
+        interval_s: float,
+        state: ProjectState | None = None,
+        graphics: Graphics = "blocks",
+    ) -> None:
+        super().__init__(graphics)
         self._state = state
         self._title = inert(catalogue.title)
         self._interval_s = interval_s
@@ -93,6 +103,7 @@ class RunsScreen(ChartScreen):
         self.metrics.empty_text = "space selects a run"
         self.overview = TextPane("Overview", id="overview")
         self.system = SystemGrid((3, 2), lambda: self._current.data, self._read_wanted, id="system")
+        self.media = MediaPane(None, graphics, id="media")
         self.console = TextPane("Console", follows=True, id="console")
 
     def compose(self) -> ComposeResult:
@@ -104,16 +115,18 @@ class RunsScreen(ChartScreen):
             with Vertical(id="right"):
                 yield self.metrics
                 yield self.system
+                yield self.media
                 yield self.console
         yield self.footer
         yield self.filter
-        for pane in (self.system, self.console):
+        for pane in (self.system, self.media, self.console):
             pane.add_class("hidden")
-        below = (Border(pane, "top") for pane in (self.overview, self.system, self.console))
+        below = (Border(pane, "top") for pane in (self.overview, self.system, self.media, self.console))
         self._sides = [Border(self._left, "right"), *below]
 
     def on_mount(self) -> None:
         self.borders.set_borders(self._sides)
+        self.apply_config(self.config)
         self._restore()
         (self.metrics if self.runs.has_class("hidden") else self.runs).focus()
         self.run_worker(self._follow(), exclusive=True, group="follow")
@@ -158,7 +171,7 @@ class RunsScreen(ChartScreen):
 
     def panes(self) -> dict[str, RowsWidget]:
         names = {"runs": self.runs, "metrics": self.metrics, "system": self.system}
-        return {**names, "overview": self.overview, "console": self.console}
+        return {**names, "overview": self.overview, "console": self.console, "media": self.media}
 
     def _keep(self) -> None:
         if self._state is not None:
@@ -179,8 +192,9 @@ class RunsScreen(ChartScreen):
 
     def on_runs_pane_moved(self) -> None:
         self._show_overview()
-        self.run_worker(self._read_moved(), exclusive=True, group="current")
+        self._read_moved()
 
+    @work(exclusive=True, group="current")
     async def _read_moved(self) -> None:
         await asyncio.sleep(_REST_S)
         await self._read_current()
@@ -202,12 +216,14 @@ class RunsScreen(ChartScreen):
                     self.system.show_newest(data.is_running)
                 self.system.set_charts(data.system_charts())
                 self.console.set_rows([[(line.text, "")] for line in console_lines(data.console())])
+                self.media.set_source(data.source)
+                self.media.update()
         self._show_overview()
 
     def _wanted(self) -> tuple[bool, bool]:
-        """Whether the overview is shown, and whether system metrics or the console are."""
-        shown = [not pane.has_class("hidden") for pane in (self.overview, self.system, self.console)]
-        return shown[0], shown[1] or shown[2]
+        """Whether the overview is shown, and whether system metrics, images or the console are."""
+        others = (self.system, self.media, self.console)
+        return not self.overview.has_class("hidden"), not all(pane.has_class("hidden") for pane in others)
 
     def _show_overview(self) -> None:
         run, data = self.table.current, self._current.data
@@ -229,8 +245,9 @@ class RunsScreen(ChartScreen):
         pinned = self.table.pinned  # drawn last, over the others
         order = sorted(self.table.selected.items(), key=lambda entry: entry[0] == pinned)
         self._overlay.select(dict(order))
-        self.run_worker(self._read_selection(), exclusive=True, group="selection")
+        self._read_selection()
 
+    @work(exclusive=True, group="selection")
     async def _read_selection(self) -> None:
         try:
             await asyncio.to_thread(self._overlay.poll)
@@ -241,20 +258,15 @@ class RunsScreen(ChartScreen):
 
     # -- keys
 
-    @property
-    def grid(self) -> ChartGrid:
-        """The grid that keys about charts apply to."""
-        return self.system if self.system.has_focus else self.metrics
-
     def press_digit(self, digit: int) -> None:
         """Show or hide a pane; 0 gives all their usual sizes."""
-        panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 4: self.console}
+        panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 3: self.media, 4: self.console}
         if digit == 0:
-            self.borders.reset()
-            self.metrics.set_size()
-            self.system.set_size()
+            self.reset_sizes()
         elif digit in panes:
             self._toggle(panes[digit])
+            if digit == 3 and not self.media.has_class("hidden"):
+                self.media.focus()
 
     def action_runs(self) -> None:
         self._toggle(self.runs)
@@ -268,7 +280,7 @@ class RunsScreen(ChartScreen):
         self._fit_left()
         if pane.has_class("hidden") and had_focus:
             (self.metrics if self.runs.has_class("hidden") else self.runs).focus()
-        self.run_worker(self._read_current(), exclusive=True, group="current")
+        self._read_moved()
 
     def _fit_left(self) -> None:
         """The left side is there if one of its panes is. Without the list, the overview has its place."""
@@ -276,36 +288,15 @@ class RunsScreen(ChartScreen):
         self._left.set_class(not lists and not describes, "hidden")
         self.overview.set_class(not lists, "alone")
 
-    def action_filter_overview(self) -> None:
-        self.edit_filter(self.overview)
-
-    def action_filter_system(self) -> None:
-        self.edit_filter(self.system)
-
-    def action_clear_system(self) -> None:
-        self.system.set_filter("")
-
     def action_open(self) -> None:
-        if isinstance(self.pane, ChartGrid):
-            self._set_full(self.pane, not self.pane.is_full)
+        if isinstance(self.pane, GridPane):
+            self.toggle_full(self.pane)
         elif self.table.current is not None:
             self.post_message(self.Opened(self.table.current.id))
 
-    def _set_full(self, grid: ChartGrid, is_full: bool) -> None:
-        if grid.focused_chart is not None:
-            grid.is_full = is_full
-            self.set_class(is_full, "full")
-            grid.set_class(is_full, "full")
-            self.borders.set_full(grid if is_full else None)
-            grid.focus()
-            self.call_after_refresh(grid.redraw)
-
     def leave(self) -> None:
         """Leave the full screen, then the pane."""
-        full = [grid for grid in (self.metrics, self.system) if grid.is_full]
-        if full:
-            self._set_full(full[0], False)
-        elif not self.runs.has_class("hidden"):
+        if not self.leave_full() and not self.runs.has_class("hidden"):
             self.runs.focus()
 
     def action_machine(self) -> None:
@@ -342,12 +333,3 @@ class RunsScreen(ChartScreen):
 
     def action_clear_runs(self) -> None:
         self.runs.set_filter("")
-
-    def action_clear_overview(self) -> None:
-        self.overview.set_filter("")
-
-    def action_filter(self) -> None:
-        self.edit_filter(self.console if self.console.has_focus else self.metrics)
-
-    def action_clear(self) -> None:
-        (self.console if self.console.has_focus else self.metrics).set_filter("")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from textual import events
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 
 from runvitals.leet import axes
@@ -18,7 +17,7 @@ from runvitals.leet.chart_screen import ChartScreen
 from runvitals.leet.chart_view import ChartLine
 from runvitals.leet.charts import Chart, line_names
 from runvitals.leet.filtered_screen import reason
-from runvitals.leet.keys import MACHINE
+from runvitals.leet.keys import MACHINE, bindings
 from runvitals.leet.machine.killing import kill
 from runvitals.leet.machine.machine_data import MachineData
 from runvitals.leet.machine.meters import meters
@@ -71,7 +70,7 @@ class MachineScreen(ChartScreen):
     HINT = " h help · f filter · t sort · T tree · k end · tab charts · q quit"
     KEYS = MACHINE
     HELP = "Keys of this machine"
-    BINDINGS = [Binding(key.keys, key.action, key.text, show=False) for key in MACHINE]
+    BINDINGS = bindings(MACHINE)
 
     def __init__(self, data: MachineData, interval_s: float, readonly: bool) -> None:
         super().__init__()
@@ -213,10 +212,9 @@ class MachineScreen(ChartScreen):
             self._set_full(not self.metrics.is_full)
 
     def _set_full(self, is_full: bool) -> None:
-        self.metrics.is_full = is_full
+        self.metrics.set_full(is_full)
         self.set_class(is_full, "full")
         self.metrics.focus()
-        self.call_after_refresh(self.metrics.redraw)
 
     def leave(self) -> None:
         """Leave the full screen, then the pane, then the screen."""

@@ -1,0 +1,66 @@
+"""The images that a run logged under one name, and which of them is shown."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from runvitals.model.logged_media import LoggedMedia
+
+
+class ImageSeries:
+    """Images by step: the newest is shown, until the user chooses another.
+
+    Args:
+        name: under which they were logged.
+
+    Attributes:
+        count: how many there were when they were read.
+        problem: why they could not be read; "" if they could.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.count = 0
+        self.problem = ""
+        self._records: Sequence[LoggedMedia] = ()
+        self._place = 0
+        self._is_at_end = True
+
+    def set_records(self, records: Sequence[LoggedMedia], count: int) -> None:
+        """Set what was logged so far."""
+        self._records, self.count, self.problem = records, count, ""
+        self.go(len(records) if self._is_at_end else self._place)
+
+    @property
+    def record(self) -> LoggedMedia | None:
+        """The record that is shown."""
+        return self._records[self._place] if self._records else None
+
+    @property
+    def position(self) -> str:
+        """Which one it is, in words."""
+        record = self.record
+        if record is None:
+            return ""
+        step = "" if record.step is None else f"step {record.step:g} · "
+        return f"{step}{self._place + 1} of {len(self._records)}"
+
+    def go(self, place: int) -> None:
+        """Show the record at a place, or the nearest one."""
+        end = max(len(self._records) - 1, 0)
+        self._place = min(max(place, 0), end)
+        self._is_at_end = self._place == end
+
+    def scrub(self, records: int) -> None:
+        """Show a later or an earlier record."""
+        self.go(self._place + records)
+
+    def to_end(self, last: bool) -> None:
+        """Show the first or the last record."""
+        self.go(len(self._records) if last else 0)
+
+    def to_step(self, step: float) -> None:
+        """Show what was logged last up to a step."""
+        steps = [math.inf if one.step is None else one.step for one in self._records]
+        self.go(max((place for place, at in enumerate(steps) if at <= step), default=0))
