@@ -195,6 +195,7 @@ class Fetcher:
         until_s: float,
     ) -> FetchedResponse:
         target, proxy = self._target(url), self._policy().proxy
+        _check_headers(headers)
         addresses = self._checked_addresses(target, until_s, through_proxy=proxy is not None)
         sent = {"User-Agent": "runvitals", "Accept-Encoding": "identity", "Connection": "close"}
         sent |= {**headers, "Host": target.host_header}
@@ -260,6 +261,16 @@ def _own_addresses(host: str) -> set[str]:
     except (OSError, UnicodeError):
         return set()
     return {str(entry[4][0]) for entry in found}
+
+
+def _check_headers(headers: Mapping[str, str]) -> None:
+    """
+    Raises:
+        FetchFailed: a header cannot be sent. The text leaves out its value, which may be a secret.
+    """
+    for name, value in headers.items():
+        if not value.isascii() or not value.isprintable():
+            raise FetchFailed(f"the header {name} is not printable ASCII: check for a line break at its end")
 
 
 def _open_tunnel(connected: socket.socket, target: _Target) -> None:

@@ -214,6 +214,23 @@ def test_a_request_of_a_webhook_is_signed_and_the_same_when_repeated(room: Room,
     assert after["User-Agent"].startswith("runvitals/")
 
 
+def test_secrets_of_a_webhook_are_not_shown_when_they_come_back(room: Room, site: Site) -> None:
+    site.answers["/hook"] = (400, {}, b"no user has Bearer token, signed with key")
+    stored = room.tell(f"webhook:{room.webhook()}")
+    assert stored.answer == "no user has Bearer ***, signed with ***"
+
+
+def test_a_secret_that_no_header_can_hold_is_not_shown(room: Room, site: Site) -> None:
+    webhook = room.webhook()
+    sealed = room.box.seal(b"secret\n", team_secret_purpose(room.team, "TOKEN"))
+    room.store.accounts.team_secrets.put(room.team, "TOKEN", sealed, room.by, T0)
+    stored = room.tell(f"webhook:{webhook}")
+    assert (
+        stored.error == "the header Authorization is not printable ASCII: check for a line break at its end"
+    )
+    assert site.requests == []
+
+
 def test_a_webhook_without_payload_and_secrets_gets_all_values(room: Room, site: Site) -> None:
     site.answers["/hook"] = (200, {}, b"")
     room.tell(f"webhook:{room.webhook(access_secret=None, signing_secret=None)}")

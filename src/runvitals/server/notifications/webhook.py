@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from runvitals.accounts.payload_template import filled
 from runvitals.accounts.sealed_purposes import team_secret_purpose
 from runvitals.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.environment.secret_patterns import HIDDEN
 from runvitals.outbound.fetcher import Fetcher
 from runvitals.outbound.webhook_signature import signed_headers, wandb_signature
 from runvitals.server.notifications.channel import (
@@ -96,7 +98,8 @@ class WebhookChannel:
         headers |= signed_headers(body, signing, self._clock() // 1000, delivery)
         if signing is not None:
             headers["X-Wandb-Signature"] = wandb_signature(body, signing)
-        return post(self._fetcher, webhook.url, body, headers)
+        answer = post(self._fetcher, webhook.url, body, headers)
+        return replace(answer, text=_without(answer.text or "", access, signing))
 
     def _secret(self, team_id: int, name: str | None) -> str | None:
         if name is None:
@@ -106,3 +109,11 @@ class WebhookChannel:
             return self._box.open(sealed, team_secret_purpose(team_id, name)).decode()
         except (UnknownAccount, SecretUnreadable) as error:
             raise DeliveryFailed(str(error), "failed") from None
+
+
+def _without(text: str, *secrets: str | None) -> str:
+    """What a receiver answered, without the secrets that it was sent: members of the team may read it."""
+    for secret in secrets:
+        if secret:
+            text = text.replace(secret, HIDDEN).replace(json.dumps(secret)[1:-1], HIDDEN)
+    return text
