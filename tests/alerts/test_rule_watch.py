@@ -277,6 +277,22 @@ def test_a_silent_host(watch: Watch) -> None:
     assert watch.firings()[0].ended_ms is not None
 
 
+def test_a_host_that_ended_before_the_others_is_not_silent(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "silence", "of": "host"}, **{"for": "5m"})
+    watch.add_rule(name="gpu", condition={"kind": "silence", "metric": "gpu.*.gpu"}, **{"for": "5m"})
+    first, second = watch.team.run("otter-1"), watch.team.run("otter-1", writer="monitor.node2.a")
+    watch.send(first, gpu_0_gpu=50)
+    watch.send(second, gpu_0_gpu=50)
+    watch.team.end(first, "finished")
+    for _ in range(20):
+        watch.team.wait(MINUTE_MS // 2)
+        watch.send(second, gpu_0_gpu=50)
+    assert watch.firings() == []
+    for _ in range(12):
+        watch.pass_time(MINUTE_MS // 2)
+    assert {(firing.rule, firing.host) for firing in watch.firings()} == {("gpu", "node2"), ("idle", "node2")}
+
+
 def test_a_host_that_sends_to_another_server_is_not_silent(watch: Watch) -> None:
     watch.add_rule(condition={"kind": "silence", "of": "host"}, **{"for": "5m"})
     writer = watch.team.run("otter-1")

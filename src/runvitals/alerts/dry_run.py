@@ -178,11 +178,15 @@ class _PastSamples:
         """The same of a rule about silence."""
         until_ms = self._to_ms if ended_ms is None else min(ended_ms, self._to_ms)
         busy = self._busy_ms(rule, lanes)
+        # A host that ended before the others is not silent; the steps are those of all.
+        gone: set[int] = set()
+        if rule.condition.of != "steps":
+            gone = self._store.alerts.rules.ended([lane.lane_id for lane in lanes])
         found: list[PastFiring] = []
         evaluated: Evaluated = []
         for lane, key, times in self._heard(rule, lanes):
             evaluated += [(lane, key)] if key else []
-            for begin_ms, end_ms in gaps(times, until_ms, rule.for_ms, busy):
+            for begin_ms, end_ms in gaps(times, 0 if lane.lane_id in gone else until_ms, rule.for_ms, busy):
                 ended = None if end_ms >= until_ms and ended_ms is None else end_ms
                 found.append(PastFiring(lane.uid, lane.project, key, lane.host, None, begin_ms, ended))
         return found, evaluated

@@ -223,16 +223,17 @@ class RuleWatch:
                 self._hosts[lane_id].heard_ms = heard[lane_id]
 
     def _match(self, now_ms: int) -> None:
-        """Find out again which rules are about which hosts; forget hosts whose runs have ended."""
+        """Find out which rules are about which hosts; forget hosts that ended, and those of ended runs."""
         self._learn_what_others_hear(now_ms)
         self._lanes = self._store.alerts.rules.lanes(self._hosts)
         run_ids = {lane.run_id for lane in self._lanes.values()}
         rows = self._store.runs.get(sorted(run_ids), now_ms)
         heard = self._store.alerts.rules.heard_since(now_ms - FORGET_MS)
+        ended = self._store.alerts.rules.ended(self._hosts)
         for lane_id, host in list(self._hosts.items()):
             row = rows.get(host.run_id)
             gone = lane_id not in self._lanes or row is None or row.state not in ("running", "lost")
-            if gone:
+            if gone or lane_id in ended:
                 self._forget(lane_id, now_ms)
             elif now_ms - host.heard_ms > FORGET_MS + max(
                 (known.for_ms for _, known in self._rules.values()), default=0

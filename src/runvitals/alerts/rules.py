@@ -339,7 +339,9 @@ def _threshold(reader: _Reader) -> RuleCondition:
 def _change(reader: _Reader) -> RuleCondition:
     metric, window = _metric(reader), reader.duration("window", None)
     baseline = reader.duration("baseline", None)
-    if window and not window <= baseline <= MAX_BASELINE * window:
+    if window < 1000:
+        reader.wrong("window", "expected at least 1 s")
+    elif not window <= baseline <= MAX_BASELINE * window:
         reader.wrong("baseline", f"expected 1 to {MAX_BASELINE} times the window")
     direction = reader.choice("direction", DIRECTIONS, "either")
     by, relative = reader.number("by"), reader.flag("relative", True)

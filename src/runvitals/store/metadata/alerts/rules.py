@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Row, Select, and_, delete, func, insert, select, update
+from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert, select, update
 
 from runvitals.store.errors import LimitReached, NameTaken, UnknownAccount
 from runvitals.store.metadata.accounts.audit import Actor, record
@@ -227,12 +227,21 @@ class AlertRuleTable:
         with self._database.read() as connection:
             return dict(connection.execute(newest.where(among(connection, writer.c.lane_id, lane_ids))).all())
 
+    def ended(self, lane_ids: Collection[int]) -> set[int]:
+        """The lanes all of whose writers have ended: nothing more is expected of them."""
+        open_writers = func.sum(case((writer.c.end_state.is_(None), 1), else_=0))
+        with self._database.read() as connection:
+            mine = select(writer.c.lane_id).where(among(connection, writer.c.lane_id, lane_ids))
+            ended = mine.group_by(writer.c.lane_id).having(open_writers == 0)
+            return set(connection.execute(ended).scalars())
+
     def heard_since(self, since_ms: int) -> dict[int, int]:
-        """The lanes that any server has heard since a time, and when."""
+        """The lanes that any server has heard since a time, and when; without writers that have ended."""
         newest = (
             select(writer.c.lane_id, func.max(writer.c.heard_ms))
             .join(run, run.c.id == writer.c.run_id)
             .where(run.c.alive_until_ms >= since_ms, writer.c.heard_ms >= since_ms)
+            .where(writer.c.end_state.is_(None))
             .group_by(writer.c.lane_id)
         )
         with self._database.read() as connection:
