@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.cli.command_list import COMMANDS
@@ -16,7 +16,9 @@ from runvitals.cli.team_definitions import (
     connected,
     delete_others,
     every,
+    field_errors,
     read_definitions,
+    send_definition,
 )
 from runvitals.model.account_names import entity_name
 
@@ -104,24 +106,25 @@ def _history(server: ApiConnection, path: str, arguments: argparse.Namespace) ->
 
 
 def _check(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    for rule in read_definitions(arguments.file, "rule"):
-        found = server.send("POST", f"{path}/dry-run", {"rule": rule, "days": arguments.days})
+    for rule in _read(arguments.file):
+        body = {"rule": rule, "days": arguments.days}
+        found = send_definition(server, "POST", f"{path}/dry-run", body, _where(arguments.file, rule))
         times = "once" if found["times"] == 1 else f"{found['times']} times"
         print(f"{inert(rule['name'])}: would have fired {times} in {found['runs']} runs")
     return 0
 
 
 def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    wanted = {rule["name"]: rule for rule in read_definitions(arguments.file, "rule")}
+    wanted = {rule["name"]: rule for rule in _read(arguments.file)}
     known = {rule["name"]: rule for rule in _all(server, path)}
     for name, rule in wanted.items():
         enabled = rule.get("enabled", True)
-        before = known.get(name)
+        before, body = known.get(name), {"rule": rule, "enabled": enabled}
         if before is None:
-            server.send("POST", path, {"rule": rule, "enabled": enabled})
+            send_definition(server, "POST", path, body, _where(arguments.file, rule))
             print(f"added {inert(name)}")
         elif before["rule"] != rule or before["enabled"] != enabled:
-            server.send("PATCH", f"{path}/{before['id']}", {"rule": rule, "enabled": enabled})
+            send_definition(server, "PATCH", f"{path}/{before['id']}", body, _where(arguments.file, rule))
             print(f"changed {inert(name)}")
     if arguments.prune:
         delete_others(server, path, known, wanted)
@@ -140,6 +143,29 @@ def _mute(server: ApiConnection, path: str, arguments: argparse.Namespace) -> in
     state = "no longer muted" if until_ms is None else f"muted until {_when(until_ms)}"
     print(f"{inert(arguments.name)} is {state}")
     return 0
+
+
+def _read(path: str) -> list[dict[str, Any]]:
+    """The rules of a file. All are checked before the first is sent, so that a mistake changes nothing.
+
+    Raises:
+        ValueError: the file or a rule is invalid; all mistakes are named.
+    """
+    from runvitals.alerts.rules import InvalidRule, rule
+
+    found, wrong = read_definitions(path, "rule"), []
+    for one in found:
+        try:
+            rule(one)
+        except InvalidRule as error:
+            wrong.append(f"rule {inert(one['name'])!r}: {field_errors(error.fields)}")
+    if wrong:
+        raise ValueError(f"{inert(path)}: {'; '.join(wrong)}")
+    return found
+
+
+def _where(path: str, rule: Mapping[str, Any]) -> str:
+    return f"{inert(path)}: rule {inert(rule['name'])!r}"
 
 
 def _named(server: ApiConnection, path: str, name: str) -> int:

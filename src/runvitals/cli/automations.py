@@ -15,6 +15,7 @@ from runvitals.cli.team_definitions import (
     delete_others,
     every,
     read_definitions,
+    send_definition,
 )
 from runvitals.model.account_names import entity_name
 
@@ -97,12 +98,12 @@ def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> i
     wanted = {one["name"]: one for one in read_definitions(arguments.file, "automation")}
     known = {one["name"]: one for one in _all(server, path)}
     for name, one in wanted.items():
-        before = known.get(name)
+        before, where = known.get(name), f"{inert(arguments.file)}: automation {inert(name)!r}"
         if before is None:
-            server.send("POST", f"{path}/automations", one)
+            send_definition(server, "POST", f"{path}/automations", one, where)
             print(f"added {inert(name)}")
             continue
-        changed = server.send("PATCH", f"{path}/automations/{before['id']}", one)
+        changed = send_definition(server, "PATCH", f"{path}/automations/{before['id']}", one, where)
         if any(changed[part] != before[part] for part in (*_PARTS, "enabled")):
             print(f"changed {inert(name)}")
     if arguments.prune:

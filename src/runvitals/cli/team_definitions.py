@@ -82,16 +82,47 @@ def read_definitions(path: str, kind: str) -> list[dict[str, Any]]:
         ValueError: it is neither TOML, YAML nor JSON, or has no list of them with different names.
         OSError: it could not be read.
     """
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    content = _READERS.get(os.path.splitext(path)[1], _toml)(text)
+    try:
+        with open(path, encoding="utf-8") as file:
+            content = _READERS.get(os.path.splitext(path)[1], _toml)(file.read())
+    except ValueError as error:  # errors of TOML, JSON and UTF-8 are ValueErrors
+        raise ValueError(f"{path}: {error}") from None
     rules = content.get(kind) if isinstance(content, dict) else None
     if not isinstance(rules, list) or not all(isinstance(rule, dict) for rule in rules):
         raise ValueError(f"{path}: expected a list: a table [[{kind}]] each")
-    names = [rule.get("name") for rule in rules]
-    if not all(isinstance(name, str) and name for name in names) or len(set(names)) < len(names):
-        raise ValueError(f"{path}: expected a different name for each {kind}")
+    names: set[str] = set()
+    for number, one in enumerate(rules, 1):
+        name = one.get("name")
+        if not isinstance(name, str) or not name:
+            raise ValueError(f"{path}: {kind} {number} has no name")
+        if name in names:
+            raise ValueError(f"{path}: {kind} {number} has the name {name!r} of another {kind}")
+        names.add(name)
     return rules
+
+
+def send_definition(
+    server: ApiConnection, method: str, path: str, body: Mapping[str, Any], where: str
+) -> Any:
+    """Send a rule or an automation of a file.
+
+    Args:
+        where: the file and the name, for errors.
+
+    Raises:
+        ValueError: the server rejected it.
+    """
+    from runvitals.client.connection import ServerError
+
+    try:
+        return server.send(method, path, body)
+    except ServerError as error:
+        raise ValueError(f"{where}: {field_errors(error.fields) or error}") from error
+
+
+def field_errors(fields: Mapping[str, str]) -> str:
+    """What is wrong with which fields, on one line."""
+    return "; ".join(f"{inert(name)}: {inert(text)}" for name, text in fields.items())
 
 
 def _toml(text: str) -> Any:
@@ -110,7 +141,9 @@ def _yaml(text: str) -> Any:
     try:
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
-        raise ValueError(f"invalid YAML: {error}") from None
+        mark = getattr(error, "problem_mark", None)
+        place = "" if mark is None else f" (at line {mark.line + 1}, column {mark.column + 1})"
+        raise ValueError(f"{getattr(error, 'problem', None) or 'invalid YAML'}{place}") from None
 
 
 _READERS: Final[dict[str, Callable[[str], Any]]] = {".json": json.loads, ".yaml": _yaml, ".yml": _yaml}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -29,11 +29,13 @@ class ServerError(CommError, OSError):
     Attributes:
         status: HTTP status: 401 without a valid token, 422 for an invalid parameter …; None without a
             response.
+        fields: what is wrong, by the name of the field, if the server said so.
     """
 
-    def __init__(self, text: str, status: int | None = None) -> None:
+    def __init__(self, text: str, status: int | None = None, fields: Mapping[str, str] | None = None) -> None:
         super().__init__(text)
         self.status = status
+        self.fields = dict(fields or {})
 
 
 class ApiConnection:
@@ -179,7 +181,8 @@ class ApiConnection:
         content = self._content(path, answer)
         text = content.get("error") if isinstance(content, dict) else None
         message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
-        return ServerError(message, answer.status)
+        fields = content.get("fields") if isinstance(content, dict) else None
+        return ServerError(message, answer.status, fields if isinstance(fields, dict) else None)
 
 
 def _with_query(path: str, parameters: Parameters) -> str:

@@ -33,7 +33,7 @@ from runvitals.server.access.permission import (
     PUBLIC,
     Mode,
 )
-from runvitals.server.access.refusals import Refusals
+from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.same_origin import is_for_loopback
 from runvitals.server.errors import DetailedError
@@ -117,7 +117,9 @@ class AccessControl:
             if isinstance(requester.principal, Anonymous):
                 raise unauthenticated()
             raise HTTPException(
-                403, f"you may not do this: it needs the permission {action.value} for {what}"
+                403,
+                f"you may not do this: it needs the permission {action.value} for {what}"
+                + beyond_key(requester.principal, action),
             )
         if changes and action in NEEDS_SUDO and isinstance(requester.principal, User):
             self._require_sudo(requester)

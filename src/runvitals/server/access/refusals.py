@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from runvitals.accounts.actions import Action
+from runvitals.accounts.principals import SCOPE_ACTIONS, Principal, ServiceAccount, User
 from runvitals.accounts.resources import Entity, Member, Project, ProjectItem, Registry, Resource
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.errors import UnknownProject
@@ -109,3 +111,11 @@ class Refusals:
             return {**place, "project": self._metadata_store.accounts.project_members.get(resource.id).name}
         except UnknownProject:  # removed a moment ago
             return place
+
+
+def beyond_key(principal: Principal, action: Action) -> str:
+    """What a refusal adds if the key would not allow it to anybody."""
+    key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
+    if key is None or action in SCOPE_ACTIONS[key.scope]:
+        return ""
+    return f", which a key of the scope {key.scope.value} does not have"

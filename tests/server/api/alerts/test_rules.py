@@ -228,7 +228,8 @@ def test_the_command_line(
 ) -> None:
     ada = vision.accounts.users.by_name("ada")
     secret, _ = vision.accounts.keys.create("laptop", CLI, T0, user_id=ada.id, scope="full")
-    monkeypatch.setenv("RUNVITALS_TOKEN", secret)
+    narrow, _ = vision.accounts.keys.create("node", CLI, T0, user_id=ada.id, scope="write")
+    monkeypatch.setenv("RUNVITALS_TOKEN", narrow)
     monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     store_samples(vision, [1.0] * 70)
@@ -237,6 +238,10 @@ def test_the_command_line(
         '[[rule]]\nname = "idle"\nfor = "1m"\n[rule.condition]\nkind = "threshold"\nmetric = "gpu.*.gpu"\n'
         'operator = "<"\nvalue = 5\n'
     )
+
+    assert main(["alerts", "apply", "vision", str(file)]) == 1
+    assert "automation:manage for entity 'vision', which a key of the scope write" in capsys.readouterr().err
+    monkeypatch.setenv("RUNVITALS_TOKEN", secret)
 
     def alerts(*arguments: str) -> str:
         assert main(["alerts", "--server", vision.url, *arguments]) == 0
@@ -252,7 +257,19 @@ def test_the_command_line(
     assert [rule["name"] for rule in json.loads(alerts("list", "vision", "--json"))] == ["idle"]
     assert "warning" in alerts("list", "vision")
     assert "FIRED" in alerts("history", "vision")
+    bad = tmp_path / "bad.toml"
+    bad.write_text(file.read_text().replace("idle", "new") + '[[rule]]\nname = "b"\nseverity = "worst"\n')
+    assert main(["alerts", "--server", vision.url, "apply", "vision", str(bad)]) == 1
+    wrong = "severity: expected one of info, warning, error; condition: expected an object"
+    assert f"bad.toml: rule 'b': {wrong}" in capsys.readouterr().err
+    assert [rule["name"] for rule in json.loads(alerts("list", "vision", "--json"))] == ["idle"]
+    bad.write_text(file.read_text().replace("[rule.condition]", 'tell = ["slack:9"]\n[rule.condition]'))
+    assert main(["alerts", "--server", vision.url, "apply", "vision", str(bad)]) == 1
+    assert "bad.toml: rule 'idle': rule.tell[0]: " in capsys.readouterr().err
     empty = tmp_path / "rules.yaml"
+    empty.write_text("rule: [\n")
+    assert main(["alerts", "--server", vision.url, "apply", "vision", str(empty)]) == 1
+    assert "rules.yaml: expected the node content, but found '<stream" in capsys.readouterr().err
     empty.write_text("rule: []\n")
     assert alerts("apply", "vision", str(empty), "--prune") == "deleted idle\n"
 
