@@ -116,11 +116,9 @@ class AccessControl:
         if decision is Decision.DENIED:
             if isinstance(requester.principal, Anonymous):
                 raise unauthenticated()
-            raise HTTPException(
-                403,
-                f"you may not do this: it needs the permission {action.value} for {what}"
-                + beyond_key(requester.principal, action),
-            )
+            about_key = beyond_key(requester.principal, action)
+            needed = f"it needs the permission {action.value} for {what}{about_key}"
+            raise HTTPException(403, f"you may not do this: {needed}")
         if changes and action in NEEDS_SUDO and isinstance(requester.principal, User):
             self._require_sudo(requester)
 
