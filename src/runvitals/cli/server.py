@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import mail_test, quick_start
 from runvitals.cli.argument_types import positive_integer, size_bytes, time_ms
+from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     add_store,
     check_shared_stores,
     check_waiting,
+    is_clickhouse,
     open_stores,
     store_locations,
 )
@@ -61,6 +63,7 @@ def add(subparsers: Any) -> None:
     _add_secrets(parser)
     _add_audit_file(parser)
     add_keeping(parser)
+    add_cold_storage(parser)
     _add_files(parser)
     parser.add_argument(
         "--keep-deleted",
@@ -200,6 +203,7 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"runvitals: the server needs {error.name}: pip install 'runvitals[server]'", file=sys.stderr)
         return 1
     check_waiting(arguments)
+    cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
     with serve.until_interrupted(), ExitStack() as stack:
         try:
@@ -240,7 +244,8 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
 
     folder, _ = store_locations(arguments)
     with ExitStack() as stack:
-        store, metadata_store = open_stores(stack, arguments, worker)
+        cold = cold_settings(arguments, not is_clickhouse(arguments))
+        store, metadata_store = open_stores(stack, arguments, worker, cold)
         clock = Clock()
         token_required = _token_required(arguments, listener)
         url = _url(listener)

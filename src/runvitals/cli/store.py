@@ -9,6 +9,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli import store_migration
+from runvitals.cli.cold_storage import cold_address
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
@@ -35,10 +36,7 @@ def add(subparsers: Any) -> None:
     repair = actions.add_parser(
         "repair", help="recover what can be read from damaged files, and make samples and metadata match"
     )
-    for action in (check, repair):
-        action.add_argument(
-            "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
-        )
+    _add_check_and_repair(check, repair)
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
@@ -61,6 +59,22 @@ def add(subparsers: Any) -> None:
         add_dir(action)
 
 
+def _add_check_and_repair(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None:
+    for action in (check, repair):
+        action.add_argument(
+            "--catalogue", metavar="URL", help="the server's --catalogue; default: a file in the store"
+        )
+    check.add_argument(
+        "--read-cold", action="store_true", help="read and decode what is in --cold-storage, too"
+    )
+    repair.add_argument(
+        "--cold-storage",
+        metavar="BUCKET",
+        type=cold_address,
+        help="the server's --cold-storage, if log.db was lost; default: as it says",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
     try:
         from runvitals.store.samples import sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
@@ -72,8 +86,10 @@ def run(arguments: argparse.Namespace) -> int:
         return store_migration.run(arguments.source, arguments.target)
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
-    if arguments.action in ("check", "repair"):
-        return (_check if arguments.action == "check" else _repair)(folder, arguments.catalogue)
+    if arguments.action == "check":
+        return _check(folder, arguments.catalogue, arguments.read_cold)
+    if arguments.action == "repair":
+        return _repair(folder, arguments.catalogue, arguments.cold_storage)
     actions = {"stats": _stats, "compact": _compact}
     if arguments.action == "backup":
         return _backup(folder, arguments.into)
@@ -83,27 +99,29 @@ def run(arguments: argparse.Namespace) -> int:
 def _stats(folder: str) -> int:
     from runvitals.store.samples.sqlite_chunks.inventory import inventory
 
-    heading = ["FILE", "MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
+    heading = ["FILE", "MB", "COLD MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
     rows = [_row(file) for file in inventory(folder)]
-    print(table([heading, *rows], right=frozenset(range(1, 8))))
+    print(table([heading, *rows], right=frozenset(range(1, 9))))
     return 0
 
 
 def _row(file: StoreFile) -> list[str]:
-    per_sample = f"{file.size_bytes / file.samples:.2f}" if file.samples else "-"
+    size_bytes = file.size_bytes + file.cold_bytes
+    per_sample = f"{size_bytes / file.samples:.2f}" if file.samples else "-"
     counts = [f"{count:,}" if count is not None else "-" for count in (file.runs, file.samples)]
     parts = [f"{count:,}" if count is not None else "-" for count in (file.chunks, file.packs)]
     name = os.path.basename(file.path)
-    return [name, f"{file.size_bytes / 1e6:.1f}", *counts, per_sample, *parts, f"{file.damaged:,}"]
+    sizes = [f"{file.size_bytes / 1e6:.1f}", f"{file.cold_bytes / 1e6:.1f}"]
+    return [name, *sizes, *counts, per_sample, *parts, f"{file.damaged:,}"]
 
 
-def _check(folder: str, metadata_store: str | None) -> int:
+def _check(folder: str, metadata_store: str | None, reads_cold: bool) -> int:
     from runvitals.store.check import check_metadata_store
     from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.check import check
 
     found = 0
-    for problem in check(folder):
+    for problem in check(folder, reads_cold):
         print(problem)
         found += 1
     address = metadata_store or os.path.join(folder, METADATA_FILE)
@@ -119,14 +137,16 @@ def _check(folder: str, metadata_store: str | None) -> int:
     return 1 if found else 0
 
 
-def _repair(folder: str, metadata_store: str | None) -> int:
+def _repair(folder: str, metadata_store: str | None, cold: str | None) -> int:
     from runvitals.store.errors import MetadataStoreError
     from runvitals.store.repair import repair
+    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 
     if not os.path.isdir(folder):
         raise OSError(f"there is no store in {folder}")
     try:
-        repair(folder, metadata_store or os.path.join(folder, METADATA_FILE), print)
+        address = metadata_store or os.path.join(folder, METADATA_FILE)
+        repair(folder, address, print, ColdSettings(cold) if cold is not None else None)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     return 0
@@ -172,7 +192,9 @@ def _backup(folder: str, into: str) -> int:
     from runvitals.store.files.backup import copy_contents
     from runvitals.store.files.folder_store import CONTENTS
     from runvitals.store.metadata.backup import backup as copy_metadata
+    from runvitals.store.samples.sqlite_chunks import stored_ids
     from runvitals.store.samples.sqlite_chunks.backup import backup
+    from runvitals.store.samples.sqlite_chunks.inventory import inventory
 
     path = os.path.join(folder, METADATA_FILE)
     has_metadata = os.path.exists(path)
@@ -190,6 +212,13 @@ def _backup(folder: str, into: str) -> int:
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")
+    cold_bytes = sum(file.cold_bytes for file in inventory(into))
+    if cold_bytes:
+        print(
+            f"{cold_bytes / 1e6:.1f} MB of old samples are in {stored_ids.cold_address_of(into)}, and are "
+            "not part of the backup",
+            file=sys.stderr,
+        )
     if not has_metadata:
         print(
             f"{folder} has no {METADATA_FILE}: if the metadata store is in PostgreSQL, run pg_dump now",

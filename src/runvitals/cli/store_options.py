@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from runvitals.store.metadata import MetadataStore
     from runvitals.store.samples.clickhouse import ClickHouseStore
     from runvitals.store.samples.sqlite_chunks import SqliteChunks
+    from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 
 METADATA_FILE = "catalogue.db"
 _WORKER = "worker-"
@@ -101,8 +102,13 @@ def _worker_folder(folder: str, worker: int) -> str:
     return os.path.join(folder, f"{_WORKER}{worker}") if worker else folder
 
 
-def open_sample_store(arguments: argparse.Namespace) -> SqliteChunks | ClickHouseStore:
+def open_sample_store(
+    arguments: argparse.Namespace, cold: ColdSettings | None = None
+) -> SqliteChunks | ClickHouseStore:
     """The sample store. The caller closes it.
+
+    Args:
+        cold: where old samples are, if they are kept in a folder; None: where they were moved before.
 
     Raises:
         ValueError: invalid address.
@@ -113,7 +119,7 @@ def open_sample_store(arguments: argparse.Namespace) -> SqliteChunks | ClickHous
     from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
     folder, _ = store_locations(arguments)
-    return SqliteChunks(folder)
+    return SqliteChunks(folder, cold=cold)
 
 
 def _open_clickhouse(
@@ -133,12 +139,13 @@ def _open_clickhouse(
 
 
 def open_stores(
-    stack: ExitStack, arguments: argparse.Namespace, worker: int = 0
+    stack: ExitStack, arguments: argparse.Namespace, worker: int = 0, cold: ColdSettings | None = None
 ) -> tuple[SqliteChunks | ClickHouseStore, MetadataStore]:
     """Both stores, until the stack closes. ClickHouse may be away: they are paired when it is back.
 
     Args:
         worker: the number of this process.
+        cold: see `open_sample_store`.
 
     Raises:
         ValueError: invalid address.
@@ -154,7 +161,7 @@ def open_stores(
         if not clickhouse.is_prepared:
             return clickhouse, _pair_later(stack, clickhouse, address)
     else:
-        store = open_sample_store(arguments)
+        store = open_sample_store(arguments, cold)
         stack.callback(store.close)
     pairing.check_metadata_store_exists(store, address)
     metadata_store = _open_metadata_store(stack, address)

@@ -69,7 +69,7 @@ class SelfMetrics:
         for status, count in sorted(self._rejected.items()):
             lines.append(f'runvitals_ingest_refused_total{{status="{status}"}} {count}')
         lines += self._histogram("runvitals_ingest_ack_seconds")
-        for name in ("runs", "samples", "unsealed_samples", "waiting_batches", "size_bytes"):
+        for name in ("runs", "samples", "unsealed_samples", "waiting_batches", "size_bytes", "cold_bytes"):
             lines += [
                 f"# TYPE runvitals_store_{name} gauge",
                 f"runvitals_store_{name} {getattr(store, name)}",

@@ -19,6 +19,7 @@ from runvitals.store.metadata.recovery import RecoveredRun, fill_from_damaged, r
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, database
 from runvitals.store.samples.sqlite_chunks import repair as samples
+from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 
 SKIPPED_IDS = 10_000
@@ -27,11 +28,12 @@ SKIPPED_IDS = 10_000
 Report = Callable[[str], None]
 
 
-def repair(folder: str, address: str, report: Report) -> None:
+def repair(folder: str, address: str, report: Report, cold: ColdSettings | None = None) -> None:
     """Repair the sample store in a folder and the metadata store at an address.
 
     Args:
         report: called with a line of text for each change.
+        cold: where old samples are; None: as the log says.
 
     Raises:
         StoreError: a server is using the store, or the metadata store belongs to another one.
@@ -42,7 +44,7 @@ def repair(folder: str, address: str, report: Report) -> None:
         samples.set_damaged_months_aside(folder, report)
     damaged = _set_metadata_aside(address, report)
     with ExitStack() as stack:
-        store = stack.enter_context(SqliteChunks(folder))
+        store = stack.enter_context(SqliteChunks(folder, cold=cold))
         metadata_store = stack.enter_context(open_metadata_store(address))
         if damaged is not None:
             report(
@@ -56,6 +58,8 @@ def repair(folder: str, address: str, report: Report) -> None:
             """Whether a lane is not known to belong to a deleted run."""
             return damaged is not None or lane in known or lane > issued.writer
 
+        for text in samples.restore_from_cold_storage(store, is_wanted):
+            report(text)
         for path in store.accept_missing():
             report(f"{path} was deleted: its samples are lost unless it is restored from a backup")
         for text in samples.restore(store, is_wanted):

@@ -58,12 +58,12 @@ class SupervisedThread:
     def start(self) -> None:
         self._thread.start()
 
-    def close(self) -> None:
-        """Let it finish its work, and wait until it has ended. Closing twice has no effect."""
+    def close(self, longest_wait_s: float | None = None) -> None:
+        """Let it finish its work, and wait for its end, or this long. Closing twice has no effect."""
         self.closing.set()
         self._wake()
         if self._thread.ident is not None:
-            self._thread.join()
+            self._thread.join(longest_wait_s)
 
     def _run(self) -> None:
         last_turns = 0

@@ -16,6 +16,8 @@ from hypothesis import strategies as st
 
 from runvitals.store.samples.interface import SampleBatch
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
+from runvitals.store.samples.sqlite_chunks.check import check
+from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings
 from tests.store.samples.comparison import assert_equal
 from tests.store.samples.conformance import DAY, T0
 from tests.store.samples.model import Model
@@ -91,11 +93,15 @@ STEPS: st.SearchStrategy[list[Append | Repeat | Operation | int]] = st.lists(
 class StoreAndModel:
     """A store in a folder, and a model that gets the same writes."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, cold: str | None = None) -> None:
         self.folder = folder
-        self.store = SqliteChunks(folder, TINY)
+        self._cold = ColdSettings(cold, after_ms=DAY, object_bytes=200) if cold else None
+        self.store = self.open()
         self.model = Model()
         self.sent: list[SampleBatch] = []
+
+    def open(self) -> SqliteChunks:
+        return SqliteChunks(self.folder, TINY, lambda: T0 + 500 * DAY, self._cold)
 
     def do(self, step: Append | Repeat | Operation | int) -> None:
         if isinstance(step, Append):
@@ -110,9 +116,10 @@ class StoreAndModel:
             self.store.flush()
         elif step == "compact":
             self.store.compact()
+            self.store.move_to_cold_storage()
         else:
             self.store.close()
-            self.store = SqliteChunks(self.folder, TINY)
+            self.store = self.open()
 
     def send(self, batch: SampleBatch) -> None:
         self.sent.append(batch)
@@ -125,18 +132,32 @@ class StoreAndModel:
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS)
 def test_the_store_returns_the_same_as_the_model(steps: Sequence[Append | Repeat | Operation | int]) -> None:
-    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as folder:
-        both = StoreAndModel(folder)
+    compare(steps, is_cold=False)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(STEPS)
+def test_so_does_a_store_with_cold_storage(steps: Sequence[Append | Repeat | Operation | int]) -> None:
+    compare(steps, is_cold=True)
+
+
+def compare(steps: Sequence[Append | Repeat | Operation | int], is_cold: bool) -> None:
+    """Do the same to a store and the model, and compare them."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as parent:
+        folder, bucket = os.path.join(parent, "store"), os.path.join(parent, "bucket")
+        os.mkdir(bucket)
+        both = StoreAndModel(folder, bucket if is_cold else None)
         try:
             for step in steps:
                 both.do(step)
             both.compare()
             both.store.flush()
             both.compare()
-            both.store.compact()
+            both.do("compact")
             both.compare()
             both.do("reopen")
             both.compare()
+            assert list(check(folder, reads_cold=True)) == []
         finally:
             both.store.close()
 

@@ -230,10 +230,11 @@ class StoreStats:
         unsealed_samples: durable, but not yet in their final form. Samples that are sealed while
             they are counted may be in both numbers, never in neither.
         waiting_batches: submitted, but not yet durable.
-        size_bytes: on disk, everything included.
+        size_bytes: everything included, also what is in cold storage.
         problem: why background work is failing; None if it is not.
         warnings: other conditions that need attention; samples are still accepted and served.
         threads: the background threads by name, and why each is failing.
+        cold_bytes: in cold storage, and not on disk.
     """
 
     runs: int
@@ -244,6 +245,7 @@ class StoreStats:
     problem: str | None
     warnings: tuple[str, ...] = ()
     threads: Mapping[str, str | None] = field(default_factory=dict)
+    cold_bytes: int = 0
 
 
 @runtime_checkable

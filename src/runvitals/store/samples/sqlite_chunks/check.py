@@ -5,13 +5,14 @@ from __future__ import annotations
 import itertools
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 
 import numpy as np
 
 from runvitals.buckets import Grid, combine
 from runvitals.store.samples.codec import CorruptData
+from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import (
     chunk_summary,
     chunks,
@@ -22,6 +23,9 @@ from runvitals.store.samples.sqlite_chunks import (
     stored_ids,
 )
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder
+from runvitals.store.samples.sqlite_chunks.cold import noted_objects, rows
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdUnavailable, place_of
+from runvitals.store.samples.sqlite_chunks.cold.storage import ColdSettings, ColdStorage
 from runvitals.store.samples.sqlite_chunks.column_sets import read_columns
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
 from runvitals.store.samples.sqlite_chunks.month_files import MISSING, SET_ASIDE, Month, MonthFiles, start_ms
@@ -39,8 +43,11 @@ class Problem:
         return f"{self.path}: {self.text}"
 
 
-def check(folder: str) -> Iterator[Problem]:
+def check(folder: str, reads_cold: bool = False) -> Iterator[Problem]:
     """Yield all problems of a store. Another process may have it open.
+
+    Args:
+        reads_cold: decode what is in cold storage, too, instead of only looking whether it is there.
 
     Raises:
         StoreError: there is no store in the folder, or it is of another version.
@@ -49,7 +56,11 @@ def check(folder: str) -> Iterator[Problem]:
     with closing(database.open_for_reading(path, log.FORMAT)) as connection:
         yield from _until_unreadable(path, _check_log(connection, path))
         recorded = _recorded_months(connection)
+        address = _cold_address(connection)
     months = MonthFiles(folder, _store_id(folder))
+    yield from _check_cold(months, address, folder)
+    if reads_cold and address is not None:
+        months.cold = ColdStorage(ColdSettings(address), folder)
     try:
         for _, path in months.set_aside_files():
             yield Problem(path, f"is {SET_ASIDE}: run `runvitals store repair` to recover readable samples")
@@ -66,6 +77,42 @@ def check(folder: str) -> Iterator[Problem]:
                 yield Problem(months.path(month), str(error).removeprefix(f"{months.path(month)}: "))
     finally:
         months.close()
+
+
+def _cold_address(connection: sqlite3.Connection) -> str | None:
+    try:
+        return noted_objects.read_address(connection)
+    except sqlite3.Error:  # reported as damage of the log
+        return None
+
+
+def _check_cold(months: MonthFiles, address: str | None, folder: str) -> Iterator[Problem]:
+    """Check that cold storage has the objects that month files refer to."""
+    needed: dict[str, list[str]] = {}
+    for month in months.existing():
+        with (
+            suppress(StoreError),  # reported as damage of the month
+            months.reader(month) as connection,
+            database.store_errors(months.path(month)),
+        ):
+            needed[months.path(month)] = list(rows.objects(connection))
+    if not any(needed.values()):
+        return
+    if address is None:
+        yield Problem(folder, "old samples are in cold storage: start the server with --cold-storage")
+        return
+    try:
+        stored = ColdStorage(ColdSettings(address), folder).stored()
+    except ColdUnavailable as error:
+        yield Problem(address, str(error))
+        return
+    for path, digests in needed.items():
+        missing = sorted(set(digests) - stored)
+        if missing:
+            yield Problem(
+                path,
+                f"{len(missing)} of {len(digests)} objects are missing in {address}, such as {missing[0]}",
+            )
 
 
 def _recorded_months(connection: sqlite3.Connection) -> log.RecordedMonths:
@@ -128,8 +175,14 @@ def _check_month(connection: sqlite3.Connection, month: Month, path: str) -> Ite
     ):
         yield Problem(path, f"times {times_id} are shared by {actual} chunks, not {recorded} as recorded")
     for table in ("chunk", "pack", "rollup"):
-        rows = connection.execute(f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM run)")
-        yield from (Problem(path, f"run {run} is in table {table}, but not in table run") for (run,) in rows)
+        runs = connection.execute(f"SELECT DISTINCT run FROM {table} WHERE run NOT IN (SELECT run FROM run)")
+        yield from (Problem(path, f"run {run} is in table {table}, but not in table run") for (run,) in runs)
+    if rows.has_cold(connection):
+        (orphans,) = connection.execute(
+            "SELECT count(*) FROM cold WHERE -id NOT IN (SELECT data FROM chunk WHERE data < 0)"
+        ).fetchone()
+        if orphans:
+            yield Problem(path, f"{orphans} rows of table cold do not belong to a chunk")
 
 
 class _RunCheck:
@@ -140,6 +193,7 @@ class _RunCheck:
         self._month = month
         self._run = run
         self._decoder = ChunkDecoder(connection)
+        self._reads_cold = getattr(connection, "cold", None) is not None
 
     def problems(self) -> Iterator[str]:
         run_chunks = chunks.of_run(self._connection, self._run)
@@ -150,15 +204,20 @@ class _RunCheck:
             yield text
         yield from self._check_order(run_chunks)
         yield from self._check_row(run_chunks, run_packs)
-        if not damaged:
+        if not damaged and (self._reads_cold or not any(chunk.is_cold for chunk in run_chunks)):
             yield from self._check_rollup()
 
     def _check_chunks(self, run_chunks: list[Chunk]) -> Iterator[str]:
         for chunk in run_chunks:
             where = f"metric {chunk.metric}, chunk from {chunk.t0} to {chunk.t1} ms"
             try:
-                t, values = self._decoder.times(chunk), self._decoder.values(chunk)
-            except CorruptData as error:
+                t = self._decoder.times(chunk)
+                if chunk.is_cold and not self._reads_cold:
+                    if place_of(self._connection, -chunk.data) is None:
+                        yield f"{where}: row {-chunk.data} of table cold is missing"
+                    continue
+                values = self._decoder.values(chunk)
+            except (CorruptData, ColdUnavailable) as error:
                 yield f"{where}: {error}"
                 continue
             if not (np.diff(t) > 0).all():

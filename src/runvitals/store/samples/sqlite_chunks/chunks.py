@@ -13,10 +13,11 @@ from runvitals.store.samples import codec
 from runvitals.store.samples.codec import CorruptData
 from runvitals.store.samples.sqlite_chunks.blocks import Group
 from runvitals.store.samples.sqlite_chunks.chunk_summary import summarize
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdReader, ColdUnavailable, place_of
 
 
 class Chunk(NamedTuple):
-    """A row of the table `chunk`."""
+    """A row of the table `chunk`. `data` is negative if its values are in cold storage."""
 
     run: int
     metric: int
@@ -26,6 +27,10 @@ class Chunk(NamedTuple):
     summary: bytes
     times: int
     data: int
+
+    @property
+    def is_cold(self) -> bool:
+        return self.data < 0
 
 
 _COLUMNS = "run, metric, t0, t1, ticks, summary, times, data"
@@ -82,10 +87,15 @@ def newest_with_value(connection: sqlite3.Connection, run: int, metric: int) -> 
 
 
 class ChunkDecoder:
-    """Decodes chunks; times that chunks share are decoded once."""
+    """Decodes chunks; times that chunks share are decoded once.
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    Args:
+        cold: reads the values of cold chunks; None: as the connection says.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, cold: ColdReader | None = None) -> None:
         self._connection = connection
+        self._cold = cold or getattr(connection, "cold", None)
         self._times: dict[int, Integers] = {}
 
     def times(self, chunk: Chunk) -> Integers:
@@ -107,8 +117,24 @@ class ChunkDecoder:
         """
         Raises:
             CorruptData: the chunk is damaged.
+            ColdUnavailable: it is in cold storage, and cannot be read at present.
         """
+        if chunk.is_cold:
+            return self._cold_values(chunk)
         return codec.decode(self._blob("data", chunk.data), np.float64, chunk.ticks)
+
+    def _cold_values(self, chunk: Chunk) -> Floats:
+        place = place_of(self._connection, -chunk.data)
+        if place is None:
+            raise CorruptData(f"row {-chunk.data} of table cold is missing")
+        if self._cold is None:
+            raise ColdUnavailable("these samples are in cold storage: start the server with --cold-storage")
+        try:
+            return codec.decode(self._cold.read(place), np.float64, chunk.ticks)
+        except CorruptData as error:
+            # Objects are verified when they are fetched: the copy in the cache was damaged.
+            self._cold.forget(place)
+            raise ColdUnavailable(f"the object {place.sha256} was damaged in the cache: {error}") from error
 
     def _blob(self, table: str, blob_id: int) -> bytes:
         row = self._connection.execute(f"SELECT data FROM {table} WHERE id=?", (blob_id,)).fetchone()
@@ -174,7 +200,9 @@ class ChunkWriter:
         if not removed and not self._added:
             return
         execute("DELETE FROM chunk WHERE run=? AND metric=? AND t0=?", [chunk[:3] for chunk in removed])
-        execute("DELETE FROM data WHERE id=?", [(chunk.data,) for chunk in removed])
+        execute("DELETE FROM data WHERE id=?", [(chunk.data,) for chunk in removed if not chunk.is_cold])
+        if any(chunk.is_cold for chunk in removed):
+            execute("DELETE FROM cold WHERE id=?", [(-chunk.data,) for chunk in removed if chunk.is_cold])
         execute("UPDATE times SET chunks=chunks-1 WHERE id=?", [(chunk.times,) for chunk in removed])
         execute(
             "DELETE FROM times WHERE id=? AND chunks <= 0",

@@ -41,6 +41,8 @@ def compact(connection: sqlite3.Connection, run: int, settings: StoreSettings) -
     samples = 0
     for metric in chunks.metrics_of(connection, run):
         for adjacent in _to_merge(chunks.of_series(connection, run, metric), settings.compact_ticks):
+            if any(chunk.is_cold for chunk in adjacent):
+                continue  # they were compacted before they were moved
             if samples > _MAX_SAMPLES:
                 writer.write()
                 return True

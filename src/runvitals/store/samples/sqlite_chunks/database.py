@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from runvitals.store import private_files
 from runvitals.store.samples.interface import StoreError, StoreUnavailable
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdReader
 
 Migration = Callable[[sqlite3.Connection], None]
 
@@ -43,19 +44,21 @@ class Format:
         schema: the statements that create a new file, of version 1 + len(migrations).
         migrations: the n-th migrates version n + 1 to n + 2, in a transaction.
         readable_from: the oldest version that can be read without migration; None: only the newest.
+        optional: number of later versions that only have more tables, which files get when they need them.
     """
 
     application_id: int
     schema: str
     migrations: Sequence[Migration] = ()
     readable_from: int | None = None
+    optional: int = 0
 
     @property
     def version(self) -> int:
         return 1 + len(self.migrations)
 
 
-def open_for_writing(path: str, file_format: Format) -> sqlite3.Connection:
+def open_for_writing(path: str, file_format: Format) -> FileConnection:
     """Open a file; create it if it does not exist, and migrate it if it is of an older version.
 
     Raises:
@@ -113,10 +116,12 @@ class FileConnection(sqlite3.Connection):
     Attributes:
         immutable: SQLite assumes that the file never changes; later writes are not visible.
         generation: how often the month file had been deleted when it was opened (see `MonthFiles`).
+        cold: reads the values of its cold chunks.
     """
 
     immutable = False
     generation = 0
+    cold: ColdReader | None = None
 
 
 def open_for_reading(path: str, file_format: Format) -> FileConnection:
@@ -229,10 +234,11 @@ def _check_version(connection: sqlite3.Connection, path: str, file_format: Forma
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if application_id != file_format.application_id:
         raise DamagedFile(f"{path} is the database of another program, or its header is damaged")
-    if version > file_format.version:
+    newest = file_format.version + file_format.optional
+    if version > newest:
         raise StoreError(
             f"{path} was written by a later version of runvitals (format {version}; this one reads up to "
-            f"{file_format.version}): use that version"
+            f"{newest}): use that version"
         )
     return int(version)
 
@@ -300,6 +306,11 @@ def unlink(path: str) -> None:
 def size(path: str) -> int:
     """Size on disk in bytes, companion files included."""
     return sum(os.path.getsize(name) for name in (path, f"{path}-wal", f"{path}-shm") if os.path.exists(name))
+
+
+def release_some_pages(connection: sqlite3.Connection, count: int) -> None:
+    """Return some unused pages to the file system."""
+    connection.executescript(f"PRAGMA incremental_vacuum({count:d})")
 
 
 def release_free_pages(connection: sqlite3.Connection) -> None:

@@ -51,7 +51,11 @@ def forget(connection: sqlite3.Connection, month: Month, run: int, t0: int, t1: 
 
 
 def roll_up(connection: sqlite3.Connection, month: Month, run: int, before_ms: int) -> None:
-    """Roll up the days of a run that ended before a time, inside a transaction."""
+    """Roll up the days of a run that ended before a time, inside a transaction.
+
+    Raises:
+        ColdUnavailable: samples in cold storage are needed for it.
+    """
     t0, t1, chunks_t1, rolled = connection.execute(
         "SELECT t0, t1, chunks_t1, rolled FROM run WHERE run=?", (run,)
     ).fetchone()
@@ -76,6 +80,8 @@ def roll_up(connection: sqlite3.Connection, month: Month, run: int, before_ms: i
             (metric, day, run, packed.tobytes())
             for day, packed in zip(days, _summaries(buckets)[is_due], strict=True)
         ]
+    if series.unavailable is not None:
+        raise series.unavailable
     if series.damaged:
         return  # a roll-up without the damaged samples would hide the damage
     connection.executemany("REPLACE INTO rollup VALUES (?, ?, ?, ?)", rows)

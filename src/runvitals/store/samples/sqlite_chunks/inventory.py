@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runvitals.store.samples.sqlite_chunks import database, log, month_files
+from runvitals.store.samples.sqlite_chunks.cold import rows
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 
 
@@ -16,6 +17,7 @@ class StoreFile:
         size_bytes: on disk, including its write-ahead log.
         runs, samples, chunks, packs: how many it contains; None for the log.
         damaged: number of damaged parts that were set aside.
+        cold_bytes: size of its objects in cold storage.
     """
 
     path: str
@@ -25,6 +27,7 @@ class StoreFile:
     chunks: int | None
     packs: int | None
     damaged: int
+    cold_bytes: int = 0
 
 
 def inventory(folder: str) -> list[StoreFile]:
@@ -62,6 +65,7 @@ def _month_file(path: str) -> StoreFile:
                     "count(*) FROM damaged",
                 )
             ]
+            cold_bytes = sum(rows.objects(connection).values())
     finally:
         connection.close()
-    return StoreFile(path, database.size(path), *counts)
+    return StoreFile(path, database.size(path), *counts, cold_bytes=cold_bytes)

@@ -16,6 +16,8 @@ from contextlib import suppress
 from runvitals.store.samples.interface import StoreClosed, StoreError
 from runvitals.store.samples.sqlite_chunks import retention
 from runvitals.store.samples.sqlite_chunks.blocks import Block
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdUnavailable
+from runvitals.store.samples.sqlite_chunks.cold.storage import ColdStorage
 from runvitals.store.samples.sqlite_chunks.commit_thread import CommitThread
 from runvitals.store.samples.sqlite_chunks.compaction import Compactor
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
@@ -29,6 +31,8 @@ from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_EVERY_S = 1.0
 _RETRY_S = 5.0
+_MAX_FETCHED = 10_000
+"""Objects of cold storage for one step."""
 _MAX_SAMPLES = 250_000
 """In one step: two runs of 2,000 ticks and 60 metrics, or many short ones."""
 
@@ -40,6 +44,7 @@ class MaintenanceThread:
     Args:
         log: written to by the commit thread, which is started and closed together with this one.
         clock_ms: the time now, ms UTC.
+        cold: cold storage; None if there is none.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class MaintenanceThread:
         log: Log,
         settings: StoreSettings,
         clock_ms: Callable[[], int],
+        cold: ColdStorage | None = None,
     ) -> None:
         self._months = months
         self._heads = heads
@@ -58,6 +64,7 @@ class MaintenanceThread:
         self.commit_thread = CommitThread(log, heads, settings, self.check, lambda: self.problem)
         self._settings = settings
         self._clock_ms = clock_ms
+        self._cold = cold
         self._compactor = Compactor(months, settings, clock_ms)
         self._sealed: dict[int, int] = {}
         self._trimmed_s = 0.0
@@ -174,7 +181,8 @@ class MaintenanceThread:
                 for head in detached:
                     self._seal([head])
                 return
-            self._report(error)
+            if not isinstance(error, ColdUnavailable):  # those samples wait in memory, and others are sealed
+                self._report(error)
             for head in detached:
                 head.retry_s = time.monotonic() + _RETRY_S
 
@@ -230,20 +238,35 @@ class MaintenanceThread:
         waiting = [*self._heads.unsealed(), *self._heads.growing()]
         while waiting:
             detached = self._detach(_limited(_MAX_SAMPLES, waiting))
-            self._seal_together(detached)
+            self._with_cold(lambda heads=detached: self._seal_together(heads))  # type: ignore[misc]
             waiting = [head for head in waiting if head not in detached]
         self._trim()
 
     def restore(self, run: int, blocks: Sequence[Block]) -> None:
         """Seal samples that were recovered from a damaged file."""
         for month, in_month in by_month({run: list(blocks)})[run].items():
-            self._seal_month(month, {run: in_month})
+            self._with_cold(lambda m=month, b=in_month: self._seal_month(m, {run: b}))  # type: ignore[misc]
         self._reader.forget_latest([run])
+
+    def _with_cold(self, work: Callable[[], None]) -> None:
+        """Do something completely, and wait for what it needs of cold storage.
+
+        Raises:
+            ColdUnavailable: it cannot be read at present.
+        """
+        for fetched in range(_MAX_FETCHED + 1):
+            try:
+                work()
+                return
+            except ColdUnavailable as error:
+                if self._cold is None or error.sha256 is None or fetched == _MAX_FETCHED:
+                    raise
+                self._cold.fetch(error.sha256)
 
     def compact(self) -> None:
         """Seal and compact everything, and release free space to the file system."""
         self.flush()
-        self._compactor.compact_all()
+        self._with_cold(self._compactor.compact_all)
         self.commit_thread.call(Log.release_free_pages)
 
     def delete(self, runs: Iterable[int]) -> None:

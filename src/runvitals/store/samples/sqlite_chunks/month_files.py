@@ -11,17 +11,20 @@ import re
 import sqlite3
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime, timezone
 from functools import lru_cache
 
 import numpy as np
 
 from runvitals.buckets import Integers
+from runvitals.store import sqlite_salvage
 from runvitals.store.samples.interface import END_OF_TIME_MS, StoreError
 from runvitals.store.samples.sqlite_chunks import database
 from runvitals.store.samples.sqlite_chunks import store_id as owner
+from runvitals.store.samples.sqlite_chunks.cold import rows as cold_rows
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdReader
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile, FileConnection, Format
 from runvitals.store.samples.sqlite_chunks.log import RecordedMonths
 
@@ -52,6 +55,7 @@ FORMAT = Format(
     CREATE TABLE damaged (id INTEGER PRIMARY KEY, run INTEGER NOT NULL, metric INTEGER, t0 INTEGER NOT NULL,
         t1 INTEGER NOT NULL, ticks INTEGER, times BLOB, data BLOB, reason TEXT NOT NULL)
     """,
+    optional=1,  # see `cold.rows`
 )
 _NAME = re.compile(r"samples-(\d{4})-(\d\d)\.db(\.damaged-\d+)?")
 SET_ASIDE = "damaged or belongs to another store, and was set aside"
@@ -108,13 +112,18 @@ class MonthFiles:
     Attributes:
         store_id: id of the store (see `store_id`); files of other stores are rejected. None: unknown, and all
             files are accepted.
+        cold, cold_for_writer: read the values of cold chunks, for readers and for the writer.
+        removing: called before a file is deleted, with the objects of cold storage that it refers to.
     """
 
     def __init__(self, folder: str, store_id: str | None = None) -> None:
         self.folder = folder
         self.store_id = store_id
+        self.cold: ColdReader | None = None
+        self.cold_for_writer: ColdReader | None = None
+        self.removing: Callable[[Collection[str]], None] = lambda digests: None
         self._lock = threading.Lock()
-        self._writers: dict[Month, sqlite3.Connection] = {}
+        self._writers: dict[Month, FileConnection] = {}
         self._idle: dict[Month, list[FileConnection]] = {}
         self._generations: Counter[Month] = Counter()
         self._immutable: list[Month] = []
@@ -199,6 +208,7 @@ class MonthFiles:
                 if month in self._written | self._existing and not os.path.exists(self.path(month)):
                     self._lost.add(month)
                 connection = database.open_for_writing(self.path(month), FORMAT)
+                connection.cold = self.cold_for_writer
                 self._check_owner(connection, month)
                 while len(self._writers) >= _MAX_OPEN:
                     self._writers.pop(next(iter(self._writers))).close()
@@ -247,6 +257,7 @@ class MonthFiles:
     def reader(self, month: Month) -> Iterator[sqlite3.Connection]:
         """A connection in a read transaction: all reads see the same state."""
         connection = self._open(month)
+        connection.cold = self.cold
         try:
             with database.snapshot(connection):
                 yield connection
@@ -302,6 +313,7 @@ class MonthFiles:
 
     def remove(self, month: Month) -> None:
         """Delete a month file."""
+        self._note_objects(self.path(month))
         self._close_connections(month)
         database.unlink(self.path(month))
         self._start_generation(month)
@@ -330,9 +342,21 @@ class MonthFiles:
         """Delete the files of a month that were set aside."""
         for other_month, path in self.set_aside_files():
             if other_month == month and os.path.isfile(path):
+                self._note_objects(path)
                 database.unlink(path)
                 with self._lock:
                     self._aside.discard((month, path))
+
+    def _note_objects(self, path: str) -> None:
+        """Call `removing` with the objects that a file refers to, as far as it can be read."""
+        try:
+            with closing(sqlite_salvage.open_damaged(path)) as connection:
+                digests = [row["sha256"] for row in sqlite_salvage.rows(connection, "object")]
+        except (OSError, sqlite3.Error) as error:
+            log.error("%s: what it has in cold storage is not removed: %s", path, error)
+            return
+        if digests:
+            self.removing(digests)
 
     def _close_connections(self, month: Month) -> None:
         """Close the connections to a month file, except those in use by readers."""
@@ -352,9 +376,21 @@ class MonthFiles:
             connection.close()
 
     def size(self) -> int:
-        """Size on disk in bytes."""
+        """Size on disk in bytes, without what is in cold storage."""
         paths = [*map(self.path, self.existing()), *(path for _, path in self.set_aside_files())]
         return sum(map(database.size, paths))
+
+    def cold_bytes(self) -> int:
+        """Size of what is in cold storage, as far as the files can be read."""
+        size = 0
+        for month in self.existing():
+            with (
+                suppress(StoreError),  # reported by `stats`
+                self.reader(month) as connection,
+                database.store_errors(self.path(month)),
+            ):
+                size += sum(cold_rows.objects(connection).values())
+        return size
 
     def close(self) -> None:
         with self._lock:

@@ -16,6 +16,8 @@ from runvitals.store.samples.sqlite_chunks import check, database, log, month_fi
 from runvitals.store.samples.sqlite_chunks import store_id as owner
 from runvitals.store.samples.sqlite_chunks.blocks import Block, on_disk
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder
+from runvitals.store.samples.sqlite_chunks.cold import noted_objects, objects
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdReader
 from runvitals.store.samples.sqlite_chunks.column_sets import add_columns, read_columns, unpack_columns
 from runvitals.store.samples.sqlite_chunks.database import SET_ASIDE_SUFFIX, DamagedFile
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
@@ -76,8 +78,12 @@ def _new_log(folder: str, path: str, damaged: str | None = None) -> int:
 
 def _copy_log(damaged: str, connection: sqlite3.Connection) -> int:
     count = 0
+    noted_objects.create_tables(connection)
     with closing(sqlite_salvage.open_damaged(damaged)) as source:
-        for table in ("columns", "log", "mark", "sealed", "deleted", "damaged", "pairing"):
+        for table in (
+            *("columns", "log", "mark", "sealed", "deleted", "damaged", "pairing"),
+            *noted_objects.TABLES,
+        ):
             for row in sqlite_salvage.rows(source, table):
                 names, parameters = ", ".join(row), ", ".join("?" * len(row))
                 connection.execute(
@@ -136,10 +142,11 @@ def restore(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]
                 into = store.rename_set_aside(path, path.replace(SET_ASIDE_SUFFIX, _FOREIGN_SUFFIX))
                 yield f"{path} belongs to another store and was not read; renamed it to {into}"
                 continue
-            for run, blocks in _blocks(connection):
+            for run, blocks in _blocks(connection, store.cold):
                 if wanted(run):
                     store.restore(run, blocks)
                     samples += sum(block.values.size for block in blocks)
+            store.note_unneeded([row["sha256"] for row in sqlite_salvage.rows(connection, "object")])
         into = store.rename_set_aside(path, path.replace(SET_ASIDE_SUFFIX, _RECOVERED_SUFFIX))
         yield f"{path}: recovered {samples:,} samples; renamed it to {into}, which can be deleted"
 
@@ -151,8 +158,40 @@ def _is_foreign(connection: sqlite3.Connection, store_id: str | None) -> bool:
         return False
 
 
-def _blocks(connection: sqlite3.Connection) -> Iterator[tuple[int, list[Block]]]:
-    """The readable samples of each run, a block per chunk and pack."""
+def restore_from_cold_storage(store: SqliteChunks, wanted: Callable[[int], bool]) -> Iterator[str]:
+    """Restore the samples of deleted month files that are in cold storage. Yields a line if there are any.
+
+    Raises:
+        StoreError: cold storage cannot be read at present.
+    """
+    cold, months = store.cold, store.missing_months()
+    if cold is None or not months:
+        return
+    samples = 0
+    restored = []
+    for sha256 in sorted(cold.stored() - store.known_objects()):
+        by_run: dict[int, list[Block]] = {}
+        with cold.opened(sha256) as file:
+            listed = objects.read_list(file)
+            if listed["store"] != store.store_id:
+                continue
+            for run, block in objects.blocks(file, listed):
+                if wanted(run) and month_files.month_of(int(block.t[0])) in months:
+                    by_run.setdefault(run, []).append(block)
+        for run, blocks in by_run.items():
+            store.restore(run, blocks)
+            samples += sum(block.values.size for block in blocks)
+        restored.append(sha256)
+    store.note_unneeded(restored)
+    yield f"recovered {samples:,} samples of deleted files from {cold.settings.address}"
+
+
+def _blocks(connection: sqlite3.Connection, cold: ColdReader | None) -> Iterator[tuple[int, list[Block]]]:
+    """The readable samples of each run, a block per chunk and pack.
+
+    Raises:
+        ColdUnavailable: cold storage cannot be read at present.
+    """
     columns = {
         row["id"]: unpack_columns(row["metrics"]) for row in sqlite_salvage.rows(connection, "columns")
     }
@@ -162,7 +201,7 @@ def _blocks(connection: sqlite3.Connection) -> Iterator[tuple[int, list[Block]]]
     for row in sqlite_salvage.rows(connection, "pack"):
         values = {**row, "metrics": columns.get(row.pop("columns"), ())}
         by_run.setdefault(row["run"], []).append(Pack(*(values[name] for name in Pack._fields)))
-    decoder = ChunkDecoder(connection)
+    decoder = ChunkDecoder(connection, cold)
     for run, parts in by_run.items():
         blocks = [block for block in (_block(decoder, part) for part in parts) if block is not None]
         if blocks:

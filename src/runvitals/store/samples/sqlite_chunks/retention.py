@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from runvitals.store.samples.sqlite_chunks import chunks, database, day_rollup, packs
 from runvitals.store.samples.sqlite_chunks.chunks import ChunkWriter
+from runvitals.store.samples.sqlite_chunks.cold import rows as cold_rows
 from runvitals.store.samples.sqlite_chunks.day_rollup import DAY_MS, day_of
 from runvitals.store.samples.sqlite_chunks.month_files import Month, MonthFiles, month_of, start_ms
 
@@ -20,6 +21,7 @@ def delete_run(connection: sqlite3.Connection, month: Month, run: int) -> None:
         return
     day_rollup.forget(connection, month, run, *row)
     connection.execute("DELETE FROM data WHERE id IN (SELECT data FROM chunk WHERE run=?)", (run,))
+    cold_rows.remove_run(connection, run)
     connection.execute("DELETE FROM times WHERE id IN (SELECT times FROM chunk WHERE run=?)", (run,))
     for table in ("chunk", "pack", "run", "damaged"):
         connection.execute(f"DELETE FROM {table} WHERE run=?", (run,))

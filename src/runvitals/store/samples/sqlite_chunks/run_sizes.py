@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from runvitals.store.samples.sqlite_chunks import database
+from runvitals.store.samples.sqlite_chunks.cold.rows import has_cold
 from runvitals.store.samples.sqlite_chunks.head import Heads
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 
@@ -16,10 +17,13 @@ _SIZE: Final = """
         + (SELECT coalesce(sum(length(times.data)), 0)
             FROM times WHERE id IN (SELECT times FROM chunk WHERE run = :run))
         + (SELECT coalesce(sum(length(body)), 0) FROM pack WHERE run = :run)"""
+_COLD_SIZE: Final = """
+    SELECT coalesce(sum(length(chunk.summary) + cold.bytes), 0)
+    FROM chunk JOIN cold ON cold.id = -chunk.data WHERE chunk.run = :run AND chunk.data < 0"""
 
 
 def run_sizes(months: MonthFiles, heads: Heads, runs: Iterable[int]) -> dict[int, int]:
-    """Bytes by run: compressed in the month files, and uncompressed what is in memory only.
+    """Bytes by run: compressed in month files and cold storage, and uncompressed what is in memory only.
 
     Raises:
         StoreError: a file cannot be read.
@@ -32,7 +36,9 @@ def run_sizes(months: MonthFiles, heads: Heads, runs: Iterable[int]) -> dict[int
     for month in months.existing():
         with months.reader(month) as connection, database.store_errors(months.path(month)):
             present = {run for (run,) in connection.execute("SELECT run FROM run")}
+            statements = (_SIZE, _COLD_SIZE) if has_cold(connection) else (_SIZE,)
             for run in wanted & present:
-                (size,) = connection.execute(_SIZE, {"run": run}).fetchone()
-                sizes[run] = sizes.get(run, 0) + size
+                for statement in statements:
+                    (size,) = connection.execute(statement, {"run": run}).fetchone()
+                    sizes[run] = sizes.get(run, 0) + size
     return sizes

@@ -16,6 +16,7 @@ from runvitals.store.samples.interface import DamagedData
 from runvitals.store.samples.sqlite_chunks import chunk_summary, chunks, packs
 from runvitals.store.samples.sqlite_chunks.blocks import Block, Group, groups
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk, ChunkDecoder
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdUnavailable
 
 _NO_GROUP = -1
 
@@ -67,6 +68,7 @@ class RunMonth:
 
     Attributes:
         damaged: what could not be read so far.
+        unavailable: that some of it is in cold storage, and not damaged.
     """
 
     def __init__(
@@ -83,6 +85,7 @@ class RunMonth:
         self.run = run
         self._t0, self._t1 = t0, t1
         self.damaged: list[DamagedData] = list(self._set_aside())
+        self.unavailable: ColdUnavailable | None = None
         self.blocks = [*self._pack_blocks(run_packs, wanted), *blocks]
         self._decoder = ChunkDecoder(connection) if connection else None
         self._joined: dict[tuple[object, ...], _JoinedTimes] = {}
@@ -165,6 +168,10 @@ class RunMonth:
                 decoded = self._decoder.times(chunk), self._decoder.values(chunk)
             except CorruptData as error:
                 self.damaged.append(DamagedData(self.run, metric, chunk.t0, chunk.t1, f"a chunk: {error}"))
+                continue
+            except ColdUnavailable as error:
+                self.unavailable = error
+                self.damaged.append(DamagedData(self.run, metric, chunk.t0, chunk.t1, str(error)))
                 continue
             times.append(decoded[0])
             values.append(decoded[1])

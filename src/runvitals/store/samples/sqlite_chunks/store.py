@@ -3,6 +3,7 @@
 store.lock          the pid of the process that has it open (`folder_lock`)
 log.db              samples that are not sealed yet (`log`)
 samples-2026-10.db  chunks, packs and the day roll-up of a month (`month_files`)
+cold-cache          what was read from cold storage, if there is any (`cold`)
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ from runvitals.store.samples.interface import (
 from runvitals.store.samples.sqlite_chunks import aggregate, database, log
 from runvitals.store.samples.sqlite_chunks.aggregation_sums import AggregateQuery
 from runvitals.store.samples.sqlite_chunks.blocks import Block, on_disk
+from runvitals.store.samples.sqlite_chunks.cold import noted_objects
+from runvitals.store.samples.sqlite_chunks.cold import rows as cold_rows
+from runvitals.store.samples.sqlite_chunks.cold.mover import ColdMover
+from runvitals.store.samples.sqlite_chunks.cold.storage import CachedOnly, ColdSettings, ColdStorage
 from runvitals.store.samples.sqlite_chunks.database import DamagedFile
 from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 from runvitals.store.samples.sqlite_chunks.head import Heads
@@ -52,6 +57,7 @@ class SqliteChunks:
 
     Args:
         clock_ms: the time now, ms UTC; for tests.
+        cold: where the values of old chunks are; None: where they were moved before, if they were.
 
     Raises:
         StoreError: another process has the folder open, it is not writable, or of a later format version.
@@ -60,7 +66,11 @@ class SqliteChunks:
     capabilities = Capabilities(durable_ack=True, exact_float64=True, read_after_write_ms=0)
 
     def __init__(
-        self, folder: str, settings: StoreSettings | None = None, clock_ms: Callable[[], int] = _now_ms
+        self,
+        folder: str,
+        settings: StoreSettings | None = None,
+        clock_ms: Callable[[], int] = _now_ms,
+        cold: ColdSettings | None = None,
     ) -> None:
         settings = settings or StoreSettings()
         try:
@@ -77,6 +87,7 @@ class SqliteChunks:
             pairing = self._log.pairing
             self._months.expect(self._log.months)
             self._months.store_id = pairing.id if pairing else self._months.common_id()
+            self._cold = self._open_cold(cold)
             self._highest_run = max(map(self._open_month, self._months.existing()), default=0)
         except BaseException:
             self._lock.close()
@@ -86,11 +97,29 @@ class SqliteChunks:
         self._heads = Heads(settings.chunk_ticks)
         self._reader = Reader(self._months, self._heads)
         self._maintenance = MaintenanceThread(
-            self._months, self._heads, self._reader, self._log, settings, clock_ms
+            self._months, self._heads, self._reader, self._log, settings, clock_ms, self._cold
         )
         self._commit_thread = self._maintenance.commit_thread
         self._recover()
         self._maintenance.start()
+        self._mover = None
+        if self._cold is not None:
+            self._mover = ColdMover(self._cold, self._months, self._maintenance, clock_ms)
+            self._months.removing = self._mover.note_removed
+            self._mover.start()
+
+    def _open_cold(self, settings: ColdSettings | None) -> ColdStorage | None:
+        if settings is None:
+            address = noted_objects.read_address(self._log.connection)
+            if address is None:
+                return None
+            settings = ColdSettings(address)
+        else:
+            noted_objects.record_address(self._log, settings.address)
+        storage = ColdStorage(settings, self.folder)
+        storage.remove_leftovers()
+        self._months.cold, self._months.cold_for_writer = storage, CachedOnly(storage)
+        return storage
 
     def _open_month(self, month: Month) -> int:
         """Open a month file; a damaged one is set aside. Returns the highest run in it."""
@@ -156,6 +185,8 @@ class SqliteChunks:
     def close(self) -> None:
         if not self._closed:
             self._closed = True
+            if self._mover is not None:
+                self._mover.close()
             self._maintenance.close()
             self._months.close()
             self._log.close()
@@ -236,6 +267,23 @@ class SqliteChunks:
         """Flush, compact every run now instead of later, and release free space to the file system."""
         self._maintenance.call(self._maintenance.compact)
 
+    def move_to_cold_storage(self) -> int:
+        """Move what is old enough now instead of later. Returns how many objects were made.
+
+        Raises:
+            StoreError: they could not be stored.
+        """
+        return self._mover.move() if self._mover is not None else 0
+
+    def remove_unused_objects(self) -> int:
+        """Remove what cold storage need not keep any more now instead of later. Returns how many objects were
+        removed.
+
+        Raises:
+            StoreError: they could not be removed.
+        """
+        return self._mover.remove_unused() if self._mover is not None else 0
+
     def stats(self) -> StoreStats:
         # Memory before the files: samples that are sealed meanwhile are counted twice rather than not at all.
         runs, unsealed, samples = set(self._heads.runs()), self._heads.samples, 0
@@ -255,6 +303,10 @@ class SqliteChunks:
                     samples += connection.execute("SELECT coalesce(sum(samples), 0) FROM run").fetchone()[0]
             except StoreError as error:
                 warnings.append(str(error))
+        threads = [self._maintenance.thread, self._commit_thread.thread]
+        if self._cold is not None and self._mover is not None:
+            warnings += [self._cold.problem] if self._cold.problem else []
+            threads.append(self._mover.thread)
         return StoreStats(
             runs=len(runs),
             samples=samples,
@@ -263,10 +315,8 @@ class SqliteChunks:
             size_bytes=self._size(),
             problem=self._maintenance.problem,
             warnings=tuple(warnings),
-            threads={
-                thread.name: thread.problem
-                for thread in (self._maintenance.thread, self._commit_thread.thread)
-            },
+            threads={thread.name: thread.problem for thread in threads},
+            cold_bytes=self._months.cold_bytes(),
         )
 
     # Migration from and to other stores (see `store.samples.migration`)
@@ -324,6 +374,28 @@ class SqliteChunks:
         """Stop reporting deleted month files. Returns their paths."""
         return self._months.accept_missing()
 
+    @property
+    def cold(self) -> ColdStorage | None:
+        """Cold storage; None if there is none."""
+        return self._cold
+
+    def missing_months(self) -> set[Month]:
+        """The months whose files were deleted."""
+        return {month for month, _ in self._months.missing()}
+
+    def known_objects(self) -> set[str]:
+        """The objects of cold storage that month files refer to, or that may not be needed any more."""
+        known = set(self._commit_thread.call(noted_objects.noted))
+        for month in self._months.existing():
+            with self._months.reader(month) as connection, database.store_errors(self._months.path(month)):
+                known.update(cold_rows.objects(connection))
+        return known
+
+    def note_unneeded(self, digests: Collection[str]) -> None:
+        """Let objects of cold storage be removed later, whose samples are in month files again."""
+        if self._mover is not None:
+            self._mover.note_removed(digests)
+
     def restore(self, run: int, blocks: Sequence[Block]) -> None:
         """Store samples that were recovered from a damaged file."""
         self._maintenance.call(lambda: self._maintenance.restore(run, blocks))
@@ -333,4 +405,4 @@ class SqliteChunks:
         return self._months.rename_set_aside(path, into)
 
     def _size(self) -> int:
-        return database.size(self._log.path) + self._months.size()
+        return database.size(self._log.path) + self._months.size() + self._months.cold_bytes()
