@@ -229,10 +229,10 @@ def test_a_move_that_was_interrupted_loses_nothing_and_leaves_nothing(
     store.append([batch(1, TICKS, VALUES, run=2)])
     store.delete([1])
     store.close()
-    assert len(objects(bucket)) == 1
+    left = 1 if when == "before the month file refers to it" else 0
     with opened() as store:
         store.remove_unused_objects()
-        assert len(objects(bucket)) == 1
+        assert len(objects(bucket)) == left
         clock.pass_ms(KEPT_MS + 1)
         store.remove_unused_objects()
         assert_complete(store, run=2)

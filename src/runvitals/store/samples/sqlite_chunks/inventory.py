@@ -65,7 +65,7 @@ def _month_file(path: str) -> StoreFile:
                     "count(*) FROM damaged",
                 )
             ]
-            cold_bytes = sum(rows.objects(connection).values())
+            counts.append(sum(rows.objects(connection).values()))
     finally:
         connection.close()
-    return StoreFile(path, database.size(path), *counts, cold_bytes=cold_bytes)
+    return StoreFile(path, database.size(path), *counts)

@@ -313,7 +313,11 @@ class MonthFiles:
 
     def remove(self, month: Month) -> None:
         """Delete a month file."""
-        self._note_objects(self.path(month))
+        try:
+            with self.reader(month) as connection, database.store_errors(self.path(month)):
+                self._note_objects(list(cold_rows.objects(connection)))
+        except StoreError as error:
+            log.error("%s: what it has in cold storage stays there: %s", self.path(month), error)
         self._close_connections(month)
         database.unlink(self.path(month))
         self._start_generation(month)
@@ -342,19 +346,13 @@ class MonthFiles:
         """Delete the files of a month that were set aside."""
         for other_month, path in self.set_aside_files():
             if other_month == month and os.path.isfile(path):
-                self._note_objects(path)
+                with closing(sqlite_salvage.open_damaged(path)) as connection:
+                    self._note_objects([row["sha256"] for row in sqlite_salvage.rows(connection, "object")])
                 database.unlink(path)
                 with self._lock:
                     self._aside.discard((month, path))
 
-    def _note_objects(self, path: str) -> None:
-        """Call `removing` with the objects that a file refers to, as far as it can be read."""
-        try:
-            with closing(sqlite_salvage.open_damaged(path)) as connection:
-                digests = [row["sha256"] for row in sqlite_salvage.rows(connection, "object")]
-        except (OSError, sqlite3.Error) as error:
-            log.error("%s: what it has in cold storage is not removed: %s", path, error)
-            return
+    def _note_objects(self, digests: list[str]) -> None:
         if digests:
             self.removing(digests)
 
