@@ -112,6 +112,16 @@ def test_worker_processes_share_a_port(stores: Stores, tmp_path: Path) -> None:
         assert process.returncode == 0, written
 
 
+def test_worker_processes_end_when_their_parent_is_killed(stores: Stores, tmp_path: Path) -> None:
+    options = stores.new()
+    environ = {"RUNVITALS_DIR": str(tmp_path / "a")}
+    with serving(*options, "--workers", "2", environ=environ) as (process, _):
+        workers = [psutil.Process(pid) for pid in eventually_children(process.pid, 2)]
+        process.kill()
+        gone, alive = psutil.wait_procs(workers, timeout=PATIENCE_S)
+        assert (len(gone), alive) == (2, [])
+
+
 def posted(client: httpx.Client) -> bool:
     """Whether the server that gets the connection takes an envelope: one that just died does not."""
     try:

@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
 from types import FrameType
@@ -19,8 +20,12 @@ _LONGEST_PAUSE_S = 30.0
 log = logging.getLogger("runvitals.server")
 
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
 class WorkerProcesses:
-    """Forks processes, starts those again that die, and ends all of them at SIGTERM or SIGINT.
+    """Forks processes, starts those again that die, and ends all of them at SIGTERM or SIGINT. They also end
+    when this process was killed: its successor needs their port and folders.
 
     Args:
         work: what a process does, with its number from 0; returns its exit code.
@@ -33,10 +38,12 @@ class WorkerProcesses:
         self._backoffs = [Backoff(1.0, _LONGEST_PAUSE_S) for _ in range(count)]
         self._due_s = dict.fromkeys(range(count), 0.0)
         self._ending = False
+        # Only this process has the end for writing, so that the others notice when it dies.
+        self._lifeline, self._own_end = os.pipe()
 
     def run(self) -> int:
         """Run until a signal; returns the highest exit code of the processes that end then."""
-        before = {number: signal.signal(number, self._end) for number in (signal.SIGTERM, signal.SIGINT)}
+        before = {number: signal.signal(number, self._end) for number in _SIGNALS}
         worst = 0
         try:
             while not self._ending or self._pids:
@@ -52,14 +59,20 @@ class WorkerProcesses:
     def _start(self, number: int) -> None:
         del self._due_s[number]
         self._started_s[number] = time.monotonic()
+        # A signal in between would end neither the new process nor, without it, this one.
+        signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
         pid = os.fork()
         if pid:
             self._pids[pid] = number
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             return
         code = 1
         try:
-            for handled in (signal.SIGTERM, signal.SIGINT):
+            for handled in _SIGNALS:
                 signal.signal(handled, signal.default_int_handler)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+            os.close(self._own_end)
+            threading.Thread(target=self._end_with_parent, name="runvitals-parent", daemon=True).start()
             code = self._work(number)
         except KeyboardInterrupt:
             code = 0
@@ -69,6 +82,10 @@ class WorkerProcesses:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+    def _end_with_parent(self) -> None:
+        os.read(self._lifeline, 1)  # returns when the parent has ended
+        os.kill(os.getpid(), signal.SIGTERM)
 
     def _collect(self) -> int:
         """Wait a moment for a process to end. Returns its exit code."""
