@@ -92,6 +92,29 @@ def test_a_lost_connection_is_made_again(address: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["postgresql"])
+def test_what_could_not_be_sent_is_sent_when_the_connection_is_back(address: str) -> None:
+    with servers(address, 1) as [other]:
+        sender = open_metadata_store(address)
+        link = sender.join_servers(lambda message: None, lambda: None)  # its thread does not run
+        link.publish("runs", {7: 0, 8: 0})
+        other.link.thread.close()  # it must not miss the message, and keeps its connection
+        holder = f"SELECT pid FROM pg_locks WHERE locktype = 'advisory' AND objid = {link.number}"
+        database = Database(address)
+        with database.engine.connect() as connection:
+            connection.execute(text(f"SELECT pg_terminate_backend(({holder}))"))
+        database.close()
+        with pytest.raises(link._database.engine.dialect.loaded_dbapi.Error):
+            eventually(link._turn)
+        link.publish("runs", {8: 1})
+        link._turn()
+        other.link._receive()
+        (message,) = other.heard
+        assert message["items"] == [[7, 0], [8, 1]]
+        link.close()
+        sender.close()
+
+
+@pytest.mark.parametrize("kind", ["postgresql"])
 def test_summaries_of_a_server_that_ended_are_incomplete(address: str) -> None:
     with servers(address, 2) as [first, second]:
         writer = WriterRegistration("abc", "train.n1", "digits")

@@ -61,6 +61,15 @@ BUSY_S = 30.0
 OLDEST_SQLITE = (3, 34, 0)
 """The first version with a trigram tokenizer."""
 _PAGES_KIB = 16 * 1024
+_KEEPALIVES = {
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 30_000,
+}
+"""For connections to PostgreSQL, in s and ms: otherwise it takes a quarter of an hour until a server notices
+that the other machine has vanished.
+"""
 _NAMES_PER_QUERY = 500
 _STEPS_PER_CHECK = 50_000
 """SQLite VM steps between two checks of a query's deadline; about a millisecond."""
@@ -320,7 +329,9 @@ def _begin(connection: Connection) -> None:
 
 def _postgresql(url: URL) -> Engine:
     try:
-        return create_engine(url, pool_size=8, max_overflow=24, pool_pre_ping=True)
+        # What the address says comes first.
+        keepalives = {name: value for name, value in _KEEPALIVES.items() if name not in url.query}
+        return create_engine(url, connect_args=keepalives, pool_size=8, max_overflow=24, pool_pre_ping=True)
     except ModuleNotFoundError as error:
         raise MetadataStoreError(
             f"PostgreSQL requires the package psycopg ({error}): pip install 'runvitals[postgres]'"

@@ -35,6 +35,8 @@ _TRUSTED_S = 10.0
 _LONGEST_PAUSE_S = 5.0
 _ITEMS_PER_MESSAGE = 200
 """A notification may have 8,000 bytes."""
+_KEEPALIVES = {"idle": 10, "interval": 5, "count": 3}
+"""For PostgreSQL, in seconds: it notices that a machine has vanished, and lets another server lead."""
 
 Message = Mapping[str, Any]
 log = logging.getLogger("runvitals.server")
@@ -82,7 +84,7 @@ class ServerLink:
     def publish(self, kind: str, items: Mapping[Any, Any]) -> None:
         """Tell the other servers, within a fraction of a second. Later items replace those of the same key.
 
-        What is published while the database cannot be reached is lost; all others learn of that by `on_gap`.
+        While the database cannot be reached, it waits.
         """
         if self._database.is_sqlite:
             return
@@ -117,6 +119,8 @@ class ServerLink:
             # Not one of the pool: its locks would go on to the next user of the connection.
             pooled.detach()
             self._connection.autocommit = True
+            for name, value in _KEEPALIVES.items():
+                self._connection.execute(f"SET tcp_keepalives_{name} = {value:d}")
             self._run("SELECT pg_advisory_lock(%s, %s)", _SERVERS, self.number)
             self._connection.execute(f"LISTEN {_CHANNEL}")
         except (SQLAlchemyError, self._database.engine.dialect.loaded_dbapi.Error) as error:
@@ -147,6 +151,15 @@ class ServerLink:
     def _send(self) -> None:
         with self._lock:
             waiting, self._waiting = self._waiting, {}
+        try:
+            self._notify(waiting)
+        except BaseException:
+            with self._lock:  # messages may be heard twice, which changes nothing
+                for kind, items in waiting.items():
+                    self._waiting[kind] = {**items, **self._waiting.get(kind, {})}
+            raise
+
+    def _notify(self, waiting: Mapping[str, Mapping[Any, Any]]) -> None:
         for kind, items in waiting.items():
             listed = list(items.items())
             for first in range(0, len(listed), _ITEMS_PER_MESSAGE):
