@@ -435,12 +435,14 @@ def test_an_administrator_without_a_password_gets_a_link_to_set_one(tmp_path: Pa
         (("--team", "Über"), "invalid name"),
         (("--team", "admin"), "reserved"),
         (("--trusted-proxies", "10.0.0.300"), "invalid proxy"),
+        (("--cold-storage", "missing"), "'missing' is neither a bucket nor an existing folder"),
+        (("--cold-storage", "s3://key:secret@x"), "expected s3://BUCKET or s3://BUCKET/PREFIX"),
+        (("--cold-after", "7d"), "--cold-after needs --cold-storage"),
+        (("--cold-storage", ".", "--cold-after", "1h"), "--cold-after must be at least 1d"),
         (("--settings", "missing.toml"), "could not read the settings missing.toml: No such file"),
     ],
 )
-def test_what_is_wrong_with_the_options_of_accounts_is_said(
-    tmp_path: Path, words: tuple[str, str], problem: str
-) -> None:
+def test_what_is_wrong_with_an_option_is_said(tmp_path: Path, words: tuple[str, ...], problem: str) -> None:
     command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
     process = ForkedCommand(*command, *words)
     _, err = process.communicate(timeout=PATIENCE_S)

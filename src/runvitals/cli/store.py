@@ -192,9 +192,7 @@ def _backup(folder: str, into: str) -> int:
     from runvitals.store.files.backup import copy_contents
     from runvitals.store.files.folder_store import CONTENTS
     from runvitals.store.metadata.backup import backup as copy_metadata
-    from runvitals.store.samples.sqlite_chunks import stored_ids
-    from runvitals.store.samples.sqlite_chunks.backup import backup
-    from runvitals.store.samples.sqlite_chunks.inventory import inventory
+    from runvitals.store.samples.sqlite_chunks.backup import backup, cold_of
 
     path = os.path.join(folder, METADATA_FILE)
     has_metadata = os.path.exists(path)
@@ -212,11 +210,10 @@ def _backup(folder: str, into: str) -> int:
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     print(f"{into}: {copied} files copied from {folder}")
-    cold_bytes = sum(file.cold_bytes for file in inventory(into))
+    address, cold_bytes = cold_of(into)
     if cold_bytes:
         print(
-            f"{cold_bytes / 1e6:.1f} MB of old samples are in {stored_ids.cold_address_of(into)}, and are "
-            "not part of the backup",
+            f"{cold_bytes / 1e6:.1f} MB of old samples are in {address}, and are not part of the backup",
             file=sys.stderr,
         )
     if not has_metadata:

@@ -16,7 +16,7 @@ from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.repair import repair
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import SqliteChunks, StoreSettings
-from runvitals.store.samples.sqlite_chunks.backup import backup
+from runvitals.store.samples.sqlite_chunks.backup import backup, cold_of
 from runvitals.store.samples.sqlite_chunks.check import check
 from runvitals.store.samples.sqlite_chunks.cold.mover import KEPT_MS
 from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings
@@ -320,6 +320,7 @@ def test_a_backup_refers_to_the_same_objects(
     with opened() as store:
         fill(store, clock)
         backup(folder, copy)
+        assert cold_of(copy) == (bucket, store.stats().cold_bytes)
         store.delete([1])
         store.remove_unused_objects()
     with SqliteChunks(copy, SMALL, clock) as store:

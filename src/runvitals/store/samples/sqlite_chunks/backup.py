@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from contextlib import closing
 
-from runvitals.store import private_files
+from runvitals.store import private_files, sqlite_salvage
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files
+from runvitals.store.samples.sqlite_chunks.cold import noted_objects, rows
 from runvitals.store.samples.sqlite_chunks.database import Format
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
 
@@ -37,6 +39,20 @@ def backup(folder: str, into: str) -> int:
             _copy(path, os.path.join(into, os.path.basename(path)), month_files.FORMAT)
             copied += 1
     return copied
+
+
+def cold_of(copy: str) -> tuple[str | None, int]:
+    """Where the old samples of a copy are, if they are in cold storage, and their size.
+
+    No process may use the copy, which stays as it is.
+    """
+    months = MonthFiles(copy)
+    size = 0
+    for month in months.existing():
+        with closing(sqlite_salvage.open_damaged(months.path(month))) as connection:
+            size += sum(rows.objects(connection).values())
+    with closing(sqlite_salvage.open_damaged(os.path.join(copy, log.NAME))) as connection:
+        return noted_objects.read_address(connection), size
 
 
 def _copy(path: str, into: str, file_format: Format) -> None:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite_chunks import database, log, month_files, store_id
-from runvitals.store.samples.sqlite_chunks.cold import noted_objects
 from runvitals.store.samples.sqlite_chunks.column_sets import read_columns
 from runvitals.store.samples.sqlite_chunks.log import Pairing
 from runvitals.store.samples.sqlite_chunks.month_files import MonthFiles
@@ -80,17 +79,6 @@ def _add_log(ids: StoredIds, connection: sqlite3.Connection) -> None:
 def _add_month(ids: StoredIds, connection: sqlite3.Connection) -> None:
     ids.lanes.update(run for (run,) in connection.execute("SELECT run FROM run"))
     ids.metrics.update(metric for metrics in read_columns(connection).values() for metric in metrics)
-
-
-def cold_address_of(folder: str) -> str | None:
-    """Where old samples of a store are, if they are in cold storage.
-
-    Raises:
-        StoreError: there is no store in the folder, or its log could not be read.
-    """
-    path = log.existing_path(folder)
-    with closing(database.open_for_reading(path, log.FORMAT)) as connection, database.store_errors(path):
-        return noted_objects.read_address(connection)
 
 
 def pairing_of(folder: str) -> Pairing | None:

@@ -180,7 +180,7 @@ class ColdStorage:
             try:
                 with self._using_bucket(f"could not read samples from {self.settings.address}"):
                     self._download(sha256, new)
-                os.replace(new, path)
+                    os.replace(new, path)
             finally:
                 with suppress(FileNotFoundError):
                     os.unlink(new)
