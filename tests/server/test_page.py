@@ -66,10 +66,16 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def live_run(directory: Path, seconds: int = 120, **how: object) -> Training:
-    """A run that has been running for a while, up to now."""
-    training = Training(directory, start_ms=now_ms() - seconds * 1000, **how)  # type: ignore[arg-type]
-    training.advance(seconds)
+def live_run(directory: Path, samples: int = 120, interval_s: float = 1.0, **how: object) -> Training:
+    """A run that has been running for a while, up to now.
+
+    Args:
+        interval_s: between two samples. The run counts as lost after ten seconds without one, or after five
+            intervals. Where it must be running, let them be longer than a busy machine takes.
+    """
+    start_ms = now_ms() - int(samples * interval_s * 1000)
+    training = Training(directory, start_ms=start_ms, interval_s=interval_s, **how)  # type: ignore[arg-type]
+    training.advance(samples)
     return training
 
 

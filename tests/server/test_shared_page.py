@@ -162,7 +162,7 @@ def test_runs_are_searched_and_sorted_by_the_server(serve: Serve, server: Stored
 
 
 def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
-    training = live_run(tmp_path, 5, name="long one")
+    training = live_run(tmp_path, 5, PATIENCE_S, name="long one")
     server.take(tmp_path)
     page = serve()
     page.open("/runs/abc")
@@ -192,7 +192,7 @@ def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer,
 
 
 def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
-    training = live_run(tmp_path, 5, name=EVIL, project="digits", tags=("one", "a, b"))
+    training = live_run(tmp_path, 5, PATIENCE_S, name=EVIL, project="digits", tags=("one", "a, b"))
     training.end("finished", exit_code=0)
     server.take(tmp_path)
     page = serve()
@@ -232,7 +232,7 @@ def test_a_run_is_edited_deleted_and_restored(serve: Serve, server: StoredServer
 
 
 def test_a_rejection_is_shown_in_the_dialog(serve: Serve, server: StoredServer, tmp_path: Path) -> None:
-    training = live_run(tmp_path, 5)
+    training = live_run(tmp_path, 5, PATIENCE_S)
     server.take(tmp_path)
     page = serve()
     page.open("/runs/abc")
@@ -251,7 +251,7 @@ def test_nothing_is_wider_than_a_phone(
 ) -> None:
     many_runs(server, 120)
     Training(tmp_path, "bin").end("finished", exit_code=0)
-    live_run(tmp_path, 5, name="a-name-without-any-place-to-break-it-" * 3)
+    live_run(tmp_path, 5, PATIENCE_S, name="a-name-without-any-place-to-break-it-" * 3)
     busy = Monitor(tmp_path, "busy", start_ms=now_ms() - 4_790_000)
     busy.sample(now_ms(), {"cpu": 100.0, "memory_percent": 100.0, "gpu.0.gpu": 100.0})
     busy.end(now_ms(), "finished")

@@ -21,7 +21,8 @@ MEDIA_TYPES: Final = frozenset(("image/png", "image/jpeg", "image/webp", "image/
 """What may be uploaded; what is stored is WebP."""
 MAX_BYTES: Final = 5_000_000
 MAX_STORED_BYTES: Final = 256 * 1024
-_TIME_S: Final = 10.0
+_TIME_S: Final = 60.0
+"""On a busy machine; the process limits its own CPU time to much less."""
 _MAX_AT_A_TIME: Final = 2
 _places = threading.BoundedSemaphore(_MAX_AT_A_TIME)
 # The process gets no secrets of the environment, only what Python needs to start.
@@ -49,7 +50,7 @@ class Picture:
 
 
 def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None) -> Picture:
-    """The picture to store for an upload. Blocks for up to ten seconds, in a process with limits.
+    """The picture to store for an upload. Blocks for up to a minute, in a process with limits.
 
     Args:
         crop: x, y, width and height of what is shown, in pixels of the picture as browsers show it. By
@@ -70,13 +71,13 @@ def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None)
         done = _run(upload, crop)
     finally:
         _places.release()
-    if done is None or done.returncode == UNREADABLE:
+    if done is not None and done.returncode == UNREADABLE:
         raise UnreadablePicture("not a picture that can be read; expected PNG, JPEG, WebP or GIF")
-    if done.returncode == TOO_MANY_PIXELS:
+    if done is not None and done.returncode == TOO_MANY_PIXELS:
         raise PictureTooLarge(
             f"the picture is too large; expected at most {MAX_PIXELS // 1_000_000} megapixels"
         )
-    bodies = _bodies(done.stdout) if done.returncode == 0 else []
+    bodies = _bodies(done.stdout) if done is not None and done.returncode == 0 else []
     if len(bodies) != len(SIZES) or max(map(len, bodies)) > MAX_STORED_BYTES:
         raise UnreadablePicture("the picture could not be decoded within the limits of memory and time")
     return Picture(*bodies)

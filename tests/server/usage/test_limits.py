@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -20,16 +21,22 @@ PLAN = {
 }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AccountsServer]:
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[AccountsServer]:
     """olga administers the organisation, ada the team vision, which has a plan."""
-    with accounts_server(tmp_path_factory.mktemp("limits")) as running:
+    with accounts_server(tmp_path) as running:
         running.user("olga", org_role="admin")
         running.accounts.teams.create("vision", CLI, 1, administrator=running.user("ada").id)
         running.ask("olga", "PUT", "billing/plans/small", json=PLAN)
         given = {"plan": "small", "entity": "vision", "valid_from": "2026-01-01"}
         running.ask("olga", "POST", "billing/assignments", 201, json=given)
         yield running
+
+
+def use_eleven_hours(server: AccountsServer) -> None:
+    """Of 10 that the plan allows."""
+    team = server.accounts.teams.by_name("vision").id
+    use(server.metadata_store, "a", "2026-11-02", entity_id=team, hours=11)
 
 
 def check(server: AccountsServer) -> list[str]:
@@ -96,6 +103,7 @@ def test_a_limit_of_the_organisation_refuses_new_runs_of_all_teams(server: Accou
 
 
 def test_what_a_plan_includes_costs_nothing(server: AccountsServer) -> None:
+    use_eleven_hours(server)
     price = {"category": "device_hours", "price": 2, "valid_from": "2026-01-01"}
     server.ask("olga", "POST", "billing/rates", 201, json=price)
     found = server.ask("olga", "GET", "usage?month=2026-11&by=team")["sums"]
@@ -115,6 +123,8 @@ def test_a_plan_that_somebody_has_stays(server: AccountsServer) -> None:
 def test_a_limit_that_is_raised_warns_again(server: AccountsServer) -> None:
     team = server.accounts.teams.by_name("vision").id
     receivers = {name: f"user:{server.accounts.users.by_name(name).id}" for name in ("olga", "ada")}
+    use_eleven_hours(server)
+    assert len(check(server)) == 2
     limit = {"category": "device_hours", "limit": 100}
     server.ask("olga", "PUT", "billing/plans/small", json={"limits": [limit]})
     assert check(server) == []
@@ -133,6 +143,10 @@ def test_a_limit_that_is_raised_warns_again(server: AccountsServer) -> None:
 
 
 def test_thresholds_and_receivers_are_as_they_were_set(server: AccountsServer) -> None:
+    use_eleven_hours(server)
+    assert len(check(server)) == 2
+    limit = {"category": "device_hours", "limit": 12}
+    server.ask("olga", "PUT", "billing/plans/small", json={"limits": [limit]})
     found = server.ask("olga", "GET", "billing/alerts")
     assert (found["percent"], found["amounts"]) == ([85, 100], [200, 450, 700, 1000])
     assert set(found["categories"].values()) == {True}
