@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.patience import PATIENCE_S, eventually
+from tests.query.journals import Monitor
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -92,6 +93,21 @@ def test_a_live_run_in_a_terminal(simulated: Path, tmp_path: Path) -> None:
     finally:
         print(terminal.text())  # shown if the test fails
         terminal.close()
+
+
+def test_its_first_picture_does_not_wait_for_numpy(tmp_path: Path) -> None:
+    """NumPy takes a third of the CPU time of the start."""
+    Monitor(tmp_path).close()
+    program = (
+        "import sys; from runvitals.leet.app import LeetApp; from runvitals.cli import main\n"
+        "LeetApp.run_in_terminal = lambda *_: print('loaded:', 'numpy' in sys.modules) or 0\n"
+        f"main(['leet', '--dir', {str(tmp_path)!r}])"
+    )
+    terminal, inside = pty.openpty()
+    subprocess.run([sys.executable, "-c", program], stdin=inside, stdout=inside, timeout=60, check=True)
+    os.close(inside)
+    assert b"loaded: False" in os.read(terminal, 4096)
+    os.close(terminal)
 
 
 def test_it_ends_when_the_terminal_is_gone() -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
-
-import numpy as np
+from collections.abc import Iterable
 
 _BINARY = {"bytes": "B", "bytes/s": "B/s", "MiB": "B", "GiB": "B", "MiB/s": "B/s"}
 _BYTES = {"bytes": 1.0, "bytes/s": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MiB/s": 2.0**20}
@@ -46,14 +44,6 @@ def position(value: float, low: float, high: float, log: bool) -> float:
     if value <= 0.0:
         return math.nan
     return math.log(value / low) / math.log(high / low)
-
-
-def positions(values: Sequence[Sequence[float]], low: float, high: float, log: bool) -> list[list[float]]:
-    """The positions of rows of values."""
-    found = np.array(values)
-    if log:
-        return (np.log(found / low) / math.log(high / low)).tolist()  # type: ignore[no-any-return]
-    return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
 
 
 def at(share: float, low: float, high: float, log: bool) -> float:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+import numpy as np
 from rich.cells import cell_len
 
 from runvitals.leet import axes
@@ -19,6 +21,8 @@ COLOURS = 8
 MIN_WIDTH, MIN_HEIGHT = 18, 5
 _SCALE_HEIGHT = 6
 """A heatmap that has at least so many rows has a scale below it; the title of others has the unit."""
+_TITLE_WIDTH = 20
+"""Of a longer title, so much is shown before the value."""
 Guides = Literal["off", "dots", "lines"]
 _EVERY = {"dots": 4, "lines": 1}
 
@@ -199,7 +203,7 @@ def _trace(
     if not found:
         return
     top = canvas.lines - 1
-    shares = axes.positions([column[1:5] for column in found], *y_range, log)
+    shares = _positions([column[1:5] for column in found], *y_range, log)
     heights = [[round(min(max(share, 0.0), 1.0) * top) for share in row] for row in shares]
     previous = -1
     for place, (column, (first, _, low, high)) in enumerate(zip(found, heights, strict=True)):
@@ -207,6 +211,14 @@ def _trace(
             canvas.line(found[place - 1].x, previous, column.x, first, style)
         canvas.vertical(column.x, low, high, style)
         previous = heights[place][1]
+
+
+def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: bool) -> list[list[float]]:
+    """Where rows of values lie in a range: 0 at its low end, 1 at its high end."""
+    found = np.array(values)
+    if log:
+        return (np.log(found / low) / math.log(high / low)).tolist()  # type: ignore[no-any-return]
+    return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
 
 
 def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:
@@ -228,7 +240,7 @@ def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:
 def _top(title: str, value: str, width: int, frame: str) -> Row:
     shown = f" {value} " if value else ""
     room = width - 4 - cell_len(shown)
-    if room < 8:
+    if room < min(cell_len(title) + 2, _TITLE_WIDTH):  # the name of a chart matters more than its value
         shown, room = "", width - 4
     name = f" {cut(title, room - 2)} "
     fill = "─" * (width - 3 - cell_len(name) - cell_len(shown))
