@@ -29,6 +29,19 @@ def test_without_a_terminal_it_says_what_prints_a_run(
     assert "needs a terminal" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["leet", "config", "x"], "`leet config` takes no more words, not x"),
+        (["leet", "--summary"], "--summary are of `runvitals leet inspect`"),
+        (["leet", "inspect", "--summary", "--follow"], "one of --summary and --follow"),
+    ],
+)
+def test_arguments_that_do_not_fit(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["leet", "--dir", str(tmp_path)]) == 1
     assert "no runs in" in capsys.readouterr().err
@@ -41,6 +54,8 @@ def test_inspect_prints_records(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert main(["leet", "inspect", "abc", "--dir", str(tmp_path)]) == 0  # the output is no terminal
     kinds = [json.loads(line)["kind"] for line in capsys.readouterr().out.splitlines()]
     assert kinds == ["start", "schema", "sample", "lifecycle"]
+    assert main(["leet", "inspect", "--summary", "--json", "abc", "--dir", str(tmp_path)]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "finished"
     assert main(["leet", "abc", "--follow", "--dir", str(tmp_path)]) == 2
     assert main(["leet", "inspect", "a", "b", "--dir", str(tmp_path)]) == 2
     assert "expected one run, not 2" in capsys.readouterr().err

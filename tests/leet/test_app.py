@@ -169,11 +169,19 @@ def test_keys(tmp_path: Path) -> None:
         await pilot.press("comma", "full_stop")
         assert "│" in grid.text
         await pilot.press("l")
-        await until(pilot, lambda: "shows the time of the crosshair" in screen.footer.text)
+        await until(pilot, lambda: "linked" in screen.footer.text)
         assert screen.data.run is not None
         second = int((float(grid.cross or 0.0) - screen.data.run.started_ms) // 1000)
         await until(pilot, lambda: f"epoch {second} " in screen.console.marked_text)
-        await pilot.press("l")
+        screen.console.focus()
+        await pilot.press("up", "up")  # the crosshair follows the line
+        await until(pilot, lambda: f"epoch {second - 2} " in screen.console.marked_text)
+        await until(pilot, lambda: grid.cross == screen.data.time_of_step("loss", second - 2))
+        await pilot.press("X")  # over steps, too
+        screen.metrics.focus()
+        await pilot.press("comma", "end", "full_stop")
+        await until(pilot, lambda: "epoch 59" in screen.console.marked_text)
+        await pilot.press("X", "l")
         await until(pilot, lambda: screen.console.marked_text == "" and "epoch 59" in screen.console.text)
         await pilot.press("v")
         await until(pilot, lambda: grid.cross is screen.metrics.cross is None)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import io
 import json
+import re
 from pathlib import Path
 
 from runvitals.leet.inspect_app import InspectApp
 from runvitals.leet.inspect_screen import InspectScreen
-from runvitals.leet.inspection import print_records, source_of
+from runvitals.leet.inspection import print_records, print_summary, source_of
 from runvitals.leet.opening import OpeningTarget, Surroundings, target
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from tests.leet.test_app import EVIL, until
@@ -62,6 +63,23 @@ def test_records_of_a_wandb_file(tmp_path: Path) -> None:
     kinds = [json.loads(line)["kind"] for line in out.getvalue().splitlines()]
     assert kinds == ["RunStart", "type 6", "damaged", "RunExit"]
     source.close()
+
+
+def test_summary(tmp_path: Path) -> None:
+    monitor, trainer = plant(tmp_path)
+    source = source_of(OpeningTarget(JournalCatalogue(str(tmp_path)), "abc"))
+    out = io.StringIO()
+    print_summary(source, out, as_json=False)
+    assert out.getvalue().replace("\n", "").isprintable()
+    assert re.search(
+        r"(?s)^State .*\nProject digits\n.*\nSummary\n.*loss 0\.5\n.*\nConsole\nhello ", out.getvalue()
+    )
+    out = io.StringIO()
+    print_summary(source, out, as_json=True)
+    found = json.loads(out.getvalue())
+    assert (found["id"], found["summary"]["loss"], found["console"][0][:5]) == ("abc", 0.5, "hello")
+    monitor.close()
+    trainer.close()
 
 
 def test_record_browser(tmp_path: Path) -> None:

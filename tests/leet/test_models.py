@@ -211,8 +211,15 @@ def test_what_is_opened(tmp_path: Path) -> None:
         opened("run0")
     with pytest.raises(UnknownRun, match="no runs in"):
         opened(None, str(tmp_path / "empty"), str(tmp_path))
-    with pytest.raises(ValueError, match="no such folder"):
-        opened("./missing")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(UnknownRun, match=r"no run in .*empty, nor one of .* started there"):
+        opened(str(tmp_path / "empty"))
+    (tmp_path / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"notes.txt: neither a folder nor a \.wandb file"):
+        opened(str(tmp_path / "notes.txt"))
+    for missing in ("./missing", "missing.wandb"):
+        with pytest.raises(ValueError, match=r"missing.*: no such file or folder"):
+            opened(missing)
     broken = tmp_path / "run.wandb"
     broken.write_bytes(b"")
     with pytest.raises(ValueError, match=r"not a \.wandb file"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.leet.charts import SeriesName
+from runvitals.leet.inspect_app import InspectApp
 from runvitals.leet.opening import Surroundings, target
 from runvitals.leet.run_data import RunData
 from runvitals.leet.run_table import newest_use
@@ -49,6 +50,8 @@ def test_a_run_of_a_server(tmp_path: Path, url: str) -> None:
     opened = target(f"{url}/runs/abc", Surroundings("/nowhere", "/", None, {}))
     assert opened.run_id == "abc"
     source = opened.catalogue.open("abc")
+    with pytest.raises(ValueError, match="keeps no records"):
+        InspectApp(source, follows=False)
     data = RunData(source)
     assert data.poll()
     assert data.run is not None

@@ -14,6 +14,7 @@ from types import ModuleType
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.error_text import error_text
+from runvitals.cli.intermixed_parser import IntermixedParser
 from runvitals.environment import redaction
 from runvitals.terminal import harmless_output, inert
 from runvitals.version import __version__
@@ -55,7 +56,9 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
     """
     top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")
     top.add_argument("--version", action="version", version=f"runvitals {__version__}")
-    subparsers = top.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    subparsers = top.add_subparsers(
+        dest="command", metavar="COMMAND", required=True, parser_class=IntermixedParser
+    )
     first = words[0] if words else ""
     if words is not None and (first in _LISTING or not first.startswith("-")) and first not in COMMANDS:
         for name, text in COMMANDS.items():

@@ -24,6 +24,7 @@ def add(subparsers: Any) -> None:
         description="Shows metrics, system metrics, console output and facts of a run until you press q; h "
         "shows the keys. Respects NO_COLOR.",
     )
+    parser.intermixes = True
     parser.add_argument(
         "words",
         nargs="*",
@@ -33,7 +34,14 @@ def add(subparsers: Any) -> None:
         "that was started in the current folder, else the latest of all. `inspect` shows its records, "
         "`config` changes colours, grids and so on",
     )
-    parser.add_argument("--json", action="store_true", help="inspect: print a JSON object per record")
+    parser.add_argument(
+        "--json", action="store_true", help="inspect: print a JSON object per record, or of the summary"
+    )
+    parser.add_argument(
+        "--summary",
+        action="store_true",
+        help="inspect: print state, newest values, configuration and the end of the output",
+    )
     parser.add_argument(
         "-f", "--follow", action="store_true", help="inspect: go on with what is written while the run runs"
     )
@@ -50,13 +58,20 @@ def run(arguments: argparse.Namespace) -> int:
     words = list(arguments.words)
     if words == ["config"]:
         return _configure()
+    if words and words[0] == "config":
+        print(f"runvitals: `leet config` takes no more words, not {' '.join(words[1:])}", file=sys.stderr)
+        return 2
     inspects = bool(words) and words[0] == "inspect"
     words = words[1:] if inspects else words
     if len(words) > 1:
         print(f"runvitals: expected one run, not {len(words)}: {' '.join(words)}", file=sys.stderr)
         return 2
-    if not inspects and (arguments.json or arguments.follow):
-        print("runvitals: --json and --follow are of `runvitals leet inspect`", file=sys.stderr)
+    of_inspect = arguments.json or arguments.follow or arguments.summary
+    if not inspects and of_inspect:
+        print("runvitals: --json, --follow and --summary are of `runvitals leet inspect`", file=sys.stderr)
+        return 2
+    if arguments.summary and arguments.follow:
+        print("runvitals: expected one of --summary and --follow, not both", file=sys.stderr)
         return 2
     try:
         with for_imports():
@@ -73,11 +88,15 @@ def run(arguments: argparse.Namespace) -> int:
     server = resolve({}, os.environ, os.getcwd())["server"]
     around = Surroundings(directory(arguments), os.getcwd(), server, os.environ)
     wanted = target(words[0] if words else None, around)
-    is_terminal = sys.stdin.isatty() and sys.stdout.isatty()
+    is_terminal = _is_screen()
     if inspects:
-        return _inspect(wanted, is_terminal and not arguments.json, arguments.follow)
+        on_screen = is_terminal and not (arguments.json or arguments.summary)
+        return _inspect(wanted, on_screen, arguments)
     if not is_terminal:
-        print("runvitals: leet needs a terminal; `runvitals show` prints a run as text", file=sys.stderr)
+        why = ", and TERM=dumb is none" if os.environ.get("TERM") == "dumb" else ""
+        print(
+            f"runvitals: leet needs a terminal{why}; `runvitals show` prints a run as text", file=sys.stderr
+        )
         return 1
     config = Config.of_user(os.environ)
     if not words and config["startup"] == "list":
@@ -88,18 +107,26 @@ def run(arguments: argparse.Namespace) -> int:
     return app.run_in_terminal(os.environ)
 
 
-def _inspect(wanted: OpeningTarget, on_screen: bool, follow: bool) -> int:
-    from runvitals.leet.inspection import print_records, source_of
+def _is_screen() -> bool:
+    """Whether input and output are a terminal that can move its cursor."""
+    return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
+
+
+def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespace) -> int:
+    from runvitals.leet.inspection import print_records, print_summary, source_of
 
     source = source_of(wanted)
     try:
+        if arguments.summary:
+            print_summary(source, sys.stdout, arguments.json)
+            return 0
         if not on_screen:
-            print_records(source, sys.stdout, follow)
+            print_records(source, sys.stdout, arguments.follow)
             return 0
         from runvitals.leet.config import Config
         from runvitals.leet.inspect_app import InspectApp
 
-        app = InspectApp(source, follow, config=Config.of_user(os.environ))
+        app = InspectApp(source, arguments.follow, config=Config.of_user(os.environ))
         return app.run_in_terminal(os.environ)
     finally:
         source.close()
@@ -115,7 +142,7 @@ def _configure() -> int:
         print(f"runvitals: leet needs {error.name}: pip install 'runvitals[tui]'", file=sys.stderr)
         return 1
     config = Config.of_user(os.environ)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not _is_screen():
         print(json.dumps(config.as_dict(), indent=1))
         return 0
     app = ConfigApp(config)

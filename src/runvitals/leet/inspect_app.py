@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from runvitals.leet.config import Config
 from runvitals.leet.inspect_screen import InspectScreen
+from runvitals.leet.inspection import reader_of
 from runvitals.leet.program import LeetProgram
 from runvitals.leet.record_log import RecordLog
 from runvitals.leet.sources.run_source import RunSource
@@ -15,9 +16,12 @@ class InspectApp(LeetProgram):
     """`runvitals leet inspect`.
 
     Args:
-        source: the run; it has records.
+        source: the run.
         follows: whether the newest record is shown as records are written.
         interval_s: between two looks.
+
+    Raises:
+        ValueError: a run of a server, which has no records.
     """
 
     def __init__(
@@ -28,13 +32,10 @@ class InspectApp(LeetProgram):
         config: Config | None = None,
     ) -> None:
         super().__init__(config)
+        self._reader = reader_of(source)
         self._source, self._follows, self._interval_s = source, follows, interval_s
 
     def on_mount(self) -> None:
-        reader = self._source.records()
-        if reader is None:
-            self.exit(return_code=1, message="a server keeps no records of the journal")
-            return
         self._source.poll()
         title = "" if self._source.run is None else self._source.run.name
-        self.push_screen(InspectScreen(title, RecordLog(reader), self._follows, self._interval_s))
+        self.push_screen(InspectScreen(title, RecordLog(self._reader), self._follows, self._interval_s))

@@ -62,7 +62,7 @@ def target(wanted: str | None, around: Surroundings) -> OpeningTarget:
     path = os.path.abspath(os.path.join(around.here, os.path.expanduser(wanted)))
     if wanted.endswith(SUFFIX) and os.path.isfile(path):
         return _wandb(path)
-    if os.sep in wanted or wanted in (".", ".."):
+    if os.sep in wanted or wanted in (".", "..") or wanted.endswith(SUFFIX):
         return _folder(wanted, path, around.directory)
     try:
         return OpeningTarget(JournalCatalogue(around.directory), find_run(wanted, around.directory))
@@ -125,7 +125,8 @@ def parse_address(url: str) -> tuple[str, str | None, str | None]:
 def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
     """The target of a path."""
     if not os.path.isdir(path):
-        raise ValueError(f"cannot open {wanted}: no such folder")
+        what = f"neither a folder nor a {SUFFIX} file" if os.path.exists(path) else "no such file or folder"
+        raise ValueError(f"cannot open {wanted}: {what}")
     parent, name = os.path.split(path)
     entries = os.listdir(path)
     if os.path.basename(parent) == "runs" and any(entry.endswith(paths.SUFFIX) for entry in entries):
@@ -135,7 +136,7 @@ def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
     if os.path.isdir(paths.runs_dir(path)):
         return OpeningTarget(JournalCatalogue(path), None)
     try:
-        return _latest(directory, path, only_here=bool(files_below(path)))
+        return _latest(directory, path, only_here=True)
     except UnknownRun:
         if not files_below(path):
             raise
@@ -172,5 +173,5 @@ def _latest(directory: str, here: str, only_here: bool = False) -> OpeningTarget
         if any(machine.get("cwd") == here for machine in run.machines.values()):
             return OpeningTarget(JournalCatalogue(directory), run.id)
     if only_here:
-        raise UnknownRun(f"no run of {directory} was started in {here}")
+        raise UnknownRun(f"no run in {here}, nor one of {directory} that was started there")
     return OpeningTarget(JournalCatalogue(directory), newest_first[0].id)

@@ -94,6 +94,22 @@ class RunData:
             if self.only.shows_process(line.host, line.rank)
         ]
 
+    def time_of_step(self, name: str, step: float) -> float | None:
+        """When the value closest to a step was logged under a name; None without values."""
+        for line in self.source.logged(name):
+            place = line.steps.nearest_place(step)
+            if place is not None and place < line.times.count:
+                return float(line.times.x[place])
+        return None
+
+    def step_at(self, name: str, time_ms: float) -> float | None:
+        """The step of the value logged closest to a time under a name; None without values."""
+        for line in self.source.logged(name):
+            place = line.times.nearest_place(time_ms)
+            if place is not None and place < line.steps.count:
+                return float(line.steps.x[place])
+        return None
+
     def time_range(self) -> tuple[float, float]:
         """From the start of the run to its newest record."""
         start = float(self.run.started_ms) if self.run is not None else 0.0

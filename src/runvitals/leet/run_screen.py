@@ -95,7 +95,6 @@ class RunScreen(RunPanesScreen):
         self._interval_s = interval_s
         self._pieces: list[ConsoleText] = []
         self._printed_ms: list[float] = []
-        self._is_linked = False
         self._wake = asyncio.Event()
         self._is_loading = True
 
@@ -318,26 +317,57 @@ class RunScreen(RunPanesScreen):
     def action_filter_lines(self) -> None:
         self.edit_filter(self._lines_filter, GRAMMAR)
 
+    # -- crosshair and console
+
     def link_console(self) -> None:
-        """Show what was printed at the time of the crosshair, or no longer."""
-        self._is_linked = not self._is_linked
-        self.message = "the console shows the time of the crosshair" if self._is_linked else ""
+        """Link console and crosshair, or no longer: each shows the time of the other."""
+        self.console.marks = not self.console.marks
+        is_linked = self.console.marks
+        self.message = (
+            "linked: the console marks the time of the crosshair, and moves it" if is_linked else ""
+        )
         self.show_footer()
-        if self._is_linked:
-            self._mark_console()
-        else:
+        if not is_linked:
             self.console.mark(None)
+        elif self.console.has_focus and self.system.cross is None:
+            self.console.move(0, -1)  # the last line
+        else:
+            self._mark_console()
 
     def on_chart_grid_cross_moved(self, event: ChartGrid.CrossMoved) -> None:
         super().on_chart_grid_cross_moved(event)
+        chart = self.metrics.focused_chart
+        if event.x is not None and chart is not None and not (self.metrics.on_time or event.axis):
+            if event.grid is self.metrics:
+                self._put_cross(self.system, self.data.time_of_step(chart.title, event.x))
+            else:
+                self._put_cross(self.metrics, self.data.step_at(chart.title, event.x))
         self._mark_console()
+
+    def _put_cross(self, grid: ChartGrid, x: float | None) -> None:
+        grid.cross, grid.cross_axis = x, ""
+        grid.redraw()
 
     def _mark_console(self) -> None:
         """Mark the last line before the crosshair, if they are linked."""
-        if self._is_linked:
-            at_ms = next((grid.cross for grid in (self.system, self.metrics) if grid.on_time), None)
+        if not self.console.marks:
+            return
+        at_ms, marked = self.system.cross, self.console.marked
+        if marked is None or self._printed_ms[marked : marked + 1] != [at_ms]:
             index = None if at_ms is None else bisect_right(self._printed_ms, at_ms) - 1
             self.console.mark(None if index is None or index < 0 else index)
+
+    def on_text_pane_marked(self, event: TextPane.Marked) -> None:
+        """Move the crosshair to the time of a line."""
+        at_ms = self._printed_ms[event.index]
+        self._put_cross(self.system, at_ms)
+        chart = self.metrics.focused_chart
+        if self.metrics.on_time:
+            self._put_cross(self.metrics, at_ms)
+        elif chart is not None:
+            self._put_cross(self.metrics, self.data.step_at(chart.title, at_ms))
+
+    # -- replay
 
     def _move_replay(self, move: Callable[[Replay], None]) -> None:
         """Change the replay, and show where it is then."""

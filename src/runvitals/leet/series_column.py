@@ -149,12 +149,14 @@ class SeriesColumn:
 
     def nearest(self, x: float) -> tuple[float, float] | None:
         """The x and y of the value that is closest to an x; None without values."""
-        if not self.count:
-            return None
+        place = self.nearest_place(x)
+        return None if place is None else (float(self._x[place]), float(self._y[place]))
+
+    def nearest_place(self, x: float) -> int | None:
+        """The place of the value that is closest to an x; None without values."""
         place = int(np.searchsorted(self.x, x))
         around = [one for one in (place - 1, place) if 0 <= one < self.count]
-        best = min(around, key=lambda one: abs(self._x[one] - x))
-        return float(self._x[best]), float(self._y[best])
+        return min(around, key=lambda one: float(abs(self._x[one] - x)), default=None)
 
     def elements(self, x_low: float, x_high: float, most: int, find_gaps: bool, log: bool) -> Elements:
         """What to draw of a range of x: its values, or blocks of them if it has more than `most`.

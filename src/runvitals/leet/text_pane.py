@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+
+from textual.message import Message
 
 from runvitals.leet.braille import Row
 from runvitals.leet.pane import ScrolledPane
@@ -16,7 +19,17 @@ class TextPane(ScrolledPane):
     Args:
         title: in the first row.
         follows: whether the end is shown, until the user scrolls up.
+
+    Attributes:
+        marks: whether keys move the mark from row to row, rather than scroll.
     """
+
+    class Marked(Message):
+        """The user moved the mark to the row with this index."""
+
+        def __init__(self, index: int) -> None:
+            super().__init__()
+            self.index = index
 
     def __init__(self, title: str, *, follows: bool = False, id: str | None = None) -> None:
         super().__init__(title, id=id)
@@ -25,6 +38,7 @@ class TextPane(ScrolledPane):
         self._all: Sequence[Row] = ()
         self._top = 0
         self._marked: int | None = None
+        self.marks = False
 
     def set_rows(self, rows: Sequence[Row]) -> None:
         """Set all rows."""
@@ -44,6 +58,19 @@ class TextPane(ScrolledPane):
         self._is_at_end = False
         self._top = max(shown - 1 - self._height // 2, 0)
         self.redraw()
+
+    @property
+    def marked(self) -> int | None:
+        """The index of the marked row."""
+        return self._marked
+
+    def _move_mark(self, rows: int) -> None:
+        """Move the mark among the rows that the filter shows; without one, it starts at the last."""
+        shown = [index for index, row in enumerate(self._all) if self._wanted([row])]
+        if shown:
+            before = len(shown) if self._marked is None else bisect_right(shown, self._marked) - 1
+            self.mark(shown[min(max(before + rows, 0), len(shown) - 1)])
+            self.post_message(self.Marked(self._marked or 0))
 
     @property
     def marked_text(self) -> str:
@@ -70,16 +97,22 @@ class TextPane(ScrolledPane):
 
     def move(self, right: int, down: int) -> None:
         """Scroll: down by rows, to the right by pages."""
-        self.scroll_rows(down + right * self._height)
+        self._go(down + right * self._height)
 
     def turn(self, pages: int) -> None:
         """Scroll by pages."""
-        self.scroll_rows(pages * self._height)
+        self._go(pages * self._height)
 
     def to_end(self, last: bool) -> None:
         """Scroll to the first or the last row."""
         count = len(self._all)
-        self.scroll_rows(count if last else -count)
+        self._go(count if last else -count)
+
+    def _go(self, rows: int) -> None:
+        if self.marks:
+            self._move_mark(rows)
+        else:
+            self.scroll_rows(rows)
 
     @property
     def _height(self) -> int:
