@@ -33,6 +33,7 @@ def test_without_a_terminal_it_says_what_prints_a_run(
     ("words", "said"),
     [
         (["leet", "config", "x"], "`leet config` takes no more words, not x"),
+        (["leet", "inspect", "--replay", "10x", "abc"], "--replay is of `runvitals leet`"),
         (["leet", "--summary"], "--summary are of `runvitals leet inspect`"),
         (["leet", "inspect", "--summary", "--follow"], "one of --summary and --follow"),
     ],

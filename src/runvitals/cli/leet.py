@@ -56,23 +56,14 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     words = list(arguments.words)
+    problem = _problem(arguments)
+    if problem:
+        print(f"runvitals: {problem}", file=sys.stderr)
+        return 2
     if words == ["config"]:
         return _configure()
-    if words and words[0] == "config":
-        print(f"runvitals: `leet config` takes no more words, not {' '.join(words[1:])}", file=sys.stderr)
-        return 2
-    inspects = bool(words) and words[0] == "inspect"
+    inspects = words[:1] == ["inspect"]
     words = words[1:] if inspects else words
-    if len(words) > 1:
-        print(f"runvitals: expected one run, not {len(words)}: {' '.join(words)}", file=sys.stderr)
-        return 2
-    of_inspect = arguments.json or arguments.follow or arguments.summary
-    if not inspects and of_inspect:
-        print("runvitals: --json, --follow and --summary are of `runvitals leet inspect`", file=sys.stderr)
-        return 2
-    if arguments.summary and arguments.follow:
-        print("runvitals: expected one of --summary and --follow, not both", file=sys.stderr)
-        return 2
     try:
         with for_imports():
             from runvitals.leet.opening import Surroundings, target
@@ -105,6 +96,24 @@ def run(arguments: argparse.Namespace) -> int:
     shown = graphics(str(config["images"]), os.environ)
     app = LeetApp(wanted, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
     return app.run_in_terminal(os.environ)
+
+
+def _problem(arguments: argparse.Namespace) -> str:
+    """What does not fit together in the arguments; "" if everything does."""
+    words = list(arguments.words)
+    inspects = words[:1] == ["inspect"]
+    if words[:1] == ["config"] and words != ["config"]:
+        return f"`leet config` takes no more words, not {' '.join(words[1:])}"
+    if len(words) > 1 + inspects:
+        runs = words[inspects:]
+        return f"expected one run, not {len(runs)}: {' '.join(runs)}"
+    if not inspects and (arguments.json or arguments.follow or arguments.summary):
+        return "--json, --follow and --summary are of `runvitals leet inspect`"
+    if inspects and arguments.replay is not None:
+        return "--replay is of `runvitals leet`, not of `runvitals leet inspect`"
+    if arguments.summary and arguments.follow:
+        return "expected one of --summary and --follow, not both"
+    return ""
 
 
 def _is_screen() -> bool:
