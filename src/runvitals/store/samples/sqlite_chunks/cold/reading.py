@@ -20,7 +20,7 @@ class ColdUnavailable(StoreUnavailable):
         self.sha256 = sha256
 
 
-class Place(NamedTuple):
+class ColdPlace(NamedTuple):
     """Where the values of a chunk are: in the object with this SHA-256, `size` bytes from `offset`."""
 
     sha256: str
@@ -31,21 +31,21 @@ class Place(NamedTuple):
 class ColdReader(Protocol):
     """Reads from objects of cold storage."""
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: ColdPlace) -> bytes:
         """
         Raises:
             ColdUnavailable: the object cannot be read at present.
         """
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: ColdPlace) -> None:
         """Fetch the object of this place again when it is read next: what was read from it is damaged."""
 
 
-def place_of(connection: sqlite3.Connection, cold_id: int) -> Place | None:
+def place_of(connection: sqlite3.Connection, cold_id: int) -> ColdPlace | None:
     """The place of a row of the table `cold`; None if there is none."""
     row = connection.execute(
         """SELECT object.sha256, cold.offset, cold.bytes FROM cold JOIN object ON object.id = cold.object
         WHERE cold.id=?""",
         (cold_id,),
     ).fetchone()
-    return None if row is None else Place(*row)
+    return None if row is None else ColdPlace(*row)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk
-from runvitals.store.samples.sqlite_chunks.cold.reading import Place
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdPlace
 
 VERSION = 2
 """Format of a month file with cold chunks."""
@@ -136,11 +136,11 @@ def remove_unused(connection: sqlite3.Connection, digests: Sequence[str]) -> Non
     )
 
 
-def places(connection: sqlite3.Connection) -> list[Place]:
+def places(connection: sqlite3.Connection) -> list[ColdPlace]:
     """The places of all cold chunks."""
     if not has_cold(connection):
         return []
     rows = connection.execute(
         "SELECT object.sha256, offset, cold.bytes FROM cold JOIN object ON object.id = cold.object"
     )
-    return [Place(*row) for row in rows]
+    return [ColdPlace(*row) for row in rows]

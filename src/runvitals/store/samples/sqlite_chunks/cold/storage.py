@@ -17,7 +17,7 @@ from runvitals.backoff import Backoff
 from runvitals.journal.paths import OPEN_FLAGS, make_private
 from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
 from runvitals.store.files.interface import FileStore
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdUnavailable, Place
+from runvitals.store.samples.sqlite_chunks.cold.reading import ColdPlace, ColdUnavailable
 
 CACHE_FOLDER = "cold-cache"
 _SUBFOLDER = "samples"
@@ -107,7 +107,7 @@ class ColdStorage:
 
     # Reading
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: ColdPlace) -> bytes:
         """See `ColdReader`. Waits for the bucket."""
         for _ in range(3):  # another thread may remove it from the cache
             found = self._read_cached(place)
@@ -116,11 +116,11 @@ class ColdStorage:
             self.fetch(place.sha256)
         raise ColdUnavailable(f"{self.settings.address}: the cache of {self._cache} is too small")
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: ColdPlace) -> None:
         with suppress(FileNotFoundError):
             os.unlink(self._path(place.sha256))
 
-    def read_cached(self, place: Place) -> bytes:
+    def read_cached(self, place: ColdPlace) -> bytes:
         """As `read`, but does not wait: what is not in the cache is fetched later, by `fetch_wanted`."""
         found = self._read_cached(place)
         if found is None:
@@ -155,7 +155,7 @@ class ColdStorage:
         with open(self._path(sha256), "rb") as file:
             yield file
 
-    def _read_cached(self, place: Place) -> bytes | None:
+    def _read_cached(self, place: ColdPlace) -> bytes | None:
         path = self._path(place.sha256)
         try:
             with open(path, "rb", buffering=0) as file:
@@ -328,8 +328,8 @@ class CachedOnly:
     def __init__(self, storage: ColdStorage) -> None:
         self._storage = storage
 
-    def read(self, place: Place) -> bytes:
+    def read(self, place: ColdPlace) -> bytes:
         return self._storage.read_cached(place)
 
-    def forget(self, place: Place) -> None:
+    def forget(self, place: ColdPlace) -> None:
         self._storage.forget(place)
