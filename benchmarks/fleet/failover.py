@@ -19,11 +19,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import psutil
 from tests.store.metadata import postgresql
 from tests.store.samples.clickhouse.server import PROMPT, ClickHouseServer
 
 from benchmarks.ingest.samples import KEYS
 from benchmarks.ingest.server import requests
+from benchmarks.store.measure import cpu_s
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.samples.clickhouse import ClickHouseStore
 
@@ -33,7 +35,11 @@ _ANSWER_S = 30.0
 
 
 class _Server:
-    """A server that is killed and started again, always on the same port."""
+    """A server that is killed and started again, always on the same port.
+
+    Attributes:
+        cpu_s: that it has used since it was ready; `start_cpu_s`: before, all its starts together.
+    """
 
     def __init__(self, number: int, folder: Path, samples: str, metadata: str) -> None:
         with socket.create_server(("127.0.0.1", 0)) as free:
@@ -42,6 +48,7 @@ class _Server:
         options += ["--dir", str(folder / str(number))]
         self._command = [sys.executable, "-m", "runvitals", "server", *options]
         self.kills = 0
+        self.cpu_s = self.start_cpu_s = 0.0
         self.start()
 
     def start(self) -> None:
@@ -49,14 +56,18 @@ class _Server:
         assert self._process.stdout is not None
         if not self._process.stdout.readline():
             raise RuntimeError("a server did not start")
+        self._ready_cpu_s = cpu_s(self._process.pid)
+        self.start_cpu_s += self._ready_cpu_s
 
     def kill(self) -> None:
+        self.cpu_s += cpu_s(self._process.pid) - self._ready_cpu_s
         self._process.send_signal(signal.SIGKILL)
         self._process.communicate()
         self.kills += 1
 
     def close(self) -> None:
         if self._process.returncode is None:
+            self.cpu_s += cpu_s(self._process.pid) - self._ready_cpu_s
             self._process.terminate()
             self._process.communicate()
 
@@ -128,13 +139,17 @@ async def _load(servers: list[_Server], hosts: list[_Host], every_s: float, unti
 def measure(hosts: int, seconds: float, every_s: float, folder: str) -> list[str]:
     """Run it, and describe the result in lines."""
     clickhouse = ClickHouseServer(Path(folder) / "clickhouse")
-    metadata = postgresql.temporary_server(durable=True).make("fleet")
+    metadata_server = postgresql.temporary_server(durable=True)
+    metadata = metadata_server.make("fleet")
     servers = [_Server(number, Path(folder), str(clickhouse.address()), metadata) for number in range(2)]
     waits_ms: list[float] = []
     until_s = time.monotonic() + seconds
     senders = [_Host(number, [one.port for one in servers], until_s, waits_ms) for number in range(hosts)]
+    before_s = _all_cpu_s(metadata_server.folder)
     try:
         asyncio.run(_load(servers, senders, every_s, until_s))
+        assert clickhouse.process is not None
+        engines_s = cpu_s(clickhouse.process.pid), _all_cpu_s(metadata_server.folder) - before_s
         for server in servers:
             server.close()
         with ClickHouseStore(clickhouse.address(), os.path.join(folder, "check"), PROMPT) as store:
@@ -145,6 +160,8 @@ def measure(hosts: int, seconds: float, every_s: float, folder: str) -> list[str
         clickhouse.stop()
     acknowledged = sum(host.acknowledged for host in senders)
     p50, p99 = np.percentile(waits_ms, (50, 99))
+    parts = {"servers": sum(server.cpu_s for server in servers), "ClickHouse": engines_s[0]}
+    parts["PostgreSQL"] = engines_s[1]
     return [
         f"{hosts:,} hosts × {len(KEYS)} metrics at 1 Hz for {seconds:.0f} s through 2 servers, "
         f"{sum(one.kills for one in servers)} times one was killed (kill -9):",
@@ -153,7 +170,21 @@ def measure(hosts: int, seconds: float, every_s: float, folder: str) -> list[str
         f"- sent again: {sum(host.resent for host in senders):,}",
         f"- until acknowledged, with repetitions: p50 {p50:.0f} ms, p99 {p99:.0f} ms, "
         f"at most {max(waits_ms):.0f} ms",
+        f"- CPU: {sum(server.start_cpu_s for server in servers):.0f} s for starts of servers; after that "
+        + ", ".join(
+            f"{name} {spent_s:.0f} s ({spent_s / samples * 1e6:.2f} µs a value, "
+            f"{spent_s / acknowledged * 1e3:.2f} ms a request)"
+            for name, spent_s in parts.items()
+        ),
     ]
+
+
+def _all_cpu_s(folder: str) -> float:
+    """CPU time of all processes of PostgreSQL, also of those that have ended."""
+    main = psutil.Process(int(Path(folder, "data", "postmaster.pid").read_text().split()[0]))
+    times = main.cpu_times()
+    ended_s = times.children_user + times.children_system
+    return float(ended_s + sum(cpu_s(process.pid) for process in (main, *main.children())))
 
 
 def _compared(store: ClickHouseStore, metadata: str, senders: list[_Host]) -> tuple[int, int, int]:
