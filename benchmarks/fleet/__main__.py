@@ -3,6 +3,7 @@
     python -m benchmarks.fleet                                  # 1,000 hosts for 100 s, a few minutes
     python -m benchmarks.fleet --hosts 10000 --ticks 30 --only stores
     python -m benchmarks.fleet --only month                     # a chart of 30 days
+    python -m benchmarks.fleet --only cold                      # old samples in a bucket
     python -m benchmarks.fleet --only failover --seconds 600    # one server is killed every minute
 
 Samples are those of this machine, spread over the hosts as in `benchmarks.store`. ClickHouse is chDB, if it
@@ -16,7 +17,7 @@ import os
 import tempfile
 from collections.abc import Mapping
 
-from benchmarks.fleet import failover, month, stores
+from benchmarks.fleet import cold, failover, month, stores
 from benchmarks.store import capture
 from benchmarks.store.dataset import Fleet
 from benchmarks.store.measure import Numbers
@@ -33,13 +34,15 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120, help="of sending to servers; default: 120")
     parser.add_argument("--kill-every", type=float, default=60, help="seconds; default: 60")
     parser.add_argument("--days", type=int, default=30, help="of the chart of a month; default: 30")
-    parser.add_argument("--only", choices=["stores", "month", "failover"], help="measure only this")
+    parser.add_argument("--only", choices=["stores", "month", "cold", "failover"], help="measure only this")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         if options.only in (None, "stores"):
             print(_stores(options.hosts, options.ticks, folder))
         if options.only in (None, "month"):
             print(_month(options.days, folder))
+        if options.only in (None, "cold"):
+            print(_cold(folder))
         if options.only in (None, "failover"):
             print("\n".join(failover.measure(options.hosts, options.seconds, options.kill_every, folder)))
 
@@ -55,6 +58,11 @@ def _month(days: int, folder: str) -> str:
     results = {"embedded": month.embedded(fleet, days, folder)}
     results["clickhouse"] = month.clickhouse(fleet, days, folder)
     return f"A run at 1 Hz for {days} days\n\n{_table(results)}\n"
+
+
+def _cold(folder: str) -> str:
+    numbers = cold.measure(_fleet(10_000, folder), folder)
+    return f"Ten hosts at 1 Hz, moved to cold storage\n\n{_table({'embedded': numbers})}\n"
 
 
 def _fleet(ticks: int, folder: str) -> Fleet:
