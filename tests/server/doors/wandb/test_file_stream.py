@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import time
+from datetime import datetime, timezone
 from typing import Any
 
 import httpx
@@ -160,6 +161,39 @@ def test_a_run_that_is_resumed_runs_again_and_ends_as_its_last_process(door: Doo
     send(door, {}, complete=True, exitcode=0)
     door.becomes("finished")
     assert losses(door) == {n: n / 2 for n in range(4)}
+
+
+def test_a_process_that_does_not_resume_the_run_replaces_what_was_logged(door: Door) -> None:
+    def process(count: int, start_s: float, loss: float) -> dict[str, Any]:
+        assert door.begin()["bucket"]["historyLineCount"] == 0  # else clients add it to their numbers
+        at = [(step, start_s + step / 10) for step in range(count)]
+        history = [json.dumps({"_step": step, "_timestamp": t, "loss": loss}) for step, t in at]
+        system = [json.dumps({"_timestamp": t, "system.cpu": loss}) for _, t in at]
+        clock = datetime.fromtimestamp(start_s, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")
+        return {
+            HISTORY: {"offset": 0, "content": history},
+            EVENTS: {"offset": 0, "content": system},
+            SUMMARY: {"offset": 0, "content": [json.dumps({"loss": loss, f"best of {loss}": 1})]},
+            "output.log": {"offset": 0, "content": [f"{clock} {loss}"]},
+        }
+
+    first = process(5, time.time() - 60, 1.0)
+    send(door, first)
+    process(5, time.time() - 60, 1.0)
+    send(door, first)  # as `wandb sync` does again
+    assert losses(door) == dict.fromkeys(range(5), 1.0)
+    assert door.shown()["events"] == []
+    second = process(3, time.time() + 1, 2.0)
+    send(door, second)
+    send(door, second)
+    assert losses(door) == {0: 2.0, 1: 2.0, 2: 2.0}
+    assert door.shown()["summary"] == {"loss": 2.0, "best of 2.0": 1}
+    assert door.shown()["last"]["node1"] == {"cpu": 2.0}
+    assert texts(door) == ["1.0\n", "2.0\n"]
+    (event,) = door.shown()["events"]
+    assert "begun again without resuming it: what it had logged from step 0 on was replaced" in event["text"]
+    send(door, {HISTORY: {"offset": 3, "content": [json.dumps({"_step": 3, "loss": 3.0})]}})
+    assert losses(door) == {0: 2.0, 1: 2.0, 2: 2.0, 3: 3.0}
 
 
 def test_processes_that_share_a_run_have_lines_of_their_own(door: Door) -> None:

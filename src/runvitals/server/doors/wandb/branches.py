@@ -11,26 +11,21 @@ import numpy as np
 from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.names import TRUE_TIME
-from runvitals.server.doors import recording
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.file_stream import event_number, writers_of
+from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.history_rows import RUNTIME, STEP, TIMESTAMP, HistoryRows, Row
 from runvitals.server.doors.wandb.logged_rows import HistoryLine, history_envelopes
 from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.row_removal import remove_rows, rows_to_remove
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
-from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.run_library import RunView, TooMuch
 from runvitals.server.series import LoggedSelection
-from runvitals.server.stored.rows_after import RowsAfter
 from runvitals.server.stored.run_library import StoredLibrary
-from runvitals.store.metadata.log_summaries import LoggedValues, replace_logged_rows
 from runvitals.store.metadata.run_rows import RunRow
-from runvitals.store.metadata.sections import SectionUpdate
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -40,9 +35,6 @@ _FORK: Final = "fork"
 MAX_COPIED: Final = 1_000_000
 """Rows of the run that is forked."""
 _ROWS_PER_REQUEST: Final = 10_000
-_VALUES_PER_ENVELOPE: Final = 500_000
-_MAX_REMOVED: Final = 20_000_000
-"""Values that going back may remove."""
 
 
 class BranchPoint(NamedTuple):
@@ -178,92 +170,12 @@ async def rewind_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, An
     writers = await run_in_threadpool(
         writers_of, context, input.get("entity_name"), input.get("project_name"), input["run_name"], ""
     )
-    run_id = writers.client.run_id
-    library: StoredLibrary = context.state.library
-    removed = await run_in_threadpool(library.rows_after, run_id, step)
-    if sum(len(one.t) * len(one.keys) for one in removed) > _MAX_REMOVED:
-        text = f"the run has more than {_MAX_REMOVED:,} values after step {step:g}: fork it instead"
-        raise InvalidArgument(text)
-    await _remove(context, writers, removed, step)
-    opened = await library.open(writers.run.uid, run_id)
-    opened.invalidate()
-    left = await opened.use(_summaries)
-    await run_in_threadpool(_replace_summary, context, run_id, left, step)
-    opened.invalidate()
+    try:
+        removed = await run_in_threadpool(rows_to_remove, context, writers.client.run_id, step)
+    except TooMuch as error:
+        raise InvalidArgument(f"the run {error}: fork it instead") from None
+    await remove_rows(context, writers, removed, step, f"what was logged after step {step:g} was removed")
     return {"rewoundRun": await run_in_threadpool(_node, context, writers, input)}
-
-
-async def _remove(
-    context: GraphQLContext, writers: RunWriters, removed: Sequence[RowsAfter], step: float
-) -> None:
-    """Overwrite rows with nothing, and note it among the events of the run."""
-    recorder, now_ms = door_recorder(context.request), context.now_ms()
-    for rows in removed:
-        count = max(1, _VALUES_PER_ENVELOPE // len(rows.keys))
-        for first in range(0, len(rows.t), count):
-            t = rows.t[first : first + count]
-            nothing = np.full((len(t), len(rows.keys)), math.nan)
-            envelope: Envelope = recording.samples(
-                writers.run.uid,
-                rows.writer,
-                rows.keys,
-                t.tolist(),
-                nothing,
-                project=writers.run.project,
-                entity=writers.entity,
-            )
-            await recorder.record(context.request.scope, [envelope], 0)
-    text = f"what was logged after step {step:g} was removed"
-    event = {"t": now_ms, "name": "rewound", "level": "info", "text": text}
-    noted = writers.records(MONITOR, [(event_number(now_ms), "event", event)])
-    await recorder.record(context.request.scope, [noted], 0)
-
-
-def _summaries(view: RunView) -> dict[str, LoggedValues]:
-    """Count, sum, minimum, maximum and last value of each name."""
-    found: dict[str, LoggedValues] = {}
-    for process in view.logged(()):
-        for name, (_, times, values) in process.columns.items():
-            there = ~np.isnan(values)
-            kept = values[there]
-            if name == TRUE_TIME or not len(kept):
-                continue
-            with np.errstate(over="ignore", invalid="ignore"):
-                one = LoggedValues(
-                    len(kept),
-                    float(kept.sum()),
-                    float(kept.min()),
-                    float(kept.max()),
-                    float(kept[-1]),
-                    int(times[there][-1]),
-                )
-            known = found.get(name)
-            found[name] = one if known is None else _joined(known, one)
-    return found
-
-
-def _joined(one: LoggedValues, other: LoggedValues) -> LoggedValues:
-    last = max(one, other, key=lambda values: values.last_ms)
-    return LoggedValues(
-        one.number + other.number,
-        one.total + other.total,
-        min(one.least, other.least),
-        max(one.greatest, other.greatest),
-        last.last,
-        last.last_ms,
-    )
-
-
-def _replace_summary(
-    context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues], step: float
-) -> None:
-    """Let the summary of a run be that of the rows that are left."""
-    store, now_ms = context.metadata_store, context.now_ms()
-    store.pending_summaries.flush({run_id})  # not after the summary is that of fewer rows
-    logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
-    # The client has sent its own summary too, which counts more.
-    store.sections.merge([SectionUpdate(run_id, "summary", {}, now_ms, removed=tuple(logged))])
-    store.media.delete_after(run_id, step)
 
 
 def _node(context: GraphQLContext, writers: RunWriters, sent: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,6 +3,9 @@
 A client sends each line with its number, and sends it again until it got an answer. What is stored is noted
 in `MetadataStore.wandb_clients` after it is durable, so that nothing is lost if the server ends between the
 two: the rows are then stored again in their place, and count twice in the mean of a summary.
+
+A process that does not resume the run which it begins numbers its lines from zero again, as does `wandb sync`
+of a run that is stored. Their times tell which it is.
 """
 
 from __future__ import annotations
@@ -30,12 +33,21 @@ from runvitals.server.doors.wandb.logged_rows import (
     event_envelopes,
     history_envelopes,
     parse_history,
+    sent_ms,
 )
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
+from runvitals.server.doors.wandb.row_removal import replace_rows
 from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
 from runvitals.server.doors.wandb.run_ids import ClientRun, find_run
-from runvitals.server.doors.wandb.run_writers import CONSOLE, MONITOR, TRAIN, RunWriters, host_name
-from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, new_lines
+from runvitals.server.doors.wandb.run_writers import (
+    CONSOLE,
+    MONITOR,
+    TRAIN,
+    RunWriters,
+    event_number,
+    host_name,
+)
+from runvitals.server.doors.wandb.stream_body import StreamBody, new_lines
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.store.metadata import ConsoleLine
 from runvitals.store.metadata.wandb_clients import WandbClient
@@ -48,10 +60,16 @@ _IN_THREAD_BYTES: Final = 64 << 10
 
 
 class _Prepared(NamedTuple):
-    """What a request adds to its run. `client`: its state once that is durable."""
+    """What a request adds to its run.
+
+    Args:
+        client: its state once that is durable.
+        replaced_from: the step from which on its rows replace those of earlier processes; None: they do not.
+    """
 
     envelopes: list[Envelope]
     client: WandbClient
+    replaced_from: float | None
     rewritten: list[ConsoleLine]
     console_writer: str
 
@@ -118,6 +136,8 @@ async def _store(
     context: GraphQLContext, writers: RunWriters, body: StreamBody, body_bytes: int
 ) -> dict[str, Any]:
     prepared = await anyio.to_thread.run_sync(_prepare, context, writers, body)
+    if prepared.replaced_from is not None:
+        await replace_rows(context, writers, prepared.replaced_from)
     recorder = door_recorder(context.request)
     acks = await recorder.record(context.request.scope, prepared.envelopes, body_bytes)
     if any(ack.deleted for ack in acks):
@@ -131,16 +151,29 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     client = _client(context, writers.client.run_id, writers.client.client)  # as of now: the lock is held
     writers = replace(writers, client=client)
     now_ms = context.now_ms()
-    history = new_lines(body.file(stream_body.HISTORY), client.history_lines)
-    events = new_lines(body.file(stream_body.EVENTS), client.event_lines)
+
+    def after_stored(line: str) -> bool:
+        return (sent_ms(line, now_ms) or 0) > client.row_ms
+
+    def of_this_process(line: str) -> bool:
+        return (sent_ms(line, now_ms) or 0) >= client.started_ms
+
+    history = new_lines(body.file(stream_body.HISTORY), client.history_lines, after_stored)
+    begins_again = bool(history.lines) and history.first < client.history_lines
+    events = new_lines(body.file(stream_body.EVENTS), client.event_lines, of_this_process)
     console = body.file(stream_body.CONSOLE)
     parsed = parse_history(history, client.row_ms, now_ms)
     envelopes = history_envelopes(parsed.rows, writers)
     envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(parsed.rows))]
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
-    fresh = new_lines(console, client.console_lines)
-    lines = [(number, "console", console_record(line, now_ms)) for number, line in _numbered(fresh)]
+    printed = [
+        (number, "console", console_record(line, now_ms))
+        for number, line in enumerate(console.content, console.offset)
+    ]
+    lines = [
+        one for one in printed if one[0] >= client.console_lines or one[2]["t"] >= client.started_ms
+    ]  # those that are stored already are not stored again
     envelopes += [writers.records(CONSOLE, part) for part in _parts(lines)]
     facts = _facts(body, parsed.damaged + damaged, client, now_ms)
     outdated = _outdated_summary(context, client, body, parsed.rows)
@@ -152,23 +185,19 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
         envelopes += _end(context, writers, body, now_ms)
     after = replace(
         client,
-        history_lines=max(client.history_lines, history.end),
+        history_lines=history.end if begins_again else max(client.history_lines, history.end),
         event_lines=max(client.event_lines, events.end),
-        console_lines=max(client.console_lines, fresh.end),
+        console_lines=max(client.console_lines, console.offset + len(console.content)),
         row_ms=max(client.row_ms, parsed.row_ms),
         ended=bool(body.complete),
     )
     rewritten = [
         ConsoleLine(client.run_id, 0, number, value["t"], value["stream"], value["text"])
-        for number, line in enumerate(console.content, console.offset)
+        for number, _, value in printed
         if number < client.console_lines
-        for value in [console_record(line, now_ms)]
     ]
-    return _Prepared(envelopes, after, rewritten, writers.name(CONSOLE))
-
-
-def _numbered(lines: NewLines) -> enumerate[str]:
-    return enumerate(lines.lines, lines.first)
+    replaced_from = parsed.rows[0].step if begins_again and parsed.rows else None
+    return _Prepared(envelopes, after, replaced_from, rewritten, writers.name(CONSOLE))
 
 
 def _parts(entries: list[tuple[int, str, dict[str, Any]]]) -> list[list[tuple[int, str, dict[str, Any]]]]:
@@ -214,11 +243,6 @@ def _outdated_summary(
         return []
     known = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
     return sorted(names & known.shared.get("summary", {}).keys())
-
-
-def event_number(now_ms: int) -> int:
-    """A number for an event of a writer that no other one has."""
-    return now_ms << 10
 
 
 def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:

@@ -25,7 +25,8 @@ _DEPTH: Final = 16
 """Levels of objects that become dotted names; deeper ones are left out."""
 _LABEL: Final = "/l:"
 _SYSTEM: Final = "system."
-_OWN: Final = ("_step", "_runtime", "_timestamp", "_wandb")
+_TIME: Final = "_timestamp"
+_OWN: Final = ("_step", "_runtime", _TIME, "_wandb")
 _HUGE: Final = 1 << 1023
 Media = Mapping[str, Any]
 
@@ -64,7 +65,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
         if data is None:
             damaged += 1
             continue
-        sent_ms = _time_ms(data.get("_timestamp"), now_ms)
+        sent_ms = _time_ms(data.get(_TIME), now_ms)
         time_ms = max(sent_ms, row_ms + 1)
         step = valid_step(data.get("_step"))
         row = HistoryLine(number, time_ms, float(number if step is None else step), {})
@@ -143,11 +144,21 @@ def _is_number(value: object) -> bool:
     return isinstance(value, float) or (isinstance(value, int) and abs(value) < _HUGE)
 
 
+def sent_ms(line: str, now_ms: int) -> int | None:
+    """The time in a line of history or system metrics; None if it has none, or one that cannot be stored."""
+    return _valid_ms((parsed_line(line) or {}).get(_TIME), now_ms)
+
+
 def _time_ms(seconds: object, now_ms: int) -> int:
     """A time of a line in ms; now if it has none, or one that cannot be stored."""
+    time_ms = _valid_ms(seconds, now_ms)
+    return now_ms if time_ms is None else time_ms
+
+
+def _valid_ms(seconds: object, now_ms: int) -> int | None:
     if isinstance(seconds, (int, float)) and OLDEST_SENT_MS <= seconds * 1000 <= now_ms + AHEAD_MS:
         return round(seconds * 1000)
-    return now_ms
+    return None
 
 
 def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[list[Envelope], int]:
@@ -159,7 +170,7 @@ def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[
         if data is None:
             damaged += 1
             continue
-        time_ms = _time_ms(data.get("_timestamp"), now_ms)
+        time_ms = _time_ms(data.get(_TIME), now_ms)
         for host, values in _system_values(data).items():
             times, rows = tables.setdefault((host, tuple(values)), ([], []))
             times.append(time_ms)

@@ -13,11 +13,11 @@ from runvitals.accounts.principals import Operator
 from runvitals.model.errors import UnknownRun
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id, number_of
-from runvitals.server.doors.wandb.file_stream import event_number, writers_of
+from runvitals.server.doors.wandb.file_stream import writers_of
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT, SECTION, find_run
 from runvitals.server.doors.wandb.run_settings import INTERNAL
-from runvitals.server.doors.wandb.run_writers import MONITOR
+from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
 from runvitals.store.metadata.log_summaries import summary_of
 from runvitals.store.metadata.wandb_clients import WandbClient
 

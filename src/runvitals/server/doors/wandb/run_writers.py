@@ -28,6 +28,11 @@ def host_name(host: str | None) -> str:
     return (host or "").strip()[:LABEL_CHARACTERS] or _UNKNOWN_HOST
 
 
+def event_number(now_ms: int) -> int:
+    """A number for an event of a writer that no other one has."""
+    return now_ms << 10
+
+
 @dataclass(frozen=True, slots=True)
 class RunWriters:
     """The writers of a client in a run.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -68,18 +68,21 @@ def decoded_body(data: bytes) -> StreamBody:
     return body
 
 
-def new_lines(file: StreamFile, stored: int) -> NewLines:
+def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) -> NewLines:
     """Those of a file's lines that are not stored: a client sends lines again if it got no answer.
 
     Args:
         stored: how many lines of the file are.
+        is_later: whether a line with the number of a stored one is another line nevertheless. Then so are
+            those after it.
 
     Example:
-        >>> new_lines(StreamFile(4, ["e", "f", "g"]), 6)
+        >>> new_lines(StreamFile(4, ["e", "f", "g"]), 6, is_later=lambda line: False)
         NewLines(first=6, lines=['g'])
     """
-    known = max(0, stored - file.offset)
-    return NewLines(max(stored, file.offset) if known else file.offset, file.content[known:])
+    known = min(max(0, stored - file.offset), len(file.content))
+    known = next((place for place in range(known) if is_later(file.content[place])), known)
+    return NewLines(file.offset + known, file.content[known:])
 
 
 def parsed_line(line: str) -> dict[str, Any] | None:

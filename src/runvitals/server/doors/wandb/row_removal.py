@@ -1,0 +1,154 @@
+"""Removes what a run has logged after a step: it goes back to it, or logs the steps after it again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+
+from runvitals.model.names import TRUE_TIME
+from runvitals.server.doors import recording
+from runvitals.server.doors.recording import door_recorder
+from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_number
+from runvitals.server.ingest.envelope import Envelope
+from runvitals.server.run_library import RunView, TooMuch
+from runvitals.server.stored.rows_after import RowsAfter
+from runvitals.server.stored.run_library import StoredLibrary
+from runvitals.store.metadata.log_summaries import LoggedValues, replace_logged_rows
+from runvitals.store.metadata.sections import SectionUpdate
+
+_VALUES_PER_ENVELOPE: Final = 500_000
+_MAX_REMOVED: Final = 20_000_000
+
+
+async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float) -> None:
+    """Remove what earlier processes have logged from a step on: another one, which has not resumed the run,
+    is about to log these steps."""
+    before = math.nextafter(step, -math.inf)
+    again = "the run was begun again without resuming it"
+    try:
+        removed = await run_in_threadpool(rows_to_remove, context, writers.client.run_id, before)
+    except TooMuch as error:
+        await _note(context, writers, "restarted", f"{again}; it {error}, so they are kept")
+        return
+    if removed:
+        text = f"{again}: what it had logged from step {step:g} on was replaced"
+        await remove_rows(context, writers, removed, before, text, name="restarted")
+
+
+def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[RowsAfter]:
+    """The rows of a run after a step; call it in a thread.
+
+    Raises:
+        TooMuch: they have too many values to be removed.
+    """
+    library: StoredLibrary = context.state.library
+    found = library.rows_after(run_id, step)
+    if sum(len(one.t) * len(one.keys) for one in found) > _MAX_REMOVED:
+        raise TooMuch(f"has more than {_MAX_REMOVED:,} values after step {step:g}")
+    return found
+
+
+async def remove_rows(
+    context: GraphQLContext,
+    writers: RunWriters,
+    removed: Sequence[RowsAfter],
+    step: float,
+    text: str,
+    name: str = "rewound",
+) -> None:
+    """Remove rows and media after a step. The summary is then that of the rows that are left.
+
+    Args:
+        name, text: of the event that notes it.
+    """
+    await _overwrite(context, writers, removed)
+    await _note(context, writers, name, text)
+    run_id = writers.client.run_id
+    library: StoredLibrary = context.state.library
+    opened = await library.open(writers.run.uid, run_id)
+    opened.invalidate()
+    left = await opened.use(_summaries)
+    await run_in_threadpool(_replace_summary, context, run_id, left, step)
+    opened.invalidate()
+
+
+async def _overwrite(context: GraphQLContext, writers: RunWriters, removed: Sequence[RowsAfter]) -> None:
+    """Overwrite rows with nothing."""
+    recorder = door_recorder(context.request)
+    for rows in removed:
+        count = max(1, _VALUES_PER_ENVELOPE // len(rows.keys))
+        for first in range(0, len(rows.t), count):
+            t = rows.t[first : first + count]
+            nothing = np.full((len(t), len(rows.keys)), math.nan)
+            envelope: Envelope = recording.samples(
+                writers.run.uid,
+                rows.writer,
+                rows.keys,
+                t.tolist(),
+                nothing,
+                project=writers.run.project,
+                entity=writers.entity,
+            )
+            await recorder.record(context.request.scope, [envelope], 0)
+
+
+async def _note(context: GraphQLContext, writers: RunWriters, name: str, text: str) -> None:
+    """Add an event to the run."""
+    now_ms = context.now_ms()
+    event = {"t": now_ms, "name": name, "level": "info", "text": text}
+    noted = writers.records(MONITOR, [(event_number(now_ms), "event", event)])
+    await door_recorder(context.request).record(context.request.scope, [noted], 0)
+
+
+def _summaries(view: RunView) -> dict[str, LoggedValues]:
+    """Count, sum, minimum, maximum and last value of each name."""
+    found: dict[str, LoggedValues] = {}
+    for process in view.logged(()):
+        for name, (_, times, values) in process.columns.items():
+            there = ~np.isnan(values)
+            kept = values[there]
+            if name == TRUE_TIME or not len(kept):
+                continue
+            with np.errstate(over="ignore", invalid="ignore"):
+                one = LoggedValues(
+                    len(kept),
+                    float(kept.sum()),
+                    float(kept.min()),
+                    float(kept.max()),
+                    float(kept[-1]),
+                    int(times[there][-1]),
+                )
+            known = found.get(name)
+            found[name] = one if known is None else _joined(known, one)
+    return found
+
+
+def _joined(one: LoggedValues, other: LoggedValues) -> LoggedValues:
+    last = max(one, other, key=lambda values: values.last_ms)
+    return LoggedValues(
+        one.number + other.number,
+        one.total + other.total,
+        min(one.least, other.least),
+        max(one.greatest, other.greatest),
+        last.last,
+        last.last_ms,
+    )
+
+
+def _replace_summary(
+    context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues], step: float
+) -> None:
+    """Let the summary of a run be that of the rows that are left."""
+    store, now_ms = context.metadata_store, context.now_ms()
+    store.pending_summaries.flush({run_id})  # not after the summary is that of fewer rows
+    logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
+    # The client has sent its own summary too, which counts more.
+    known = store.sections.read([run_id], ("summary",))[run_id].shared.get("summary", {})
+    names = set(logged) if left else {*logged, *known}
+    store.sections.merge([SectionUpdate(run_id, "summary", {}, now_ms, removed=tuple(names))])
+    store.media.delete_after(run_id, step)
