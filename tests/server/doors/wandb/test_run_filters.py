@@ -117,6 +117,8 @@ def _ids(wanted: object) -> str:
         ({"created_at": "2025-10-09T10:53:20+02:00"}, "abc"),
         ({"duration": {"$gte": 60}}, "abcde"),
         ({"heartbeat_at": {"$gt": T0 / 1000 + 61}}, ""),
+        ({"summary_metrics._runtime": {"$gt": 59}}, "abcde"),
+        ({"summary_metrics._timestamp": {"$gt": T0 / 1000 + 61}}, ""),
         ({"sweep": None}, "abcde"),
         ({"sweep": "xyz"}, ""),
         ({"$and": [{"config.lr": {"$gt": 0.01}}, {"$or": [{"tags": "old"}, {"state": "running"}]}]}, "b"),
@@ -138,6 +140,10 @@ def test_which_runs_a_filter_selects(wanted: object, expected: str) -> None:
         ({"$and": {}}, "expected a list"),
         ({"nonsense": 1}, "unknown field 'nonsense'; expected one of .*config"),
         ({"config.": 1}, "unknown field"),
+        (
+            {"summary_metrics._step": {"$gt": 1}},
+            "cannot be compared by 'summary_metrics._step'; .* _timestamp",
+        ),
         ({"config.lr": {"$mod": [2, 0]}}, r"config.lr: unknown operator '\$mod'"),
         ({"config.lr": {}}, "empty object"),
         ({"config.lr": {"$eq": {"a": 1}}}, "cannot be compared with"),
@@ -215,6 +221,7 @@ def test_any_filter_is_answered_or_refused(wanted: object) -> None:
         ("-config.opt.name", "config.opt.name", True),
         ("display_name", "name", False),
         ("-user", "author", True),
+        ("-summary_metrics._timestamp", "last_ms", True),
     ],
 )
 def test_orders(text: str | None, by: str, descending: bool) -> None:

@@ -82,6 +82,12 @@ _SECTIONS: Final[Mapping[str, str]] = {
     "summary.": "summary.",
     "keys_info.keys.": "summary.",
 }
+_OWN_SUMMARY: Final[Mapping[str, str]] = {
+    "_runtime": "duration",
+    "_wandb.runtime": "duration",
+    "_timestamp": "heartbeatAt",
+}
+"""What wandb's own names in a summary are here."""
 _COMPARISONS: Final[Mapping[str, str]] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $not"
 _ORDERED_BY: Final[Mapping[str, str]] = {
@@ -141,7 +147,7 @@ def parse_order(text: str | None) -> RunSort:
         BadFilter: runs cannot be ordered by this.
     """
     name = (text or "+created_at").strip()
-    by = name.lstrip("+-")
+    by = _known_name(name.lstrip("+-"))
     column = _ORDERED_BY.get(by)
     if column is None:
         names = _field_names(by)
@@ -221,6 +227,7 @@ def _negated(term: Term) -> Term:
 
 def _compare(name: str, operator: str, operand: Any) -> Term:
     """The term for one operator of `_OPERATORS`, without those that negate."""
+    name = _known_name(name)
     try:
         if name in _LABELS:
             return _label_term(name, operator, operand)
@@ -237,6 +244,22 @@ def _compare(name: str, operator: str, operand: Any) -> Term:
     raise BadFilter(
         f"unknown field {name[:60]!r}; expected one of {', '.join(allowed)}, config.… or summary_metrics.…"
     )
+
+
+def _known_name(name: str) -> str:
+    """The field that a name means.
+
+    Raises:
+        BadFilter: it is one of wandb's own names in a summary that runs cannot be compared by.
+    """
+    section, _, own = name.partition(".")
+    if not own.startswith("_") or section == "config":
+        return name
+    if own not in _OWN_SUMMARY:
+        raise BadFilter(
+            f"runs cannot be compared by {name[:60]!r}; expected one of {', '.join(_OWN_SUMMARY)} after {section}."
+        )
+    return _OWN_SUMMARY[own]
 
 
 def _field_names(name: str) -> list[str]:
