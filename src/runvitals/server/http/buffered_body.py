@@ -22,6 +22,7 @@ READ_BY_ROUTE = (
     "/prometheus/api/v1/write",
     "/api/2.0/mlflow-artifacts/artifacts/",
     "/api/2.0/mlflow/upload-artifact",
+    "/mlflow/signed/",
 )
 """Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
 _MAX_LENGTH = 1 << 62

@@ -161,8 +161,8 @@ def test_the_client_sends_a_file_in_parts(
 ) -> None:
     monkeypatch.setenv("MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD", "true")
     monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_MINIMUM_FILE_SIZE", "1000")
-    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE", "1000")
-    content = bytes(range(256)) * 10
+    monkeypatch.setenv("MLFLOW_MULTIPART_UPLOAD_CHUNK_SIZE", str(2 << 20))
+    content = bytes(range(256)) * (10 << 10)
     (tmp_path / "large.bin").write_bytes(content)
     repository = get_artifact_repository(f"mlflow-artifacts:/{root}")
     repository.log_artifact(str(tmp_path / "large.bin"), "in parts")

@@ -142,7 +142,7 @@ def test_which_runs_a_filter_selects(wanted: object, expected: str) -> None:
         ({"config.": 1}, "unknown field"),
         (
             {"summary_metrics._step": {"$gt": 1}},
-            "cannot be compared by 'summary_metrics._step'; .* _timestamp",
+            "cannot be compared by 'summary_metrics._step'; .*_timestamp",
         ),
         ({"config.lr": {"$mod": [2, 0]}}, r"config.lr: unknown operator '\$mod'"),
         ({"config.lr": {}}, "empty object"),

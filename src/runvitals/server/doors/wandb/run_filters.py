@@ -256,8 +256,9 @@ def _known_name(name: str) -> str:
     if not own.startswith("_") or section == "config":
         return name
     if own not in _OWN_SUMMARY:
+        allowed = ", ".join(_OWN_SUMMARY)
         raise BadFilter(
-            f"runs cannot be compared by {name[:60]!r}; expected one of {', '.join(_OWN_SUMMARY)} after {section}."
+            f"runs cannot be compared by {name[:60]!r}; expected one of {allowed} after {section}."
         )
     return _OWN_SUMMARY[own]
 
