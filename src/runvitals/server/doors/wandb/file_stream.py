@@ -161,20 +161,14 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     history = new_lines(body.file(stream_body.HISTORY), client.history_lines, after_stored)
     begins_again = bool(history.lines) and history.first < client.history_lines
     events = new_lines(body.file(stream_body.EVENTS), client.event_lines, of_this_process)
-    console = body.file(stream_body.CONSOLE)
     parsed = parse_history(history, client.row_ms, now_ms)
     envelopes = history_envelopes(parsed.rows, writers)
     envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(parsed.rows))]
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
-    printed = [
-        (number, "console", console_record(line, now_ms))
-        for number, line in enumerate(console.content, console.offset)
-    ]
-    lines = [
-        one for one in printed if one[0] >= client.console_lines or one[2]["t"] >= client.started_ms
-    ]  # those that are stored already are not stored again
-    envelopes += [writers.records(CONSOLE, part) for part in _parts(lines)]
+    printed = _printed(body, now_ms)
+    fresh = [one for one in printed if one[0] >= client.console_lines or one[2]["t"] >= client.started_ms]
+    envelopes += [writers.records(CONSOLE, part) for part in _parts(fresh)]
     facts = _facts(body, parsed.damaged + damaged, client, now_ms)
     outdated = _outdated_summary(context, client, body, parsed.rows)
     if outdated:
@@ -187,7 +181,7 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
         client,
         history_lines=history.end if begins_again else max(client.history_lines, history.end),
         event_lines=max(client.event_lines, events.end),
-        console_lines=max(client.console_lines, console.offset + len(console.content)),
+        console_lines=max(client.console_lines, printed[-1][0] + 1 if printed else 0),
         row_ms=max(client.row_ms, parsed.row_ms),
         ended=bool(body.complete),
     )
@@ -198,6 +192,13 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     ]
     replaced_from = parsed.rows[0].step if begins_again and parsed.rows else None
     return _Prepared(envelopes, after, replaced_from, rewritten, writers.name(CONSOLE))
+
+
+def _printed(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
+    """Lines of the console as records. One that is stored already is not stored again under its number."""
+    console = body.file(stream_body.CONSOLE)
+    lines = enumerate(console.content, console.offset)
+    return [(number, "console", console_record(line, now_ms)) for number, line in lines]
 
 
 def _parts(entries: list[tuple[int, str, dict[str, Any]]]) -> list[list[tuple[int, str, dict[str, Any]]]]:
