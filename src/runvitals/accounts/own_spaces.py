@@ -13,6 +13,9 @@ _ACTIONS: Final = PROJECT_ACTIONS | {
     Action.TEAM_PROFILE,
     Action.STORAGE_READ,
     Action.USAGE_READ_TEAM,
+    # Alert rules. The automations of a team are found by its name, so own spaces have none.
+    Action.AUTOMATION_READ,
+    Action.AUTOMATION_MANAGE,
 }
 _ADDITIONS: Final = frozenset((Action.PROJECT_CREATE, Action.RUN_CREATE, Action.PROJECT_TRANSFER))
 

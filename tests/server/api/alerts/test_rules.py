@@ -65,6 +65,18 @@ def test_rules_are_made_changed_and_deleted(vision: AccountsServer) -> None:
     assert actions[-1] == "alert_rule.delete"
 
 
+def test_users_have_rules_in_their_own_space(vision: AccountsServer) -> None:
+    own = "entities/bob/alert-rules"
+    made = vision.ask("bob", "POST", own, 201, json={"rule": {**IDLE, "tell": ["author"]}})
+    listed = vision.ask("bob", "GET", own)
+    assert (listed["rules"][0]["id"], listed["may"]) == (made["id"], ["automation:manage"])
+    assert vision.ask("bob", "GET", f"{own}/history")["firings"] == []
+    assert vision.ask("bob", "POST", f"{own}/dry-run", json={"rule": IDLE})["runs"] == 0
+    for stranger in ("ada", "olga"):
+        vision.ask(stranger, "GET", own, 404)
+        vision.ask(stranger, "POST", own, 404, json={"rule": IDLE})
+
+
 def test_only_administrators_of_the_organisation_make_rules_about_all_teams(vision: AccountsServer) -> None:
     everywhere = {"rule": {**IDLE, "name": "all idle", "everywhere": True}}
     for path in (RULES, f"{RULES}/dry-run"):
