@@ -43,6 +43,8 @@ const LADDERS: Record<string, { one: number; ladder: Ladder }> = {
   '1': { one: 1, ladder: PLAIN },
   '1/s': { one: 1, ladder: perSecond(PLAIN) },
   bytes: { one: 1, ladder: BYTES },
+  /** Bytes where limits and prices are in GB of 10⁹ bytes. */
+  B: { one: 1, ladder: decimal('B') },
   MiB: { one: KIB ** 2, ladder: BYTES },
   GiB: { one: KIB ** 3, ladder: BYTES },
   'bytes/s': { one: 1, ladder: perSecond(BYTES) },

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { amount, dayBars, daysOf, OTHERS, shifted, type UsageRow } from './usage';
+import { amount, dayBars, daysOf, nameOf, OTHERS, shifted, type UsageRow } from './usage';
 
 const row = (day: string, team: string, device_hours: number): UsageRow => ({ day, team, device_hours }) as UsageRow;
 
@@ -19,6 +19,12 @@ describe('bars of days', () => {
     const [bar] = dayBars(rows, 'team', 'device_hours', '2026-11-01', '2026-11-01');
     expect(bar!.parts.at(-1)).toEqual({ name: OTHERS, value: 4 + 3 + 2 + 1, slot: 6 });
   });
+});
+
+it('says what a group without a name is', () => {
+  expect(nameOf({ team: null } as UsageRow, 'team')).toBe('no team');
+  expect(nameOf({ team: 'vision', project: null } as UsageRow, 'project')).toBe('no project (vision)');
+  expect(nameOf({ team: 'vision', project: 'digits' } as UsageRow, 'project')).toBe('vision/digits');
 });
 
 it('goes from month to month', () => {

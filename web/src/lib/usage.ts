@@ -35,6 +35,15 @@ export interface UsageFigures {
 export const GROUPS = ['team', 'project', 'author', 'service_account', 'model', 'sweep'] as const;
 export type UsageGroup = (typeof GROUPS)[number];
 
+const NAMELESS: Record<UsageGroup, string> = {
+  team: 'no team',
+  project: 'no project',
+  author: 'no user',
+  service_account: 'no service account',
+  model: 'no device',
+  sweep: 'no sweep',
+};
+
 export type UsageRow = UsageFigures & Partial<Record<UsageGroup | 'day', string | null>>;
 
 export interface UsageReport {
@@ -68,7 +77,11 @@ export interface DayBar {
 }
 
 /** The name of a row's group; runs without a team, author or model have none. Projects of several teams have the team's name too. */
-export const nameOf = (row: UsageRow, group: UsageGroup): string => (group === 'project' && row.team ? `${row.team}/` : '') + (row[group] || '–');
+export function nameOf(row: UsageRow, group: UsageGroup): string {
+  const [name, team] = [row[group], group === 'project' ? row.team : null];
+  if (!name) return team ? `${NAMELESS[group]} (${team})` : NAMELESS[group];
+  return team ? `${team}/${name}` : name;
+}
 
 /** A bar for each day of a range, stacked by groups: the largest ones first, the rest together. */
 export function dayBars(rows: readonly UsageRow[], group: UsageGroup, figure: BarFigure, from: string, to: string): DayBar[] {
