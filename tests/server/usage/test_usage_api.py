@@ -183,7 +183,7 @@ def test_the_csv_has_all_columns_and_nothing_that_a_spreadsheet_runs(server: Acc
     assert response.text.endswith("\r\n")
     found = [dict(zip(header, row, strict=True)) for row in rows]
     assert {row["project"] for row in found} == {"digits", "'=1+1"}
-    assert {row["entity_kind"] for row in found} == {"team"}
+    assert {(row["month"], row["entity_kind"]) for row in found} == {(MONTH, "team")}
     assert sum(float(row["device_hours"]) for row in found) == 9.0
 
 
@@ -206,9 +206,12 @@ def test_focus_has_a_row_for_each_day_and_category(server: AccountsServer) -> No
     }
     assert MANDATORY.split() == [name for name in COLUMNS if name in MANDATORY.split()]
     given = set(MANDATORY.split()) - {"ChargeClass"}  # null: no correction
+    given |= {"ListUnitPrice", "ContractedUnitPrice", "SkuId", "SkuMeter", "SkuPriceId"}  # of all usage
     assert all(row[name] != "" for row in rows for name in given)
     assert devices[0]["ChargePeriodStart"] == "2026-11-02T00:00:00Z"
-    assert json.loads(devices[0]["Tags"]) == {"author": "ada"}
+    assert json.loads(devices[0]["Tags"]) == {"runvitals/author": "ada"}
+    assert json.loads(devices[0]["SkuPriceDetails"]) == {"DeviceModel": A100}
+    assert {row["ListUnitPrice"] for row in rows if row["ServiceName"] == "Ingestion"} == {"0.0"}
 
 
 def test_a_price_can_end_and_go_again(server: AccountsServer) -> None:

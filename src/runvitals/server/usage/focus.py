@@ -3,7 +3,7 @@
 One row for each day, team, project, user, category and device model. What a plan includes is the difference
 between the list cost and the billed cost. The columns are those that 1.1 requires of every provider, and
 those that it requires where there are unit prices, usage and sub-accounts; discounts, commitments and regions
-do not exist here.
+do not exist here. A charge for usage must have a unit price in this format, so it is 0 for what has none.
 """
 
 from __future__ import annotations
@@ -59,6 +59,8 @@ COLUMNS: Final = (
     "ServiceCategory",
     "ServiceName",
     "SkuId",
+    "SkuMeter",
+    "SkuPriceDetails",
     "SkuPriceId",
     "SubAccountId",
     "SubAccountName",
@@ -73,6 +75,8 @@ _SERVICES: Final = {
 }
 _UNITS: Final = {"h": "Hours", "GB-month": "GB-Months"}
 """Units that FOCUS writes in another way."""
+_TAG_PREFIX: Final = "runvitals/"
+"""Of tags that no user made, as the specification demands."""
 _PROVIDERS: Final = ("InvoiceIssuerName", "ProviderName", "PublisherName")
 _Key = tuple[str, str, str | None, str | None, str | None, str]
 
@@ -115,7 +119,7 @@ def _row(
     values: dict[str, object] = {
         **_periods(day, month, calendar),
         **dict.fromkeys(_PROVIDERS, organisation or "runvitals"),
-        **_costs(sku, quantity, UNITS[category], amount, price_micro),
+        **_costs(sku, quantity, UNITS[category], amount, price_micro or 0),
         "BillingAccountId": organisation or "runvitals",
         "BillingAccountName": organisation or "runvitals",
         "BillingCurrency": currency,
@@ -129,22 +133,24 @@ def _row(
         "ServiceName": service,
         "SubAccountId": team,
         "SubAccountName": team,
-        "Tags": _json({name: value for name, value in tags.items() if value is not None}),
+        "SkuMeter": service,
+        "SkuPriceDetails": _json({"DeviceModel": model}) if model else None,
+        "Tags": _json({_TAG_PREFIX + name: value for name, value in tags.items() if value is not None}),
     }
     return [values.get(name) for name in COLUMNS]
 
 
-def _costs(sku: str, quantity: float, unit: str, amount: float, price_micro: int | None) -> dict[str, object]:
+def _costs(sku: str, quantity: float, unit: str, amount: float, price_micro: int) -> dict[str, object]:
     """What was used, at which price, and what is charged of it."""
-    price = None if price_micro is None else price_micro / MICRO
+    price = price_micro / MICRO
     return {
         **dict.fromkeys(("BilledCost", "EffectiveCost"), amount),
         **dict.fromkeys(("ConsumedQuantity", "PricingQuantity"), quantity),
         **dict.fromkeys(("ConsumedUnit", "PricingUnit"), _UNITS.get(unit, unit)),
-        **dict.fromkeys(("ContractedCost", "ListCost"), quantity * (price or 0.0)),
+        **dict.fromkeys(("ContractedCost", "ListCost"), quantity * price),
         **dict.fromkeys(("ContractedUnitPrice", "ListUnitPrice"), price),
         "SkuId": sku,
-        "SkuPriceId": None if price is None else f"{sku}@{price:g}",
+        "SkuPriceId": f"{sku}@{price}",
     }
 
 

@@ -164,10 +164,13 @@ class UsageReports:
         kinds = self._metadata_store.usage.reading.entity_kinds()
         currency = self.settings().currency
         found = self.rows(wanted, by, project)
+        month = Month.of(wanted.first)
+        is_one_month = wanted.last <= month.last
 
         def lines() -> Iterator[list[object]]:
             for row in found:
                 values = {
+                    "month": month.name if is_one_month else None,
                     **row.figures,
                     **row.key,
                     "entity": row.key.get("team"),
