@@ -92,6 +92,15 @@ def test_keys(tmp_path: Path) -> None:
         trainer.log(now_ms, 60, fresh=1.0)  # appears while the screen is open
         await until(pilot, lambda: any(chart.title == "fresh" for chart in screen.metrics.charts))
 
+        folder = tmp_path / "runs" / "live"
+        folder.rename(tmp_path / "moved")
+        await until(pilot, lambda: "the run cannot be read: No such file" in screen.footer.text)
+        await pilot.press("slash", *"^val", "enter")  # goes on with what was read
+        await until(pilot, lambda: "1 of 4 with ^val" in screen.metrics.text)
+        (tmp_path / "moved").rename(folder)
+        await until(pilot, lambda: "help" in screen.footer.text)
+        await pilot.press("ctrl+l")
+        await until(pilot, lambda: "val" in screen.metrics.text and not screen.metrics.pattern)
         await pilot.press("slash", *"^val", "enter")
         await until(pilot, lambda: [chart.title for chart in screen.metrics.charts] == ["val/acc"])
         await pilot.press("slash", "(")  # invalid: the message says so, and esc takes it back

@@ -47,7 +47,11 @@ async def look(catalogue: RunCatalogue) -> None:
     async with LeetApp(OpeningTarget(catalogue, None), 0.05).run_test(size=(140, 44)) as pilot:
         screen = await screen_of(pilot, RunsScreen)
         await until(pilot, lambda: "Name name-1" in screen.overview.text and "lr 1.5" in screen.overview.text)
-        await pilot.press("down")
+        await pilot.press("f", *"name:x")
+        await until(pilot, lambda: "no run matches the filter" in screen.runs.text)
+        await pilot.press("escape")
+        await until(pilot, lambda: len(screen.table.runs) == 2)
+        await pilot.press("home", "down")
         await until(pilot, lambda: "Name name-0" in screen.overview.text and "lr 0.5" in screen.overview.text)
         await pilot.press("2", "4")
         await until(pilot, lambda: "said 0" in screen.console.text and "°C" in screen.system.text)

@@ -18,8 +18,10 @@ from runvitals.leet.sources.server import ServerCatalogue
 from runvitals.leet.sources.wandb import WandbCatalogue
 from runvitals.model.errors import UnknownRun
 from runvitals.server import cached_read, create_app
+from runvitals.wandb_files import encoding
 from tests.client.serving import serving
 from tests.query.journals import T0, Monitor, Trainer
+from tests.server.serving import serving as shared_server
 from tests.wandb_files import files
 
 NOW_MS = T0 + 3_005_000
@@ -117,6 +119,17 @@ def test_runs_of_a_server_are_filtered_there(tmp_path: Path, url: str) -> None:
         target("nothing", around)
 
 
+def test_a_server_that_wants_a_key(tmp_path: Path) -> None:
+    with shared_server(tmp_path, token_required=True) as served:
+        catalogue = ServerCatalogue(served.url, {"XDG_CONFIG_HOME": str(tmp_path)})
+        source = catalogue.open("abc")
+        for read in (lambda: catalogue.runs(now_ms(), ""), source.poll):
+            with pytest.raises(OSError, match=f"`runvitals login {served.url}` asks for"):
+                read()
+        source.close()
+        catalogue.close()
+
+
 def test_too_much_news_reads_everything_again(
     tmp_path: Path, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -152,13 +165,14 @@ def test_a_wandb_file_that_grows(tmp_path: Path) -> None:
         files.stats(2, gpu__0__gpu=30.0, gpu__0__memoryAllocated=30.0),
         files.stats(2, cpu=5.0),
         files.row(0, 1, {"loss": 0.5}),
+        encoding.summary({"loss": 0.5, "_step": 0}),
     ]
     path.write_bytes(files.log(*records))
     opened = target(str(tmp_path), Surroundings(str(tmp_path / "data"), str(tmp_path), None, {}))
     assert isinstance(opened.catalogue, WandbCatalogue)
     assert opened.run_id == "abc"
     (listed,), _ = opened.catalogue.runs(now_ms(), "")
-    assert (listed.state, listed.config["lr"]) == ("running", 0.1)
+    assert (listed.state, listed.config["lr"], listed.summary) == ("running", 0.1, {"loss": 0.5})
     assert newest_use(listed.last) == "GPU 60% mem 30%"
     source = opened.catalogue.open("abc")
     data = RunData(source)

@@ -28,7 +28,9 @@ READ_ERRORS = (OSError, UnknownRun, ValueError)
 
 def reason(error: Exception) -> str:
     """Why something could not be read, safe for a terminal."""
-    return inert(error.strerror if isinstance(error, OSError) and error.strerror else error)
+    if not (isinstance(error, OSError) and error.strerror):
+        return inert(error)
+    return inert(f"{error.strerror}: {error.filename}" if error.filename else error.strerror)
 
 
 class Filterable(Protocol):
@@ -79,6 +81,7 @@ class FilteredScreen(Screen[None]):
         self.footer = RowsWidget(id="footer")
         self.filter = FilterInput(id="filter")
         self.message = ""
+        self._problems: dict[str, str] = {}
         self.borders = PaneBorders()
         self._edited: Filterable | None = None
         self._pattern_before = self._kind = ""
@@ -95,9 +98,19 @@ class FilteredScreen(Screen[None]):
         return cast(Pane, self.focused) if isinstance(self.focused, RowsWidget) else self.default_pane
 
     def show_footer(self) -> None:
-        """Show a message, what is edited, or which keys there are."""
+        """Show a message, what is edited, what cannot be read, or which keys there are."""
+        problem = "" if self._edited is not None else next(iter(self._problems.values()), "")
         shown = self.HINT if self._edited is None else f" {self._prompt(self._edited)}"
-        self.footer.show([[(f" {self.message}", "bad")] if self.message else [(shown, "dim")]])
+        said = self.message or problem
+        self.footer.show([[(f" {said}", "bad")] if said else [(shown, "dim")]])
+
+    def report(self, what: str, error: Exception | None) -> None:
+        """Show why something cannot be read, until it can be again (None)."""
+        before = self._problems.pop(what, "")
+        if error is not None:
+            self._problems[what] = f"{what} cannot be read: {reason(error)}"
+        if self._problems.get(what, "") != before:
+            self.show_footer()
 
     def _prompt(self, edited: Filterable) -> str:
         """What the filter is, and what ends it."""

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.containers import Horizontal
 
 from runvitals.leet.braille import Row
-from runvitals.leet.filtered_screen import READ_ERRORS, FilteredScreen, reason
+from runvitals.leet.filtered_screen import READ_ERRORS, FilteredScreen
 from runvitals.leet.keys import INSPECT, bindings
 from runvitals.leet.pane import ListPane
 from runvitals.leet.pane_borders import Border
@@ -164,11 +164,12 @@ class InspectScreen(FilteredScreen):
         while True:
             try:
                 new = await asyncio.to_thread(self._log.read)
+            except READ_ERRORS as error:
+                self.report("the records", error)
+            else:
+                self.report("the records", None)
                 if new:
                     self.records.add(new)
-            except READ_ERRORS as error:
-                self.message = f"the records cannot be read: {reason(error)}"
-                self.show_footer()
             await asyncio.sleep(self._interval_s)
 
     def show_detail(self) -> None:

@@ -17,7 +17,7 @@ from runvitals.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.leet.charts import Chart
 from runvitals.leet.config import Config, ProjectState
 from runvitals.leet.console_lines import console_lines
-from runvitals.leet.filtered_screen import READ_ERRORS, reason
+from runvitals.leet.filtered_screen import READ_ERRORS
 from runvitals.leet.images.media_pane import MediaPane
 from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.keys import RUN, bindings
@@ -178,9 +178,9 @@ class RunScreen(RunPanesScreen):
             try:
                 is_new = await asyncio.to_thread(self.data.poll)
             except READ_ERRORS as error:
-                self.message = f"the run cannot be read: {reason(error)}"
-                self.show_footer()
+                self.report("the run", error)
             else:
+                self.report("the run", None)
                 if is_first:
                     self._restore()
                     is_first = False

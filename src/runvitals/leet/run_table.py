@@ -33,6 +33,7 @@ class ListedRuns:
 
     Attributes:
         runs: those that match the filter.
+        is_read: whether they were read for the first time.
         count: how many there are, without the filter if it is applied here.
         pinned: the id of the pinned run, or None.
         selected: ids of the selected runs, by the number of their colour.
@@ -49,6 +50,7 @@ class ListedRuns:
         self._all: list[Run] = []
         self._wanted = Filter()
         self.runs: list[Run] = []
+        self.is_read = False
         self.count = 0
         self.text = ""
         self.cursor = 0
@@ -65,6 +67,7 @@ class ListedRuns:
 
     def set_runs(self, runs: list[Run], count: int) -> None:
         """Show these runs."""
+        self.is_read = True
         self._all, self.count = runs, count
         self._match()
 

@@ -51,4 +51,8 @@ class RunsPane(ListPane):
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (shown, "dim")]
         if self.pattern:
             head.append((f" · {inert(self.pattern)}", "dim"))
-        self.show([head, *table.rows(self.size.width, max(self.size.height - 1, 1))])
+        rows = table.rows(self.size.width, max(self.size.height - 1, 1))
+        if not rows:
+            why = "no run matches the filter" if self.pattern else "no runs yet"
+            rows = [[(f"  {why if table.is_read else 'reading the runs …'}", "dim")]]
+        self.show([head, *rows])

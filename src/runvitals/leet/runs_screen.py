@@ -18,7 +18,7 @@ from runvitals.leet.charts import Chart
 from runvitals.leet.config import ProjectState
 from runvitals.leet.console_lines import console_lines
 from runvitals.leet.current_run import CurrentRun
-from runvitals.leet.filtered_screen import READ_ERRORS, reason
+from runvitals.leet.filtered_screen import READ_ERRORS
 from runvitals.leet.images.media_pane import MediaPane
 from runvitals.leet.images.terminal_graphics import Graphics
 from runvitals.leet.keys import RUNS, bindings
@@ -156,9 +156,9 @@ class RunsScreen(RunPanesScreen):
                     is_first = False
                     is_new = await asyncio.to_thread(self._overlay.poll)
                 except READ_ERRORS as error:
-                    self.message = f"the runs cannot be read: {reason(error)}"
-                    self.show_footer()
+                    self.report("the list of runs", error)
                 else:
+                    self.report("the list of runs", None)
                     self.runs.redraw()
                     if is_new:
                         self.metrics.set_charts(self._overlay.charts())
@@ -206,9 +206,9 @@ class RunsScreen(RunPanesScreen):
             try:
                 await asyncio.to_thread(self._current.read, run.id)
             except READ_ERRORS as error:
-                self.message = f"the run at the cursor cannot be read: {reason(error)}"
-                self.show_footer()
+                self.report("the run at the cursor", error)
                 return
+            self.report("the run at the cursor", None)
             data = self._current.data
             if data is not None and wants_rest:
                 if run.id != self._shown_id:
@@ -252,8 +252,9 @@ class RunsScreen(RunPanesScreen):
         try:
             await asyncio.to_thread(self._overlay.poll)
         except READ_ERRORS as error:
-            self.message = f"a run cannot be read: {reason(error)}"
-            self.show_footer()
+            self.report("a selected run", error)
+        else:
+            self.report("a selected run", None)
         self.metrics.set_charts(self._overlay.charts())
 
     # -- keys

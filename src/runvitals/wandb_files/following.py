@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from runvitals.journal import paths
 from runvitals.protobuf import Malformed
@@ -13,6 +14,7 @@ from runvitals.wandb_files.images import WandbImages
 from runvitals.wandb_files.importer import CRASHED_AFTER_S, ImportResult, RunImporter, by_machine, first_pass
 from runvitals.wandb_files.records import (
     END_READERS,
+    EntriesChange,
     HistoryRow,
     Record,
     RunExit,
@@ -94,7 +96,8 @@ class WandbFollower:
 @dataclass(frozen=True, slots=True)
 class WandbFile:
     """What a list shows of a `.wandb` file. `exit_code` is None without a recorded end. `last` has the newest
-    value of each system metric near the end of the file, by the label of the machine.
+    value of each system metric near the end of the file, by the label of the machine; `summary` has what was
+    set there of the summary.
     """
 
     path: str
@@ -103,6 +106,7 @@ class WandbFile:
     ended_ms: int | None
     written_ms: int
     last: dict[str, dict[str, float]] = field(default_factory=dict)
+    summary: dict[str, Any] = field(default_factory=dict)
 
     def is_running(self, now_ms: int) -> bool:
         """Whether the run may be running: it has no end, and its file was written to a short time ago."""
@@ -123,17 +127,22 @@ def summary(path: str) -> WandbFile:
         log.skip_to_block(max(status.st_size - _END_BYTES, 0))
         ended: RunExit | None = None
         last: dict[str, dict[str, float]] = {}
+        values: dict[str, Any] = {}
         for record in _end_records(log):
             if isinstance(record, RunExit):
                 ended = record
+            elif isinstance(record, EntriesChange):
+                values.update(record.update)
             elif isinstance(record, StatsSample):
-                for label, values in by_machine(record).items():
-                    last.setdefault(label, {}).update(values)  # older versions write a record for each source
+                for label, sampled in by_machine(record).items():
+                    last.setdefault(label, {}).update(
+                        sampled
+                    )  # older versions write a record for each source
     written_ms = round(status.st_mtime * 1000)
     if ended is None:
-        return WandbFile(path, run, None, None, written_ms, last)
+        return WandbFile(path, run, None, None, written_ms, last, values)
     ended_ms = run.started_ms + 1000 * ended.runtime_s
-    return WandbFile(path, run, ended.exit_code, ended_ms, written_ms, last)
+    return WandbFile(path, run, ended.exit_code, ended_ms, written_ms, last, values)
 
 
 def _end_records(log: TransactionLog) -> Iterator[Record]:

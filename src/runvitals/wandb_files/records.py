@@ -331,5 +331,5 @@ _READERS: dict[int, Callable[[bytes], Record]] = {
     18: _exit,
     26: _environment,
 }
-END_READERS: Mapping[int, Callable[[bytes], Record]] = {7: _stats, 18: _exit}
-"""Of what a list shows of the end of a file: samples, and how the run ended."""
+END_READERS: Mapping[int, Callable[[bytes], Record]] = {3: _changed("summary"), 7: _stats, 18: _exit}
+"""Of what a list shows of the end of a file: samples, the summary, and how the run ended."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from math import inf
 from typing import Any
 
 from runvitals.client import responses
-from runvitals.client.connection import ApiConnection
+from runvitals.client.connection import ApiConnection, ServerError
 from runvitals.client.remote_files import RemoteFiles
 from runvitals.leet.charts import SeriesName
 from runvitals.leet.series_column import SeriesColumn
@@ -28,6 +29,17 @@ _KEYS_PER_REQUEST = 50
 _FEWEST_POINTS = 200
 """A range of times with fewer buckets than this is requested again, in more detail."""
 _RUNS = 300
+
+
+@contextmanager
+def _with_remedy(remedy: str) -> Iterator[None]:
+    """Say what the user can do if the server rejects the credentials."""
+    try:
+        yield
+    except ServerError as error:
+        if error.status != 401 or not remedy:
+            raise
+        raise ServerError(f"{error}; {remedy}", 401) from None
 
 
 class _Fetched:
@@ -51,12 +63,14 @@ class ServerSource:
     Args:
         connection: used by this source alone.
         run_id: the run.
+        remedy: what the user can do if the server rejects the credentials.
     """
 
-    def __init__(self, connection: ApiConnection, run_id: str) -> None:
+    def __init__(self, connection: ApiConnection, run_id: str, remedy: str = "") -> None:
         self.run: Run | None = None
         self._connection = connection
         self._id = run_id
+        self._remedy = remedy
         self._files = RemoteFiles(connection, run_id)
         self._cursor = ""
         self._keys: dict[tuple[str, str], set[str]] = {}
@@ -73,7 +87,7 @@ class ServerSource:
 
     def poll(self) -> bool:
         """Request what is new, and what was wanted since the last poll."""
-        with self._asking:
+        with self._asking, _with_remedy(self._remedy):
             is_new = self._news() if self._cursor else self._start()
             return self._fetch_series() | self._fetch_logged() | is_new
 
@@ -312,12 +326,14 @@ class ServerCatalogue:
 
     def __init__(self, url: str, environ: Mapping[str, str], project: str | None = None) -> None:
         self._url, self._token, self._project = url, login.token(url, environ), project
+        self._remedy = login.remedy(url, environ)
         self._connection = ApiConnection(url, self._token, TIMEOUT_S)
         self.title = self._connection.url + (f" · {project}" if project else "")
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
         wanted = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
-        page = self._connection.get("/runs", wanted)
+        with _with_remedy(self._remedy):
+            page = self._connection.get("/runs", wanted)
         return [_listed(row) for row in page["runs"]], int(page["total"])
 
     def find(self, wanted: str) -> str:
@@ -338,7 +354,7 @@ class ServerCatalogue:
         return named[0]
 
     def open(self, run_id: str) -> RunSource:
-        return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id)
+        return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id, self._remedy)
 
     def close(self) -> None:
         self._connection.close()

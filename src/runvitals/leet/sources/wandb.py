@@ -117,6 +117,11 @@ class WandbCatalogue:
         """Nothing is kept open."""
 
 
+def _logged(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """A summary without what W&B adds to it."""
+    return {key: value for key, value in summary.items() if not key.startswith("_")}
+
+
 def _listed(file: WandbFile, now_ms: int) -> Run:
     """The run of a list."""
     run = file.run
@@ -128,7 +133,7 @@ def _listed(file: WandbFile, now_ms: int) -> Run:
         id=run.run, project=run.project or "default", name=run.name or run.run, group=run.group or None,
         job_type=run.job_type or None, tags=list(run.tags), notes=run.notes, command=[], ending=ending,
         started_ms=run.started_ms, ended_ms=ended_ms,
-        duration_ms=max((ended_ms or file.written_ms) - run.started_ms, 0), config=run.config, summary={},
-        settings={}, machines={}, sources={}, hosts=[], ranks=[], events=[], lost_records=0, problems=[],
-        last=file.last,
+        duration_ms=max((ended_ms or file.written_ms) - run.started_ms, 0), config=run.config,
+        summary=_logged(file.summary), settings={}, machines={}, sources={}, hosts=[], ranks=[], events=[],
+        lost_records=0, problems=[], last=file.last,
     )  # fmt: skip
