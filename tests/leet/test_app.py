@@ -154,8 +154,11 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: "page 2 of 4 · whole run · over time" in screen.metrics.text)
         await pilot.press("tab")
         await until(pilot, lambda: screen.system.has_focus)
+        await pilot.resize_terminal(60, 20)
         await pilot.press("question_mark")
-        await until(pilot, lambda: "full screen" in pilot.app.screen.query_one("#help", TextPane).text)
+        await until(pilot, lambda: "or the\n" in pilot.app.screen.query_one("#help", TextPane).text)
+        await pilot.resize_terminal(140, 44)
+        await until(pilot, lambda: "or the pane; back" in pilot.app.screen.query_one("#help", TextPane).text)
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is screen)
 

@@ -45,10 +45,11 @@ class ConfigScreen(ModalScreen[None]):
 
     def redraw(self) -> None:
         """Show all settings, and samples of the colours."""
+        hint = "↑ ↓ choose · ← → change · esc close"
         rows: list[Row] = [
-            [("Configuration", "title"), (f"  {inert(self.config.path)}", "dim")],
-            [("↑ ↓ choose · ← → change · esc close", "dim")],
-            [("", "")],
+            [("Settings", "title"), (f"  {inert(self.config.path)}", "dim")],
+            [(self._message, "bad") if self._message else (hint, "dim")],
+            [(CHOICES[self._cursor].text, "value")],  # in full, also where it is cut below
         ]
         for place, choice in enumerate(CHOICES):
             is_current = place == self._cursor
@@ -59,8 +60,7 @@ class ConfigScreen(ModalScreen[None]):
                 (f" {shown:<18}", "value"),
                 (choice.text, "dim"),
             ])  # fmt: skip
-        rows += [[("", "")], self._sample(LINE_SCHEMES, "line"), self._sample(HEAT_SCHEMES, "heat")]
-        rows += [[("", "")], [(self._message, "bad")]]
+        rows += [self._sample(LINE_SCHEMES, "line"), self._sample(HEAT_SCHEMES, "heat")]
         self.rows.show(rows)
 
     def _sample(self, schemes: tuple[str, ...], kind: str) -> Row:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.screen import ModalScreen
@@ -29,7 +30,7 @@ class HelpScreen(ModalScreen[None]):
 
     def __init__(self, title: str, keys: Sequence[Key]) -> None:
         super().__init__()
-        self._rows = help_rows(f"{title} (esc closes this help)", keys)
+        self._title, self._keys = f"{title} (esc closes this help)", keys
 
     def compose(self) -> ComposeResult:
         self.pane = TextPane("Help", id="help")
@@ -37,7 +38,10 @@ class HelpScreen(ModalScreen[None]):
 
     def on_mount(self) -> None:
         self.pane.focus()
-        self.pane.set_rows(self._rows)
+
+    def on_resize(self, event: events.Resize) -> None:
+        rows = help_rows(self._title, self._keys, event.size.width - 2)
+        self.call_after_refresh(self.pane.set_rows, rows)
 
     def action_scroll_rows(self, rows: int) -> None:
         self.pane.scroll_rows(rows)

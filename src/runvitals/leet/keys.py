@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -198,9 +199,14 @@ def bindings(keys: Sequence[Key]) -> list[BindingType]:
     return [Binding(key.keys, key.action, key.text, show=False) for key in keys if key.keys]
 
 
-def help_rows(title: str, keys: Sequence[Key]) -> list[Row]:
-    """The keys and what they do."""
+def help_rows(title: str, keys: Sequence[Key], width: int) -> list[Row]:
+    """The keys and what they do, in lines of a width."""
     shown = [key for key in keys if key.text]
-    width = max(len(key.shown) for key in shown)
+    first = max(len(key.shown) for key in shown) + 3
     rows: list[Row] = [[(title, "title")], [("", "")]]
-    return [*rows, *([(f" {key.shown:<{width}}  ", "value"), (key.text, "")] for key in shown)]
+    for key in shown:
+        lines = textwrap.wrap(key.text, max(width - first, 20))
+        for place, line in enumerate(lines):
+            name = "" if place else f" {key.shown}"
+            rows.append([(f"{name:<{first}}", "value"), (line, "")])
+    return rows
