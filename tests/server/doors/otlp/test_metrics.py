@@ -118,8 +118,20 @@ def test_a_histogram_has_the_percentiles_of_the_time_since_the_previous_point(
     assert of(receiving, "histogram", 'latency.count{route="/x"}') == [8.0, 18.0]
     assert of(receiving, "histogram", 'latency.sum{route="/x"}') == [80.0, 180.0]
     assert of(receiving, "histogram", 'latency.mean{route="/x"}') == [10.0, 10.0]
-    assert of(receiving, "histogram", 'latency.p90{route="/x"}') == [18.0, 20.0]
+    assert of(receiving, "histogram", 'latency.p90{route="/x"}') == [18.0, 29.0]
     assert of(receiving, "histogram", 'latency.max{route="/x"}') == [30.0, 30.0]
+
+
+def test_percentiles_lie_between_the_minimum_and_the_maximum(receiving: Receiving, now_ns: int) -> None:
+    known = {"time_unix_nano": now_ns, "count": 4, "sum": 2.0, "min": 0.2, "max": 0.8}
+    sent = {"wide": ([4, 0], [5.0]), "endless": ([0, 4], [0.0]), "lying": ([0, 4, 0], [5.0, 6.0])}
+    metrics = [
+        histogram(name, "ms", {**known, "bucket_counts": counts, "explicit_bounds": bounds})
+        for name, (counts, bounds) in sent.items()
+    ]
+    send(receiving, "narrow", *metrics)
+    found = {name: of(receiving, "narrow", f"{name}.p50") for name in sent}
+    assert found == {"wide": [pytest.approx(0.5)], "endless": [pytest.approx(0.5)], "lying": [5.5]}
 
 
 def test_differences_of_a_histogram_are_added_up(receiving: Receiving, now_ns: int) -> None:

@@ -252,7 +252,7 @@ class Conversion:
             if count:
                 values["mean"] = total / count
         for name, share in PERCENTILES.items():
-            found = quantile(buckets, share)
+            found = quantile(buckets, share, point.min, point.max)
             if found is not None:
                 values[name] = found
         values |= {

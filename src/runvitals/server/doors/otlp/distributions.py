@@ -25,19 +25,27 @@ def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
     return {bounds: count for bounds, count in grown.items() if count}
 
 
-def quantile(buckets: Buckets, share: float) -> float | None:
+def quantile(
+    buckets: Buckets, share: float, least: float | None = None, greatest: float | None = None
+) -> float | None:
     """The value below which a share of the values is, as if those of a bucket were evenly spread; None if
     there are none. In a bucket without an end it is the end that there is.
+
+    Args:
+        least, greatest: between which all values are, if that is known.
 
     Example:
         >>> quantile({(0.0, 10.0): 4, (10.0, 20.0): 4}, 0.75)
         15.0
+        >>> quantile({(0.0, 10.0): 4}, 0.5, least=1.0, greatest=2.0)
+        1.5
     """
     total = sum(buckets.values())
     if not total:
         return None
     rank, below, found = share * total, 0, 0.0
-    for (low, high), count in sorted(buckets.items()):
+    for bounds, count in sorted(buckets.items()):
+        low, high = _narrowed(bounds, least, greatest)
         if low == float("-inf"):
             found = high
         elif high == float("inf"):
@@ -48,3 +56,12 @@ def quantile(buckets: Buckets, share: float) -> float | None:
         if below >= rank:
             break
     return found
+
+
+def _narrowed(
+    bounds: tuple[float, float], least: float | None, greatest: float | None
+) -> tuple[float, float]:
+    """Where the values of a bucket can be. Its own bounds, if what was sent contradicts them."""
+    low = bounds[0] if least is None else max(bounds[0], least)
+    high = bounds[1] if greatest is None else min(bounds[1], greatest)
+    return (low, high) if low <= high else bounds
