@@ -318,3 +318,7 @@ def test_grafana_knows_what_this_is(both: Both) -> None:
     assert asked(both.ours, "status/buildinfo", {})["application"] == "runvitals"
     known = asked(both.ours, "metadata", {"metric": "runvitals_gpu_power_watts"})
     assert known["runvitals_gpu_power_watts"][0]["type"] == "gauge"
+    for method, path in (("GET", "targets"), ("POST", "format_query")):
+        answer = httpx.request(method, f"{both.ours}/{path}", timeout=PATIENCE_S)
+        assert (answer.status_code, answer.json()["errorType"]) == (404, "not_found")
+        assert f"{path} is not supported" in answer.json()["error"]

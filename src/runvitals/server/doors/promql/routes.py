@@ -27,7 +27,7 @@ from runvitals.store.samples.interface import SampleStore
 
 router: Final = Router(prefix="/prometheus/api/v1")
 _THREADS: Final = 2
-_STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503}
+_STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
 _DAY_MS: Final = 86_400_000
 _encode: Final = msgspec.json.Encoder().encode
 _EXPECTED_TIME = "expected a number of seconds, or a time such as 2026-01-31T12:00:00Z"
@@ -207,6 +207,14 @@ async def alerts() -> Response:
 async def build_info(request: Request) -> Response:
     """What this is: Grafana asks for it to know what it can ask for."""
     return _succeeded({"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__})
+
+
+@router.api_route(
+    "/{rest:path}", methods=["GET", "POST"], include_in_schema=False, dependencies=[needs("authenticated")]
+)
+async def not_supported(request: Request, rest: str) -> Response:
+    """What Prometheus has besides: an error for clients, not the page for people."""
+    return _failed("not_found", f"{request.method} {request.url.path[:200]} is not supported")
 
 
 Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
