@@ -57,6 +57,10 @@ def test_borders_are_dragged_and_kept(tmp_path: Path) -> None:
             await drag(pilot, (70, 20), (90, 20))  # no border
             await until(pilot, lambda: screen.system.region.x == left - 10)
             await pilot.press("q")
+        async with app_of(tmp_path).run_test(size=(80, 44)) as pilot:  # too narrow for the overview
+            screen = await screen_of(pilot, RunScreen)
+            await until(pilot, lambda: screen.system.charts and not screen.overview.is_on_screen)
+            await pilot.press("q")
         async with app_of(tmp_path).run_test(size=(140, 44)) as pilot:
             screen = await screen_of(pilot, RunScreen)
             await until(pilot, lambda: screen.overview.size.width == 50 and screen.console.region.y == 30)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runvitals.leet.chart_grid import ChartGrid
@@ -20,6 +20,7 @@ class ChartScreen(FilteredScreen):
         super().__init__()
         self.on_time = False
         self._choosing = ""
+        self._kept_hidden: set[str] = set()
 
     def panes(self) -> dict[str, RowsWidget]:
         """The panes whose state is kept, by the name under which it is."""
@@ -29,19 +30,26 @@ class ChartScreen(FilteredScreen):
         """What the user chose: axis, sizes and visibility of panes, and of grids what they keep. For JSON."""
         panes = self.panes()
         grids = {name: pane.state() for name, pane in panes.items() if isinstance(pane, ChartGrid)}
-        hidden = [name for name, pane in panes.items() if pane.has_class("hidden")]
+        too_large = self.too_large()
+        hidden = [
+            name
+            for name, pane in panes.items()
+            if (name in self._kept_hidden if pane in too_large else pane.has_class("hidden"))
+        ]
         return {**grids, "on_time": self.on_time, "sizes": self.borders.state(), "hidden": hidden}
 
-    def restore(self, state: Mapping[str, Any], too_large: Collection[RowsWidget]) -> None:
-        """Choose it again. What is invalid is left out.
+    def too_large(self) -> Sequence[RowsWidget]:
+        """Panes that are hidden because of the size of the terminal: what was kept about them stays."""
+        return ()
 
-        Args:
-            too_large: panes that are hidden in this terminal, whatever was kept.
-        """
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Choose it again. What is invalid is left out."""
         self.on_time = bool(state.get("on_time", self.on_time))
         if isinstance(state.get("sizes"), dict):
             self.borders.restore(state["sizes"])
-        hidden = state.get("hidden")
+        hidden, too_large = state.get("hidden"), self.too_large()
+        if isinstance(hidden, list):
+            self._kept_hidden = set(map(str, hidden))
         for name, pane in self.panes().items():
             if isinstance(pane, ChartGrid) and isinstance(state.get(name), dict):
                 pane.restore(state[name])

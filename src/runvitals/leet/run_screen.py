@@ -136,6 +136,9 @@ class RunScreen(RunPanesScreen):
         if not self.system.window.is_frozen and self.system.window.span is not None:
             self.system.window.span = config["tail_minutes"] * 60_000.0
 
+    def too_large(self) -> Sequence[RowsWidget]:
+        return [self.overview] if self.has_class("narrow") else []
+
     def panes(self) -> dict[str, RowsWidget]:
         names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
         return {**names, "console": self.console, "media": self.media}
@@ -151,7 +154,7 @@ class RunScreen(RunPanesScreen):
         if self._state_of is None or self.data.run is None:
             return
         state = self._state_of(self.data.run.project).read()
-        self.restore(state, [self.overview] if self.has_class("narrow") else [])
+        self.restore(state)
         with suppress(ValueError):
             self.data.only = LineFilter.parse(str(state.get("lines", "")))
 

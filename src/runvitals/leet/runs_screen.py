@@ -169,6 +169,9 @@ class RunsScreen(RunPanesScreen):
 
     # -- what is kept
 
+    def too_large(self) -> Sequence[RowsWidget]:
+        return [self.overview] if self.has_class("low") else []
+
     def panes(self) -> dict[str, RowsWidget]:
         names = {"runs": self.runs, "metrics": self.metrics, "system": self.system}
         return {**names, "overview": self.overview, "console": self.console, "media": self.media}
@@ -185,7 +188,7 @@ class RunsScreen(RunPanesScreen):
             self.runs.set_filter(str(state.get("filter", "")))
         selected = state.get("selected")
         self.table.choose(selected if isinstance(selected, list) else [], state.get("pinned"))
-        self.restore(state, [self.overview] if self.has_class("low") else [])
+        self.restore(state)
         self._fit_left()
 
     # -- the run at the cursor

@@ -105,7 +105,9 @@ def first_pass(path: str) -> tuple[RunStart, float]:
         if run is not None and len(times) > _INTERVALS_READ:
             break
     if run is None or not run.run:
-        raise ValueError(f"{path} does not contain a run")
+        raise ValueError(
+            f"{path} does not contain a run; a program that has just started writes it after some seconds"
+        )
     gaps = [(after - before) / 1000 for before, after in pairwise(times) if after > before]
     return run, median(gaps) if gaps else _DEFAULT_INTERVAL_S
 
