@@ -190,6 +190,16 @@ def test_as_many_runs_are_selected_as_there_are_colours(tmp_path: Path) -> None:
     assert len(table.selected) == MOST_SELECTED
 
 
+def test_many_runs_are_read_less_often(tmp_path: Path) -> None:
+    cpu_s = iter([0.0, 0.1, 5.0, 5.001, 6.0, 60.0])
+    table = ListedRuns(JournalCatalogue(str(tmp_path)), lambda: next(cpu_s))
+    pauses = []
+    for _ in range(3):
+        table.read(T0)
+        pauses.append(table.pause_s(1.0))
+    assert pauses == [pytest.approx(4.0), 1.0, 30.0]
+
+
 def test_what_is_opened(tmp_path: Path) -> None:
     data = tmp_path / "data"
     for index, folder in enumerate(("/projects/mine", "/elsewhere")):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from math import isfinite
 from statistics import fmean
 
@@ -24,12 +25,19 @@ from runvitals.terminal import inert
 MOST_SELECTED = 8
 """Runs whose metrics are drawn over each other: as many as there are colours."""
 _SHORTEST_NAME = 16
+_MOST_CPU = 0.025
+"""The share of a core that reading the list may take."""
+_LONGEST_PAUSE_S = 30.0
 _OF_DEVICES = re.compile(r"gpu\.\d+\.(gpu|memoryAllocated)")
 _STATE_STYLES = {"running": "good", "failed": "bad", "crashed": "bad", "lost": "bad"}
 
 
 class ListedRuns:
     """The runs of a catalogue, newest first.
+
+    Args:
+        catalogue: where they are.
+        cpu_clock: CPU time of the thread that reads, in s.
 
     Attributes:
         runs: those that match the filter.
@@ -45,8 +53,10 @@ class ListedRuns:
         >>> table.toggle()
     """
 
-    def __init__(self, catalogue: RunCatalogue) -> None:
+    def __init__(self, catalogue: RunCatalogue, cpu_clock: Callable[[], float] = time.thread_time) -> None:
         self._catalogue = catalogue
+        self._cpu_clock = cpu_clock
+        self._read_cpu_s = 0.0
         self._all: list[Run] = []
         self._wanted = Filter()
         self.runs: list[Run] = []
@@ -63,7 +73,15 @@ class ListedRuns:
         Raises:
             OSError: the runs cannot be read.
         """
-        return self._catalogue.runs(now_ms, self.text)
+        before_s = self._cpu_clock()
+        try:
+            return self._catalogue.runs(now_ms, self.text)
+        finally:
+            self._read_cpu_s = self._cpu_clock() - before_s
+
+    def pause_s(self, interval_s: float) -> float:
+        """How long to wait before the next read: longer, if thousands of runs take much CPU time."""
+        return max(interval_s, min(self._read_cpu_s / _MOST_CPU, _LONGEST_PAUSE_S))
 
     def set_runs(self, runs: list[Run], count: int) -> None:
         """Show these runs."""

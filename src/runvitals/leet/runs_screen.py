@@ -165,7 +165,7 @@ class RunsScreen(RunPanesScreen):
                     await self._read_current()
             self._wake.clear()
             with suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(self._wake.wait(), self._interval_s)
+                await asyncio.wait_for(self._wake.wait(), self.table.pause_s(self._interval_s))
 
     # -- what is kept
 
