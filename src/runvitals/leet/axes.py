@@ -10,6 +10,8 @@ _BYTES = {"bytes": 1.0, "bytes/s": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MiB/s":
 _PREFIXES = ("", "Ki", "Mi", "Gi", "Ti", "Pi")
 _DECIMAL = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 _MARGIN = 0.05
+_MOST_PERCENT = 101.0
+"""Shares of an interval are measured as a little more than all of it at times."""
 
 
 def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float, float]:
@@ -22,7 +24,7 @@ def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float,
     if log:
         low, high = 10.0 ** math.floor(math.log10(lowest)), 10.0 ** math.ceil(math.log10(highest))
         return (low, high) if low < high else (low / 10.0, high * 10.0)
-    if unit == "%" and lowest >= 0.0 and highest <= 100.0:
+    if unit == "%" and lowest >= 0.0 and highest <= _MOST_PERCENT:
         return 0.0, 100.0
     if lowest == highest:
         half = abs(lowest) / 2.0 or 1.0

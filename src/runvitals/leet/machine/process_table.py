@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal, NamedTuple
 
 from runvitals.leet import axes
@@ -14,7 +14,21 @@ from runvitals.top.processes import ProcessLine
 
 Order = Literal["CPU", "memory", "GPU memory", "CPU time", "PID"]
 ORDERS: tuple[Order, ...] = ("CPU", "memory", "GPU memory", "CPU time", "PID")
-_HEAD = f"{'PID':>8} {'USER':<9} S {'CPU %':>6} {'MEMORY':>9} {'TIME':>7} {'GPU':>5} {'GPU MEM':>9}  COMMAND"
+# Title and format of the columns before the command, in their order.
+_COLUMNS = {
+    "pid": ("PID", ">8"),
+    "user": ("USER", "<9"),
+    "state": ("S", "<1"),
+    "cpu": ("CPU %", ">6"),
+    "memory": ("MEMORY", ">9"),
+    "time": ("TIME", ">7"),
+    "devices": ("GPU", ">5"),
+    "device_memory": ("GPU MEM", ">9"),
+}
+_OF_GPUS = ("devices", "device_memory")
+_LEFT_OUT = ("state", "time", "user")
+"""In this order, where there is no room for the command."""
+_COMMAND_WIDTH = 24
 
 
 class ShownProcess(NamedTuple):
@@ -99,25 +113,41 @@ class ProcessTable:
         if self.cursor == 0 and self.shown:
             self._current = _identity(self.shown[0])
 
-    def rows(self, height: int) -> list[Row]:
+    def rows(self, width: int, height: int) -> list[Row]:
         """The heading, and the processes around the cursor."""
-        cursor = self.cursor
+        cursor, names = self.cursor, self._columns(width)
         first = min(max(cursor - (height - 1) // 2, 0), max(len(self.shown) - height + 1, 0))
-        rows: list[Row] = [[(_HEAD, "title")]]
+        heads = [f"{_COLUMNS[name][0]:{_COLUMNS[name][1]}}" for name in names]
+        rows: list[Row] = [[(" ".join([*heads, " COMMAND"]), "title")]]
         for place, one in enumerate(self.shown[first : first + height - 1], first):
-            rows.append(_row(one, place == cursor))
+            rows.append(_row(one, names, place == cursor))
         return rows
 
+    def _columns(self, width: int) -> list[str]:
+        """The columns that are shown: of GPUs if they are used, and others if there is room."""
+        uses_gpus = any(one.gpu is not None for one in self._all)
+        names = [name for name in _COLUMNS if uses_gpus or name not in _OF_GPUS]
+        for name in _LEFT_OUT:
+            if sum(int(_COLUMNS[one][1][1:]) + 1 for one in names) + _COMMAND_WIDTH > width:
+                names.remove(name)
+        return names
 
-def _row(one: ShownProcess, is_current: bool) -> Row:
+
+def _row(one: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
     process, gpu = one.process, one.gpu
-    memory = axes.label(process.rss_mib, "MiB")
-    devices = "" if gpu is None else ",".join(gpu.devices)
-    gpu_memory = "" if gpu is None or gpu.memory_bytes is None else axes.label(gpu.memory_bytes, "bytes")
-    numbers = (
-        f"{process.pid:>8} {inert(process.user)[:9]:<9} {process.state:1} {process.cpu_percent:>6.1f} "
-        f"{memory:>9} {axes.elapsed(process.cpu_s * 1000.0):>7} {devices[:5]:>5} {gpu_memory:>9}  "
-    )
+    cells = {
+        "pid": str(process.pid),
+        "user": inert(process.user)[:9],
+        "state": process.state,
+        "cpu": f"{process.cpu_percent:.1f}",
+        "memory": axes.label(process.rss_mib, "MiB"),
+        "time": axes.elapsed(process.cpu_s * 1000.0),
+        "devices": "" if gpu is None else ",".join(gpu.devices)[:5],
+        "device_memory": ""
+        if gpu is None or gpu.memory_bytes is None
+        else axes.label(gpu.memory_bytes, "bytes"),
+    }
+    numbers = " ".join([*(f"{cells[name]:{_COLUMNS[name][1]}}" for name in names), " "])
     branch = "  " * (one.depth - 1) + "└ " if one.depth else ""
     style = "cursor" if is_current else "value" if gpu is not None else ""
     return [(numbers, style), (branch, "dim"), (inert(process.command), style)]

@@ -44,4 +44,4 @@ class ProcessesPane(ListPane):
         counts = f"{len(table.shown)} of {table.count} with {inert(table.pattern)}"
         notes.insert(0, counts if table.pattern else f"{table.count}")
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(notes)}", "dim")]
-        self.show([head, *table.rows(max(self.size.height - 1, 2))])
+        self.show([head, *table.rows(self.size.width, max(self.size.height - 1, 2))])
