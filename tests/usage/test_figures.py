@@ -142,6 +142,19 @@ def test_a_counter_that_was_reset_loses_the_step_of_the_reset() -> None:
     assert (found.measured, found.measured_ms, found.unknown_ms) == (12.0, 3000, 1000)
 
 
+def test_a_clock_that_was_set_back_counts_no_time_and_no_energy_twice() -> None:
+    """After a reboot with a clock half an hour behind: the second monitor counts its energy from 0."""
+    first = np.arange(61, dtype=np.int64) * MINUTE_MS + DAY.start_ms
+    second = first + 30 * MINUTE_MS + MINUTE_MS // 2
+    order = np.argsort(times := np.concatenate((first, second)))
+    joules = np.concatenate((1e9 + 60.0 * np.arange(61), 60.0 * np.arange(61)))
+    energy = TimedValues(times[order], joules[order])
+    found = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), times[order], DeviceSeries(energy=energy))
+    assert found.share == 90.5 * MINUTE_MS
+    assert (found.measured, found.measured_ms) == (60 * 60.0, 60 * MINUTE_MS)
+    assert found.unknown_ms == 30.5 * MINUTE_MS
+
+
 def test_time_without_energy_figures_is_not_filled_up() -> None:
     t = np.arange(11, dtype=np.int64) * 1000 + DAY.start_ms
     watts = TimedValues(t, np.array([200.0] * 4 + [np.nan] * 4 + [200.0] * 3))
