@@ -148,8 +148,9 @@ def test_stopping_and_tagging_a_run_with_the_rights_of_the_creator(vision: Accou
 
 def test_a_command_waits_for_the_host_and_says_what_came_of_it(vision: AccountsServer) -> None:
     command = {"kind": "command", "command": "drain"}
-    create(vision, event={"kind": "run.state", "states": ["running"]}, actions=[command])
+    create(vision, event={"kind": "run.tag", "tag": "^tired$"}, actions=[command])
     run_id, _ = run(vision, "a")
+    vision.metadata_store.runs.tag([run_id], T0, add=["tired"])
     outbox = vision.metadata_store.alerts.outbox
     eventually(lambda: outbox.host_commands())
     [(number, name)] = outbox.host_commands()[run_id]
@@ -159,7 +160,7 @@ def test_a_command_waits_for_the_host_and_says_what_came_of_it(vision: AccountsS
     vision.metadata_store.events.add([StoredEvent(run_id, T0, "command", "warning", text, {})])
     vision.clock.now_ms += 120_000
     [row] = settled(vision, 1)
-    assert (row["state"], row["answer"]) == ("finished", text)
+    assert (row["state"], row["answer"], row["created_ms"]) == ("finished", text, T0)
     assert outbox.host_commands() == {}
     wrong = {"name": "x", "event": FAILED, "actions": [{"kind": "command", "command": "rm -rf /"}]}
     vision.ask("ada", "POST", AUTOMATIONS, 422, json=wrong)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, insert, select, update
@@ -266,7 +266,8 @@ def _react(connection: Connection, react: React, now_ms: int) -> int:
             reaction = react(row, event)
             if reaction is not None and _fires(connection, row, reaction, now_ms):
                 for notification in reaction.notifications:
-                    add(connection, notification)
+                    # Retries and limits count from now: an event may be old, or its time unknown.
+                    add(connection, replace(notification, created_ms=now_ms))
     connection.execute(delete(raised_event).where(among(connection, raised_event.c.id, ids)))
     return len(ids)
 
