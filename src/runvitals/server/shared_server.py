@@ -46,7 +46,7 @@ from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.remote_write.receiver import RemoteWrite
 from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.housekeeping import HousekeepingTotals
-from runvitals.server.http.connection import Headers
+from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.openapi import describe

@@ -26,7 +26,7 @@ from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, names_own_origin
 from runvitals.server.access.token_required import OPEN_PATHS, TokenRequired, token_of
 from runvitals.server.http.buffered_body import error_response
-from runvitals.server.http.connection import Headers
+from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.errors import HttpRejection
 
 CHECKS_KEY: Final = "runvitals.checks"

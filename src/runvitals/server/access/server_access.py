@@ -19,7 +19,7 @@ from runvitals.server.access.ingest_access import AccountIngestAccess
 from runvitals.server.access.request_ids import RequestIds
 from runvitals.server.access.same_origin import SameOrigin, SecurityHeaders
 from runvitals.server.access.token_required import TokenRequired
-from runvitals.server.http.connection import Headers
+from runvitals.server.http.fast_path import Headers
 from runvitals.store.metadata import MetadataStore
 from runvitals.store.metadata.usage.marks import RequestOwner
 from runvitals.store.supervised_thread import SupervisedThread

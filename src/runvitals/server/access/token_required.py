@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from runvitals.server.access import login_page
 from runvitals.server.access.long_request import LongRequest
 from runvitals.server.http.buffered_body import error_response
-from runvitals.server.http.connection import Headers
+from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.errors import HttpRejection, unavailable
 from runvitals.server.ingest.request_body import BodyReader, ClientDisconnected
 from runvitals.store.errors import MetadataStoreUnavailable

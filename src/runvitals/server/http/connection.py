@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import httptools
 import msgspec
@@ -35,6 +35,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from runvitals.server.http.fast_path import HEAD_END, FastPath, KnownHead, KnownHeads, ShortRequest
 from runvitals.server.http.request_id import HEADER, new_request_id
 
 _REQUEST_ID = HEADER.encode("ascii")
@@ -86,25 +87,6 @@ class ConnectionLimits:
     rejected_s: float = 5.0
 
 
-Headers = list[tuple[bytes, bytes]]
-
-
-class FastPath(Protocol):
-    """Answers simple requests to one path without the application."""
-
-    path: bytes
-
-    def admits(self, headers: Headers) -> bool:
-        """Whether a request is known to be authorised, without a lookup."""
-
-    def post(self, headers: Headers, body: bytes, done: Callable[[bytes | None], None]) -> bool:
-        """Handle a request; False if the application has to handle it.
-
-        If True, `done` is called later: with the JSON of a 200 response, or None if the application has to
-        handle the request after all.
-        """
-
-
 class ConnectionConfig(uvicorn.Config):
     """The configuration that all connections of a server share.
 
@@ -126,28 +108,7 @@ class ConnectionConfig(uvicorn.Config):
         self.rejected = rejected
         self.fast_path = fast_path
         self.heads_bytes = 0
-
-
-class _NoEvent:
-    """Stands in for the `asyncio.Event` of a request that has no task waiting for it."""
-
-    def set(self) -> None:
-        pass
-
-
-class _ShortRequest:
-    """A request with a short body and no task: what uvicorn reads of a `RequestResponseCycle`."""
-
-    __slots__ = ("body", "disconnected", "keep_alive", "more_body", "response_complete", "scope")
-    response_started = False
-    message_event = _NoEvent()
-
-    def __init__(self, scope: Any, keep_alive: bool) -> None:
-        self.scope = scope
-        self.keep_alive = keep_alive
-        self.body = b""
-        self.more_body = True
-        self.response_complete = self.disconnected = False
+        self.known_heads = KnownHeads()
 
 
 class _RequestRejected(Exception):
@@ -171,6 +132,7 @@ class Connection(HttpToolsProtocol):
         self._limits = config.limits
         self._requests = 0
         self._in_head = True
+        self._in_message = False
         self._progressed = False
         self._unaccounted = 0  # bytes since a head began or ended, or part of a body arrived
         self._counted_bytes = 0
@@ -207,11 +169,51 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         if len(data) <= _PIECE_BYTES:
-            self._receive(data)
+            head_bytes = 0 if self._in_message else data.find(HEAD_END) + len(HEAD_END)
+            known = self._shared.known_heads.find(data[:head_bytes])
+            if known is None or not self._receive_known(known, data, head_bytes):
+                requests = self._requests
+                self._receive(data)
+                if self._requests == requests + 1:
+                    self._remember_head(data, head_bytes)
             return
         view = memoryview(data)
         for start in range(0, len(view), _PIECE_BYTES):
             self._receive(view[start : start + _PIECE_BYTES])
+
+    def _receive_known(self, known: KnownHead, data: bytes, head_bytes: int) -> bool:
+        """Take a whole request to the fast path whose head, byte for byte, was parsed before: a client sends
+        thousands with the same one. False if the parser has to take it.
+        """
+        before: Any = self.cycle
+        assert self._fast_path is not None
+        if (
+            len(data) != head_bytes + known.length
+            or type(before) is not ShortRequest
+            or not before.response_complete
+            or self._discarding
+            or not self._fast_path.admits(known.headers)
+        ):
+            return False
+        self._requests += 1
+        self._unaccounted = 0
+        request = ShortRequest({**before.scope, "headers": known.headers}, keep_alive=True)
+        request.body = data[head_bytes:]
+        self.cycle = request  # type: ignore[assignment]
+        self._complete_short(request)
+        return True
+
+    def _remember_head(self, data: bytes, head_bytes: int) -> None:
+        """Recognize the head of a request that has just been parsed, if it was one for the fast path."""
+        request: Any = self.cycle
+        if (
+            type(request) is ShortRequest
+            and request.keep_alive
+            and not self._in_message
+            and len(data) == head_bytes + self._length
+        ):
+            known = KnownHead(request.scope["headers"], self._length)
+            self._shared.known_heads.remember(data[:head_bytes], known)
 
     def _receive(self, piece: bytes | memoryview) -> None:
         if self._discarding:
@@ -246,7 +248,7 @@ class Connection(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         self._length = 0
-        self._progressed = self._in_head = True
+        self._progressed = self._in_head = self._in_message = True
         self._requests += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -277,7 +279,7 @@ class Connection(HttpToolsProtocol):
             and fast_path.admits(self.headers)
         ):
             keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-            self.cycle = _ShortRequest(self.scope, keep_alive)  # type: ignore[assignment]
+            self.cycle = ShortRequest(self.scope, keep_alive)  # type: ignore[assignment]
         else:
             super().on_headers_complete()
 
@@ -286,27 +288,30 @@ class Connection(HttpToolsProtocol):
         cycle: Any = self.cycle
         if cycle.response_complete:
             self._discard(len(body))
-        elif type(cycle) is _ShortRequest:
+        elif type(cycle) is ShortRequest:
             cycle.body = cycle.body + body if cycle.body else body
         else:
             super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._in_head = True
+        self._in_message = False
         cycle: Any = self.cycle
-        if type(cycle) is _ShortRequest:
-            cycle.more_body = False
-            assert self._fast_path is not None
-            if not self._fast_path.post(
-                cycle.scope["headers"], cycle.body, partial(self._finish_short, cycle)
-            ):
-                self._hand_to_application(cycle)
+        if type(cycle) is ShortRequest:
+            self._complete_short(cycle)
             return
         if cycle.response_complete:
             cycle.more_body = False
         super().on_message_complete()
 
-    def _finish_short(self, cycle: _ShortRequest, answer: bytes | None) -> None:
+    def _complete_short(self, request: ShortRequest) -> None:
+        request.more_body = False
+        assert self._fast_path is not None
+        finish = partial(self._finish_short, request)
+        if not self._fast_path.post(request.scope["headers"], request.body, finish):
+            self._hand_to_application(request)
+
+    def _finish_short(self, cycle: ShortRequest, answer: bytes | None) -> None:
         """Send the response of a short request, or hand it to the application."""
         if cycle.disconnected or self.transport.is_closing():
             return
@@ -323,10 +328,17 @@ class Connection(HttpToolsProtocol):
             self.transport.close()
         self.on_response_complete()
 
-    def _hand_to_application(self, short: _ShortRequest) -> None:
+    def _hand_to_application(self, short: ShortRequest) -> None:
         assert self._fast_path is not None
         path = self._fast_path.path
-        short.scope |= {"method": "POST", "path": path.decode("ascii"), "raw_path": path, "query_string": b""}
+        short.scope |= {
+            "method": "POST",
+            "path": path.decode("ascii"),
+            "raw_path": path,
+            "query_string": b"",
+            "headers": list(short.scope["headers"]),
+            "state": self.app_state.copy(),
+        }
         cycle = RequestResponseCycle(
             scope=short.scope,
             transport=self.transport,

@@ -70,6 +70,8 @@ class NotificationDelivery:
     def deliver_due(self) -> int:
         """Deliver what is due, one notification to each target; returns how many attempts were made."""
         now_ms = self._clock()
+        if not self._outbox.is_any_due(now_ms):
+            return 0
         self._hold_back(now_ms)
         due = self._outbox.due(now_ms)
         return sum(self._workers.map(self._attempt, due))

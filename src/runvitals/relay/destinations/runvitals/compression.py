@@ -44,9 +44,13 @@ class BodyCompressor:
             packing, raw = ZLIB, zlib.compress(raw, 1)
         return HEADER.pack(packing, len(times) // 8) + raw
 
-    def content(self, data: bytes) -> tuple[bytes, str]:
-        """Compress the body of a request; returns (body, Content-Encoding)."""
-        if len(data) < _MIN_BYTES:
+    def content(self, data: bytes, packed_bytes: int = 0) -> tuple[bytes, str]:
+        """Compress the body of a request; returns (body, Content-Encoding).
+
+        Args:
+            packed_bytes: how much of it `body` has encoded, which a second compression makes no smaller.
+        """
+        if len(data) - packed_bytes < _MIN_BYTES:
             return data, "identity"
         if self._zstd is not None:
             return self._zstd.compress(data), "zstd"

@@ -116,7 +116,7 @@ class RunvitalsDestination(Destination):
 
     def _send_heartbeat(self, batch: Batch) -> None:
         self._introduced.discard(batch.writer.name)
-        response = self._post(self._head(batch))
+        response = self._post([self._head(batch)])
         if _is_rejection(response):
             raise Rejected(_error_text(response))
         self._handle_acks([_json_object(response)])
@@ -207,13 +207,13 @@ class RunvitalsDestination(Destination):
             response = self._post(self._envelopes(batch, parts))
         return response
 
-    def _envelopes(self, batch: Batch, parts: list[Part]) -> Any:
+    def _envelopes(self, batch: Batch, parts: list[Part]) -> list[dict[str, Any]]:
         head = self._head(batch)
         envelopes = []
         for part in parts:
             envelopes.append({**head, **part.fields(self._compressor, self._schemas.get(part.keys))})
             head = _identification(batch)
-        return envelopes[0] if len(envelopes) == 1 else envelopes
+        return envelopes
 
     def _head(self, batch: Batch) -> dict[str, Any]:
         head = _identification(batch)
@@ -238,8 +238,10 @@ class RunvitalsDestination(Destination):
         }
         return {key: value for key, value in about.items() if value is not None}
 
-    def _post(self, envelopes: Any) -> ServerResponse:
-        body, encoding = self._compressor.content(msgpack.pack(envelopes))
+    def _post(self, envelopes: list[dict[str, Any]]) -> ServerResponse:
+        data = msgpack.pack(envelopes[0] if len(envelopes) == 1 else envelopes)
+        packed_bytes = sum(len(envelope.get("body", b"")) for envelope in envelopes)
+        body, encoding = self._compressor.content(data, packed_bytes)
         headers = {"Content-Type": "application/msgpack", "Content-Encoding": encoding}
         response = self._request("POST", PATH, body, headers)
         if response.status in (_UNSUPPORTED, _NO_SPACE):

@@ -166,6 +166,12 @@ class OutboxTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    def is_any_due(self, now_ms: int) -> bool:
+        """Whether `due` can return anything. It is asked every second, and this takes a tenth of the time."""
+        waiting = select(_row.id).where(_row.state == "pending", _row.next_ms <= now_ms).limit(1)
+        with self._database.read() as connection:
+            return connection.execute(waiting).first() is not None
+
     def due(self, now_ms: int, limit: int = 50) -> list[StoredNotification]:
         """What to send now: at most one notification to each target, so that a slow one delays no other.
 

@@ -199,9 +199,16 @@ class Log:
             raise StoreUnavailable(problem)
         seq = self.last_seq + 1
         new: dict[Columns, int] = {}
-        with database.store_errors(self.path), database.transaction(self.connection):
-            packed = self._pack(batches, new)
-            self.connection.execute("INSERT INTO log VALUES (?, ?)", (seq, packed))
+        insert = "INSERT INTO log VALUES (?, ?)"
+        with database.store_errors(self.path):
+            if all(batch.metrics in self._columns for batch in batches):
+                # A transaction by itself. Each statement more waits for the interpreter's lock again.
+                packed = self._pack(batches, new)
+                self.connection.execute(insert, (seq, packed))
+            else:
+                with database.transaction(self.connection):
+                    packed = self._pack(batches, new)
+                    self.connection.execute(insert, (seq, packed))
         self._columns.update(new)
         self.last_seq = seq
         self._rows.append((seq, len(packed)))
