@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from runvitals.server.clock import Clock
-from runvitals.server.http.connection import ConnectionLimits
+from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.received_files import ReceivedFiles

@@ -12,7 +12,7 @@ import httpx
 import numpy as np
 import pytest
 
-from runvitals.server.http.connection import ConnectionLimits
+from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.response_memory import ResponseLimits
 from runvitals.store.metadata import WriterRegistration
 from runvitals.store.samples.interface import SampleBatch

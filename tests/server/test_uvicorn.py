@@ -18,6 +18,7 @@ PROTOCOL = [
     "access_log",
     "access_logger",
     "app",
+    "app_state",
     "client",
     "connections",
     "cycle",

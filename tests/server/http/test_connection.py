@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from runvitals.server.http.connection import ConnectionLimits
+from runvitals.server.http.connection_limits import ConnectionLimits
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, answered, serving
 

@@ -12,7 +12,7 @@ import anyio
 import httpx
 import pytest
 
-from runvitals.server.http.connection import ConnectionLimits
+from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.ingest.limits import Limits
 from runvitals.server.ingest.sample_commits import SampleCommits

@@ -6,7 +6,7 @@ bodies, because that depends on the route.
 
 This class relies on internals of uvicorn, which may change in any release:
 
-- `HttpToolsProtocol`: attributes access_log, access_logger, app, client, connections, cycle,
+- `HttpToolsProtocol`: attributes access_log, access_logger, app, app_state, client, connections, cycle,
   expect_100_continue, flow, headers, logger, loop, parser, pipeline, scope, server_state, transport; methods
   connection_lost, connection_made, data_received, on_body, on_header, on_headers_complete, on_message_begin,
   on_message_complete, on_response_complete, _start_asgi_task; `url` from `on_url`
@@ -24,7 +24,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from typing import Any, cast
@@ -35,6 +34,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.fast_path import HEAD_END, FastPath, KnownHead, KnownHeads, ShortRequest
 from runvitals.server.http.request_id import HEADER, new_request_id
 
@@ -52,39 +52,6 @@ _MAX_DISCARDED_BYTES = 64 * _KIB * _KIB
 """How much input is read and discarded after a rejection, so that a client that is still sending can read the
 error response.
 """
-
-
-@dataclass(frozen=True, slots=True)
-class ConnectionLimits:
-    """Limits of each connection, and of all together.
-
-    Args:
-        connections: open at the same time; further ones are answered with 503.
-        head_bytes: size of a request line with its header fields, and of trailers; beyond it 414 or 431.
-        fields: number of header fields.
-        silent_s: at the limit of connections, those that have been open this long without a request are
-            closed.
-        heads_bytes: total size of all incomplete heads that are larger than a few KiB.
-        pipelined: requests that a client may send before the previous one is answered.
-        head_s: time for a head to arrive, from its beginning or from that of the connection.
-        body_s: time for a body to arrive, from the end of the head.
-        idle_s: time between two requests. It is longer than a minute for clients that send every minute: a
-            new connection costs both sides more than a request.
-        unread_s: time for a client to read some of a waiting response.
-        rejected_s: time for a client to stop sending after a rejection.
-    """
-
-    connections: int = 10_000
-    head_bytes: int = 64 * _KIB
-    fields: int = 128
-    silent_s: float = 2.0
-    heads_bytes: int = 32 * _KIB * _KIB
-    pipelined: int = 32
-    head_s: float = 30.0
-    body_s: float = 30.0
-    idle_s: float = 75.0
-    unread_s: float = 30.0
-    rejected_s: float = 5.0
 
 
 class ConnectionConfig(uvicorn.Config):

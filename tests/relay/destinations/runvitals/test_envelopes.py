@@ -6,6 +6,7 @@ from struct import unpack
 
 from runvitals.model.gap import GAP_BITS
 from runvitals.relay.batch import Batch, LogRow, RunFacts, WriterFacts
+from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 from runvitals.relay.destinations.runvitals.envelopes import MAX_LOG_TABLES, split_batch
 
 T0 = 1_760_000_000_000
@@ -30,3 +31,13 @@ def test_a_gap_of_a_merged_table_is_not_a_logged_nan() -> None:
     bits = unpack(f"={len(losses)}Q", losses.tobytes())
     assert len(bits) == MAX_LOG_TABLES + 1
     assert [one == GAP_BITS for one in bits] == [False] + [True] * MAX_LOG_TABLES
+
+
+def test_what_is_compressed_is_not_compressed_again() -> None:
+    compressor = BodyCompressor()
+    body = compressor.body(bytes(8 * 100), [bytes(8 * 100)] * 60)
+    few, many = bytes(100), bytes(1000)
+    assert compressor.content(few + body, len(body)) == (few + body, "identity")
+    content, encoding = compressor.content(many + body, len(body))
+    assert encoding == "zstd"
+    assert len(content) < 1000
