@@ -83,6 +83,7 @@ class Monitor:
         self.processes: list[WatchedProcess] = []
         self._live: list[WatchedProcess] = []  # those that are not over
         self.started_s = clock()
+        self._check_at_s = self.started_s + FIRST_ATTACH_S  # when to check the processes
         self.schedule = Schedule(self.started_s, interval_s)
         self._oom_kills = oom_kills
         self._descriptors = DescriptorWatcher(poller or select.poll())
@@ -91,13 +92,14 @@ class Monitor:
         self._stop_requested = False
         self._interrupted: set[int] = set()
         self._accept_again_at_s = NEVER
+        self._chores_at_s = 0.0
         self._descriptors.watch(listener.fd, self._accept_clients)
 
     # -- the loop
 
     def run(self) -> None:
         """Run until every process is over. Then take the last sample and record the ending."""
-        while not self._is_over():
+        while self._live or not self._is_over():
             self.turn()
         self._end()
 
@@ -108,17 +110,13 @@ class Monitor:
         is already due.
         """
         wake_s = self.schedule.next_s
-        for process in self._live:
-            if process.check_at_s < wake_s:
-                wake_s = process.check_at_s
-        if not self.processes:
-            wake_s = min(wake_s, self.started_s + FIRST_ATTACH_S)
+        if self._check_at_s < wake_s:
+            wake_s = self._check_at_s
         self._descriptors.dispatch(wake_s - self.clock())
         now_s = self.clock()
-        for process in self._live:
-            if now_s >= process.check_at_s:
-                self._check_process(process, now_s)
-        if now_s >= self.schedule.next_s and not self._is_over():
+        if now_s >= self._check_at_s:
+            self._check_processes(now_s)
+        if now_s >= self.schedule.next_s and (self._live or not self._is_over()):
             self._tick(now_s)
 
     def _is_over(self) -> bool:
@@ -128,13 +126,24 @@ class Monitor:
 
     def _update_live(self) -> None:
         self._live = [process for process in self._live if not process.over]
+        self._check_at_s = min((process.check_at_s for process in self._live), default=NEVER)
 
     def _tick(self, now_s: float) -> None:
-        self.sampler.missed_ticks += self.schedule.advance(now_s)
+        missed = self.schedule.advance(now_s)
+        if missed:
+            self.sampler.missed_ticks += missed
         self.recorder.sample(now_s)
-        # Check here what is due: the processor's caches are cold, and a call that does nothing costs 3 µs.
-        if self.affinity is not None and now_s >= self.affinity.update_at_s:
-            self.affinity.update(now_s, self._live)
+        # The processor's caches are cold: each object that is only asked whether it is due costs 1 µs.
+        if now_s >= self._chores_at_s:
+            self._do_chores(now_s)
+
+    def _do_chores(self, now_s: float) -> None:
+        """Do what is due besides samples, and determine when the next of it is due."""
+        due_s = [NEVER if self.relay is None else now_s]
+        if self.affinity is not None:
+            if now_s >= self.affinity.update_at_s:
+                self.affinity.update(now_s, self._live)
+            due_s.append(self.affinity.update_at_s)
         if now_s >= self._oom_kills.check_at_s:
             self._oom_kills.check(now_s, self._live)
         if self.relay is not None:
@@ -144,6 +153,8 @@ class Monitor:
             self._descriptors.watch(self.listener.fd, self._accept_clients)
         if now_s >= self._files.maintain_at_s:
             self._files.maintain(now_s)
+        due_s += self._oom_kills.check_at_s, self._accept_again_at_s, self._files.maintain_at_s
+        self._chores_at_s = min(due_s)
 
     def add_background_task(self, fd: int, done: Callable[[], None]) -> None:
         """Call `done` once when `fd` becomes readable; `done` closes it."""
@@ -211,6 +222,7 @@ class Monitor:
             # No descriptor is free. Poll would report the waiting connection again and again.
             self._descriptors.unwatch(self.listener.fd)
             self._accept_again_at_s = self.clock() + ACCEPT_PAUSE_S
+            self._chores_at_s = min(self._chores_at_s, self._accept_again_at_s)
             text = f"could not accept a connection; retrying in {ACCEPT_PAUSE_S:.0f} s: {error.strerror}"
             self.recorder.warn("accept_failed", text)
 
@@ -278,6 +290,7 @@ class Monitor:
             self._record_exit(process)
             return
         self._live.append(process)
+        self._update_live()
         if pid not in self.scope.pids:
             self.scope.pids.append(pid)
         if process.pidfd >= 0:
@@ -305,6 +318,12 @@ class Monitor:
 
     # -- processes
 
+    def _check_processes(self, now_s: float) -> None:
+        for process in self._live:
+            if now_s >= process.check_at_s:
+                self._check_process(process, now_s)
+        self._update_live()
+
     def _check_process(self, process: WatchedProcess, now_s: float) -> None:
         """Check a process without a pidfd, or one that has been closing for too long."""
         pidfd, was_closing = process.pidfd, process.state == CLOSING
@@ -312,7 +331,6 @@ class Monitor:
             self._record_ended(process)
         elif was_closing and process.over:
             self._descriptors.unwatch(pidfd)
-            self._update_live()
             text = f"process {process.pid} announced its exit but still exists; no longer waiting for it"
             self.recorder.warn("still_closing", text)
 

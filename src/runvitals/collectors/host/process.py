@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from runvitals.collectors.base import Scope, Tick
 
 LIMITS_EVERY_S = 60.0
-# Threads, storage traffic and ended children: 14 µs a process, for at most this many processes at a time.
+# Threads, storage traffic and ended children: 14 µs a process, for at most this many processes at a time. New
+# processes: 1 µs for each process that was started on the host; their use since their start counts when they
+# are found.
 FULL_EVERY_S = 2.0
 FULL_READS_PER_SAMPLE = 32
 # The kernel may reclaim memory of a sleeping process, so all are read once a minute, a few in each sample.
@@ -101,7 +103,7 @@ class RunProcessUsage:
         is_full = self._full_turn.due(tick.mono_s)
         if ran or is_full:
             self._read_files(ran, is_full, tick.mono_s)
-        if self._scope.process_tree:
+        if is_full and self._scope.process_tree:
             newcomers = self._tree.newcomers(self._members, tick.mono_s)
             if newcomers:
                 self._add_started(newcomers)
