@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite_chunks import SqliteChunks
 
 _REPORTED_S = 10.0
+_COPY = ".migrate-"
 
 
 def run(source: str, target: str) -> int:
@@ -42,6 +45,7 @@ def _open(stack: ExitStack, address: str, reads_only: bool = False) -> SqliteChu
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
     from runvitals.store.samples.sqlite_chunks import SqliteChunks, log
     from runvitals.store.samples.sqlite_chunks.backup import backup
+    from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 
     if is_clickhouse_address(address):
         # Its folder is for batches that wait, of which a copy has none.
@@ -50,13 +54,30 @@ def _open(stack: ExitStack, address: str, reads_only: bool = False) -> SqliteChu
     elif reads_only:
         log.existing_path(address)
         # A copy beside it: a server may have it open, and goes on to write.
-        copy = stack.enter_context(tempfile.TemporaryDirectory(prefix=".migrate-", dir=address))
+        _remove_copies(address)
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix=_COPY, dir=address))
+        stack.enter_context(closing(FolderLock(folder)))
+        copy = os.path.join(folder, "copy")
         backup(address, copy)
         store = SqliteChunks(copy)
     else:
         store = SqliteChunks(address)
     stack.callback(store.close)
     return store
+
+
+def _remove_copies(folder: str) -> None:
+    """Remove the copies of migrations that were killed."""
+    from runvitals.store.samples.interface import StoreError
+    from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
+
+    for entry in os.scandir(folder):
+        if entry.name.startswith(_COPY):
+            try:
+                FolderLock(entry.path).close()
+            except StoreError:
+                continue  # it runs
+            shutil.rmtree(entry.path)
 
 
 class _Progress:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import boto3
 import numpy as np
 import pytest
 
+from runvitals import deadline
 from runvitals.buckets import grid
 from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.repair import repair
@@ -22,7 +24,7 @@ from runvitals.store.samples.sqlite_chunks.cold.mover import KEPT_MS
 from runvitals.store.samples.sqlite_chunks.cold.storage import CACHE_FOLDER, ColdSettings
 from runvitals.store.samples.sqlite_chunks.inventory import inventory
 from tests.moto import aws_environment, moto_server
-from tests.patience import eventually
+from tests.patience import PATIENCE_S, eventually
 from tests.store.samples.conformance import ALL, DAY, T0, Conformance, batch, samples_of
 
 __all__ = ["moto_server"]
@@ -292,6 +294,24 @@ def test_the_cache_is_bounded(folder: str, bucket: str, clock: Clock) -> None:
         for run in range(1, 9):
             eventually(lambda run=run: not store.read([run], [1], *ALL).damaged)  # type: ignore[misc]
             assert_complete(store, run)
+
+
+def test_a_request_does_not_wait_longer_than_its_deadline_for_an_object_that_another_fetches(
+    folder: str, clock: Clock, opened: Callable[[], SqliteChunks]
+) -> None:
+    with opened() as store:
+        fill(store, clock)
+        assert store.cold is not None
+        (sha256,) = store.known_objects()
+        with store.cold._one_at_a_time(sha256), ThreadPoolExecutor(1) as pool:
+
+            def read() -> None:
+                with deadline.within(0.01):
+                    store.read([1], [1], *ALL)
+
+            with pytest.raises(deadline.TooSlow):
+                pool.submit(read).result(timeout=PATIENCE_S)
+        assert_complete(store)
 
 
 def test_an_object_that_was_changed_is_not_used(

@@ -12,6 +12,7 @@ from runvitals.store.samples.clickhouse import ClickHouseAddress
 from runvitals.store.samples.interface import CommitAck, SampleBatch, StoreError
 from runvitals.store.samples.migration import MigrationTotals, checksum, migrate
 from runvitals.store.samples.sqlite_chunks import SqliteChunks
+from runvitals.store.samples.sqlite_chunks.folder_lock import FolderLock
 from runvitals.store.samples.sqlite_chunks.log import Pairing
 from tests.store.samples.clickhouse.server import open_store
 from tests.store.samples.comparison import assert_equal
@@ -103,7 +104,12 @@ def test_the_command_copies_while_a_server_writes(
     with SqliteChunks(str(folder)) as embedded:  # locked, as by a server
         embedded.pair(Pairing("x", 1, "catalogue.db"))
         embedded.append(batches())
+        (folder / ".migrate-killed" / "copy").mkdir(parents=True)
+        (folder / ".migrate-runs").mkdir()
+        running = FolderLock(str(folder / ".migrate-runs"))
         assert main(["store", "migrate", str(folder), str(database)]) == 0
+        assert [path.name for path in folder.glob(".migrate-*")] == [".migrate-runs"]
+        running.close()
         assert "5 runs with 2,000 samples copied" in capsys.readouterr().out
         assert main(["store", "migrate", str(folder), str(database)]) == 0
         assert "0 runs with 0 samples copied" in capsys.readouterr().out

@@ -308,14 +308,18 @@ class ColdStorage:
 
     @contextmanager
     def _one_at_a_time(self, sha256: str) -> Iterator[None]:
-        """One thread fetches an object; others that need it wait."""
+        """One thread fetches an object; others that need it wait, until their deadline."""
         with self._lock:
             lock, users = self._fetching.get(sha256) or (threading.Lock(), 0)
             self._fetching[sha256] = lock, users + 1
+        left_s = deadline.left_s()
+        is_ours = lock.acquire(timeout=-1 if left_s is None else left_s)
         try:
-            with lock:
-                yield
+            deadline.check()
+            yield
         finally:
+            if is_ours:
+                lock.release()
             with self._lock:
                 lock, users = self._fetching.pop(sha256)
                 if users > 1:
