@@ -120,6 +120,7 @@ def test_old_values_are_in_the_bucket_and_no_longer_on_the_disk(
         assert after.cold_bytes > 7000 > 0 == before.cold_bytes
         assert (after.samples, after.warnings) == (1000, ())
         assert abs(store.sizes([1])[1] - 8 * 1000) < 1000
+        assert after.size_bytes - after.cold_bytes < before.size_bytes
         assert_complete(store)
         assert objects(bucket) == objects(os.path.join(folder, CACHE_FOLDER))
     (_, month) = inventory(folder)

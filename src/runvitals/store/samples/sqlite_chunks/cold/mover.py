@@ -117,7 +117,15 @@ class ColdMover:
         # Not before the month is over, because each pass would make a small object.
         if found and is_over:
             made += self._move_to_object(month, found)
+        if made:
+            self._owner.call(lambda: self._release(month))
         return made
+
+    def _release(self, month: Month) -> None:
+        """Return what has become free to the file system."""
+        if month in self._months.existing():
+            with database.store_errors(self._months.path(month)):
+                database.release_free_pages(self._months.writer(month))
 
     def _old_runs(self, month: Month, before_ms: int) -> list[int]:
         if month not in self._months.existing():
