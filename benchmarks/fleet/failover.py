@@ -28,6 +28,7 @@ from benchmarks.ingest.server import requests
 from benchmarks.store.measure import cpu_s
 from runvitals.store.metadata import open_metadata_store
 from runvitals.store.samples.clickhouse import ClickHouseStore
+from runvitals.store.samples.interface import END_OF_TIME_MS
 
 _TICKS = 10
 _PAUSE_S = 0.2
@@ -167,7 +168,7 @@ def measure(hosts: int, seconds: float, every_s: float, folder: str) -> list[str
         f"{hosts:,} hosts × {len(KEYS)} metrics at 1 Hz for {seconds:.0f} s through 2 servers, "
         f"{sum(one.kills for one in servers)} times one was killed (kill -9):",
         f"- acknowledged requests of {_TICKS} ticks: {acknowledged:,}; missing: {missing}; "
-        f"stored twice: {surplus}; samples {samples:,}, expected {acknowledged * _TICKS * len(KEYS):,}",
+        f"samples read twice: {surplus}; samples {samples:,}, expected {acknowledged * _TICKS * len(KEYS):,}",
         f"- sent again: {sum(host.resent for host in senders):,}",
         f"- until acknowledged, with repetitions: p50 {p50:.0f} ms, p99 {p99:.0f} ms, "
         f"at most {max(waits_ms):.0f} ms",
@@ -189,8 +190,8 @@ def _all_cpu_s(folder: str) -> float:
 
 
 def _compared(store: ClickHouseStore, metadata: str, senders: list[_Host]) -> tuple[int, int, int]:
-    """Batches that are missing, samples that are there more than once, and all samples."""
-    missing = 0
+    """Batches that are missing, samples that are read more than once, and all samples."""
+    missing = surplus = samples = 0
     with open_metadata_store(metadata) as metadata_store:
         for host in senders:
             found = metadata_store.runs.find(f"bench-{host.number}", time.time_ns() // 1_000_000)
@@ -201,9 +202,8 @@ def _compared(store: ClickHouseStore, metadata: str, senders: list[_Host]) -> tu
             [stored] = store.stored_batches(writer.lane_id).values()
             last = stored[0][1] + 1 if stored[0][0] == 0 else 0
             missing += max(0, host.acknowledged - last)
-    store.clickhouse.command("OPTIMIZE TABLE samples FINAL")
-    rows = int(store.clickhouse.command("SELECT count() FROM samples"))
-    points = int(
-        store.clickhouse.command("SELECT count() FROM (SELECT DISTINCT run, metric, t FROM samples)")
-    )
-    return missing, rows - points, points
+            read = store.read([writer.lane_id], None, 0, END_OF_TIME_MS - 1)
+            count = sum(len(series.t) for series in read.series)
+            surplus += max(0, count - host.acknowledged * _TICKS * len(KEYS))
+            samples += count
+    return missing, surplus, samples

@@ -50,7 +50,7 @@ def cold_of(copy: str) -> tuple[str | None, int]:
     size = 0
     for month in months.existing():
         with closing(sqlite_salvage.open_damaged(months.path(month))) as connection:
-            size += sum(rows.objects(connection).values())
+            size += rows.used_bytes(connection)
     with closing(sqlite_salvage.open_damaged(os.path.join(copy, log.NAME))) as connection:
         return noted_objects.read_address(connection), size
 

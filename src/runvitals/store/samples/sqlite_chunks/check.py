@@ -95,7 +95,7 @@ def _check_cold(months: MonthFiles, address: str | None, folder: str) -> Iterato
             months.reader(month) as connection,
             database.store_errors(months.path(month)),
         ):
-            needed[months.path(month)] = list(rows.objects(connection))
+            needed[months.path(month)] = rows.objects(connection)
     if not any(needed.values()):
         return
     if address is None:

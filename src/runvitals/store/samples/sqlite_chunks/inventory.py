@@ -17,7 +17,7 @@ class StoreFile:
         size_bytes: on disk, including its write-ahead log.
         runs, samples, chunks, packs: how many it contains; None for the log.
         damaged: number of damaged parts that were set aside.
-        cold_bytes: size of its objects in cold storage.
+        cold_bytes: size of its values in cold storage.
     """
 
     path: str
@@ -65,7 +65,7 @@ def _month_file(path: str) -> StoreFile:
                     "count(*) FROM damaged",
                 )
             ]
-            counts.append(sum(rows.objects(connection).values()))
+            counts.append(rows.used_bytes(connection))
     finally:
         connection.close()
     return StoreFile(path, database.size(path), *counts)

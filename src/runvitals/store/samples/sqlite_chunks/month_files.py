@@ -315,7 +315,7 @@ class MonthFiles:
         """Delete a month file."""
         try:
             with self.reader(month) as connection, database.store_errors(self.path(month)):
-                self._note_objects(list(cold_rows.objects(connection)))
+                self._note_objects(cold_rows.objects(connection))
         except StoreError as error:
             log.error("%s: what it has in cold storage stays there: %s", self.path(month), error)
         self._close_connections(month)
@@ -387,7 +387,7 @@ class MonthFiles:
                 self.reader(month) as connection,
                 database.store_errors(self.path(month)),
             ):
-                size += sum(cold_rows.objects(connection).values())
+                size += cold_rows.used_bytes(connection)
         return size
 
     def close(self) -> None:

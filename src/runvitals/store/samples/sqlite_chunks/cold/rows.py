@@ -11,16 +11,21 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runvitals.store.samples.sqlite_chunks.chunks import Chunk
-from runvitals.store.samples.sqlite_chunks.cold.reading import ColdPlace
 
 VERSION = 2
 """Format of a month file with cold chunks."""
 _TABLES = (
-    "CREATE TABLE object (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL)",
+    # used: bytes of the chunks that refer to it.
+    """CREATE TABLE object (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, bytes INTEGER NOT NULL,
+        used INTEGER NOT NULL DEFAULT 0)""",
     # Where the values of a chunk are in an object.
     """CREATE TABLE cold (id INTEGER PRIMARY KEY, object INTEGER NOT NULL, offset INTEGER NOT NULL,
         bytes INTEGER NOT NULL)""",
     "CREATE INDEX cold_object ON cold (object)",
+    """CREATE TRIGGER cold_added AFTER INSERT ON cold
+        BEGIN UPDATE object SET used = used + new.bytes WHERE id = new.object; END""",
+    """CREATE TRIGGER cold_removed AFTER DELETE ON cold
+        BEGIN UPDATE object SET used = used - old.bytes WHERE id = old.object; END""",
 )
 _UNUSED = "FROM object WHERE NOT EXISTS (SELECT 1 FROM cold WHERE cold.object = object.id)"
 
@@ -117,9 +122,18 @@ def remove_run(connection: sqlite3.Connection, run: int) -> None:
         )
 
 
-def objects(connection: sqlite3.Connection) -> dict[str, int]:
-    """The objects of a month file, by their SHA-256, with their sizes in bytes."""
-    return dict(connection.execute("SELECT sha256, bytes FROM object")) if has_cold(connection) else {}
+def objects(connection: sqlite3.Connection) -> list[str]:
+    """The objects of a month file, by their SHA-256."""
+    if not has_cold(connection):
+        return []
+    return [sha256 for (sha256,) in connection.execute("SELECT sha256 FROM object")]
+
+
+def used_bytes(connection: sqlite3.Connection) -> int:
+    """Size of the values of all cold chunks."""
+    if not has_cold(connection):
+        return 0
+    return int(connection.execute("SELECT coalesce(sum(used), 0) FROM object").fetchone()[0])
 
 
 def unused_objects(connection: sqlite3.Connection) -> list[str]:
@@ -134,13 +148,3 @@ def remove_unused(connection: sqlite3.Connection, digests: Sequence[str]) -> Non
     connection.executemany(
         f"DELETE FROM object WHERE sha256=? AND id IN (SELECT id {_UNUSED})", [(one,) for one in digests]
     )
-
-
-def places(connection: sqlite3.Connection) -> list[ColdPlace]:
-    """The places of all cold chunks."""
-    if not has_cold(connection):
-        return []
-    rows = connection.execute(
-        "SELECT object.sha256, offset, cold.bytes FROM cold JOIN object ON object.id = cold.object"
-    )
-    return [ColdPlace(*row) for row in rows]
