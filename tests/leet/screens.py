@@ -47,7 +47,7 @@ async def draw_list(folder: Path) -> None:
     async with app.run_test(size=_SIZE) as pilot:
         screen = await screen_of(pilot, RunsScreen)
         await until(pilot, lambda: screen.table.runs)
-        await pilot.press("ctrl+a", "2")
+        await pilot.press("ctrl+a", "y", "2")
         await until(pilot, lambda: screen.metrics.charts and screen.system.charts)
         await pilot.pause(1.0)
         svg = app.export_screenshot(title="runvitals leet")
