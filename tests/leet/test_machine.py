@@ -55,14 +55,14 @@ def test_processes_are_sorted_filtered_and_a_tree() -> None:
     assert orders == [("memory", 11), ("GPU memory", 11), ("CPU time", 12), ("PID", 10)]
     table.toggle_tree()
     assert [(one.process.pid, one.depth) for one in table.shown] == [(10, 0), (11, 1), (12, 1), (20, 0)]
-    rows = ["".join(text for text, _ in row) for row in table.rows(120, 10)]
+    rows = ["".join(text for text, _ in row) for row in table.rows(120, 0, 10)]
     assert all(row.isprintable() for row in rows)
     assert "0,1    40 GiB  └ job 11" in rows[2]
     assert "USER" in rows[0]
-    narrow = ["".join(text for text, _ in row) for row in table.rows(60, 10)]
+    narrow = ["".join(text for text, _ in row) for row in table.rows(60, 0, 10)]
     assert (narrow[0].split()[-1], narrow[2].index("job 11") < 50) == ("COMMAND", True)
     table.set_processes(processes, {})
-    assert "GPU" not in table.rows(120, 10)[0][0][0]
+    assert "GPU" not in table.rows(120, 0, 10)[0][0][0]
     table.set_processes(processes, use)
     table.set_filter("job 1[01]")
     assert pids(table) == [10, 11]

@@ -162,7 +162,7 @@ def test_list_of_runs(tmp_path: Path) -> None:
     table.move(-9)
     table.toggle()
     assert table.selected == {"run-1": 0, "run-3": 1}
-    shown = ["".join(text for text, _ in row) for row in table.rows(60, 2)]
+    shown = ["".join(text for text, _ in row) for row in table.rows(60, 0, 2)]
     assert shown[0].startswith("● failed   name 3")
     assert all(row.isprintable() and cell_len(row) <= 60 for row in shown)
     with pytest.raises(ValueError, match="state:broken"):
@@ -174,7 +174,7 @@ def test_list_of_runs(tmp_path: Path) -> None:
     pinned = table.current.id
     table.clear_selection()
     assert list(table.selected) == [table.pinned] == [pinned]
-    assert "".join(text for text, _ in table.rows(60, 4)[table.cursor]).startswith("▶ ")
+    assert "".join(text for text, _ in table.rows(60, 0, 4)[table.cursor]).startswith("▶ ")
     table.toggle_pin()
     table.clear_selection()
     assert not table.selected

@@ -51,7 +51,7 @@ async def look(catalogue: RunCatalogue) -> None:
         await until(pilot, lambda: "no run matches the filter" in screen.runs.text)
         await pilot.press("escape")
         await until(pilot, lambda: len(screen.table.runs) == 2)
-        await pilot.press("home", "down")
+        await pilot.click(screen.runs, offset=(5, 2))  # the second run
         await until(pilot, lambda: "Name name-0" in screen.overview.text and "lr 0.5" in screen.overview.text)
         await pilot.press("2", "4")
         await until(pilot, lambda: "said 0" in screen.console.text and "°C" in screen.system.text)

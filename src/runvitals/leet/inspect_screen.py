@@ -40,6 +40,10 @@ class RecordsPane(ListPane):
         return len(self._log.records) if self._shown is None else len(self._shown)
 
     @property
+    def place(self) -> int:
+        return self.cursor
+
+    @property
     def current(self) -> LoggedRecord | None:
         """The record at the cursor."""
         if not self.count:
@@ -76,7 +80,7 @@ class RecordsPane(ListPane):
 
     def redraw(self) -> None:
         """Show the records around the cursor."""
-        first = self._first()
+        first = self.first
         known = len(self._log.records)
         notes = [f"{self.count} of {known} with {inert(self.pattern)}" if self.pattern else f"{known:,}"]
         notes += [f"the oldest {self._log.left_out:,} are left out"] if self._log.left_out else []
@@ -94,13 +98,6 @@ class RecordsPane(ListPane):
         self.show(rows)
         if isinstance(self.screen, InspectScreen):
             self.screen.show_detail()
-
-    def _first(self) -> int:
-        """The first record in view."""
-        return min(max(self.cursor - self.page // 2, 0), max(self.count - self.page, 0))
-
-    def on_click(self, event: events.Click) -> None:
-        self.move_cursor(self._first() + event.y - 1 - self.cursor)
 
 
 class InspectScreen(FilteredScreen):

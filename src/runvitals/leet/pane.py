@@ -81,9 +81,30 @@ class ListPane(ScrolledPane):
         """How many items the cursor can be at, at least."""
 
     @property
+    @abstractmethod
+    def place(self) -> int:
+        """The place of the cursor among the items that are shown."""
+
+    @property
+    def shown(self) -> int:
+        """How many items are shown, as far as the filter lets them."""
+        return self.count
+
+    @property
     def page(self) -> int:
         """How many items are in view."""
         return max(self.size.height - 1, 1)
+
+    @property
+    def first(self) -> int:
+        """The place of the first item in view."""
+        return min(max(self.place - self.page // 2, 0), max(self.shown - self.page, 0))
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to an item."""
+        row = event.y - (self.size.height - self.page)  # below the titles
+        if event.button == 1 and row >= 0 and self.first + row < self.shown:
+            self.move_cursor(self.first + row - self.place)
 
     @abstractmethod
     def move_cursor(self, rows: int) -> None:

@@ -144,9 +144,8 @@ class ListedRuns:
         """Select none, except the pinned run."""
         self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id == self.pinned}
 
-    def rows(self, width: int, height: int) -> list[Row]:
-        """The rows of the list around the cursor."""
-        first = min(max(self.cursor - height // 2, 0), max(len(self.runs) - height, 0))
+    def rows(self, width: int, first: int, height: int) -> list[Row]:
+        """The rows of the list from a place on."""
         return [
             self._row(run, place == self.cursor, width)
             for place, run in enumerate(self.runs[first : first + height], first)

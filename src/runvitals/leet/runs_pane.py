@@ -25,6 +25,10 @@ class RunsPane(ListPane):
     def count(self) -> int:
         return len(self.table.runs)
 
+    @property
+    def place(self) -> int:
+        return self.table.cursor
+
     def set_filter(self, pattern: str) -> None:
         """Show only runs that match a filter text.
 
@@ -51,7 +55,7 @@ class RunsPane(ListPane):
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (shown, "dim")]
         if self.pattern:
             head.append((f" · {inert(self.pattern)}", "dim"))
-        rows = table.rows(self.size.width, max(self.size.height - 1, 1))
+        rows = table.rows(self.size.width, self.first, self.page)
         if not rows:
             why = "no run matches the filter" if self.pattern else "no runs yet"
             rows = [[(f"  {why if table.is_read else 'reading the runs …'}", "dim")]]

@@ -113,13 +113,12 @@ class ProcessTable:
         if self.cursor == 0 and self.shown:
             self._current = _identity(self.shown[0])
 
-    def rows(self, width: int, height: int) -> list[Row]:
-        """The heading, and the processes around the cursor."""
+    def rows(self, width: int, first: int, height: int) -> list[Row]:
+        """The heading, and the processes from a place on."""
         cursor, names = self.cursor, self._columns(width)
-        first = min(max(cursor - (height - 1) // 2, 0), max(len(self.shown) - height + 1, 0))
         heads = [f"{_COLUMNS[name][0]:{_COLUMNS[name][1]}}" for name in names]
         rows: list[Row] = [[(" ".join([*heads, " COMMAND"]), "title")]]
-        for place, one in enumerate(self.shown[first : first + height - 1], first):
+        for place, one in enumerate(self.shown[first : first + height], first):
             rows.append(_row(one, names, place == cursor))
         return rows
 

@@ -24,6 +24,14 @@ class ProcessesPane(ListPane):
         return self.table.count
 
     @property
+    def place(self) -> int:
+        return self.table.cursor
+
+    @property
+    def shown(self) -> int:
+        return len(self.table.shown)
+
+    @property
     def page(self) -> int:
         return max(self.size.height - 2, 1)  # below two rows of headings
 
@@ -44,4 +52,4 @@ class ProcessesPane(ListPane):
         counts = f"{len(table.shown)} of {table.count} with {inert(table.pattern)}"
         notes.insert(0, counts if table.pattern else f"{table.count}")
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(notes)}", "dim")]
-        self.show([head, *table.rows(self.size.width, max(self.size.height - 1, 2))])
+        self.show([head, *table.rows(self.size.width, self.first, self.page)])
