@@ -146,6 +146,8 @@ def test_keys(tmp_path: Path) -> None:
         await until(pilot, lambda: screen.console.is_on_screen and screen.overview.is_on_screen)
         await pilot.press("o", *"^State", "enter")
         await until(pilot, lambda: "with ^State" in screen.overview.text)
+        await pilot.press("o", *["backspace"] * 6, *"Proj*", "tab", "enter")
+        await until(pilot, lambda: "with glob Proj\nProject" in screen.overview.text)
         await pilot.press("ctrl+o")
         await until(pilot, lambda: "Project" in screen.overview.text)
         await pilot.press("escape")  # leaves the pane, not the run

@@ -17,8 +17,6 @@ from runvitals.leet.chart_view import ChartLine, ChartStyle, Guides, draw
 from runvitals.leet.charts import Chart, matching, metrics_of
 from runvitals.leet.pane import GridPane
 from runvitals.leet.x_window import XWindow
-from runvitals.query.globs import glob
-from runvitals.regular_expressions import finder
 from runvitals.terminal import inert
 
 Mode = Literal["lines", "log", "heatmap"]
@@ -80,6 +78,8 @@ class ChartGrid(GridPane):
         window: which part of the x-axis is shown.
     """
 
+    takes_globs = True
+
     class CrossMoved(Message):
         """The user moved the crosshair of charts with this axis, or removed it (None)."""
 
@@ -101,7 +101,6 @@ class ChartGrid(GridPane):
         self._own_windows: dict[str, XWindow] = {}  # of charts over a logged metric, by its name
         self.cross: float | None = None
         self.cross_axis = ""
-        self.is_glob = False
         self.shown: list[ShownChart] = []
         self.on_time = False
         self.charts: list[Chart] = []
@@ -139,8 +138,7 @@ class ChartGrid(GridPane):
         Raises:
             ValueError: invalid regular expression, or a glob that is too long.
         """
-        test_of = glob if self.is_glob else finder
-        self._is_wanted = test_of(pattern) if pattern else None
+        self._is_wanted = self.test_of(pattern)
         self.pattern = pattern
         self.set_charts(self._all)
 
@@ -323,8 +321,11 @@ class ChartGrid(GridPane):
 
     def _head(self) -> Row:
         layout, found, known = self._layout, len(self.charts), len(self._all)
-        kind = "glob " if self.is_glob else ""
-        parts = [f"{found} of {known} with {kind}{inert(self.pattern)}" if self.pattern else f"{known}"]
+        parts = [
+            f"{found} of {known} with {self.kind_of_filter}{inert(self.pattern)}"
+            if self.pattern
+            else f"{known}"
+        ]
         if layout.pages > 1 and not self.is_full:
             parts.append(f"page {layout.page + 1} of {layout.pages}")
         if self._is_wanted is None and found < known:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar, Protocol, cast
+from typing import ClassVar, Protocol, TypeGuard, cast
 
 from textual import events
 from textual.binding import Binding
 from textual.screen import Screen
 from textual.widgets import Input
 
-from runvitals.leet.chart_grid import ChartGrid
 from runvitals.leet.command_screen import CommandScreen
 from runvitals.leet.config import Config
 from runvitals.leet.config_screen import ConfigScreen
@@ -55,6 +54,11 @@ class Configured(Protocol):
     """A program with a configuration."""
 
     config: Config
+
+
+def takes_globs(edited: object) -> TypeGuard[FocusablePane]:
+    """Whether a filter may be a glob, too."""
+    return isinstance(edited, FocusablePane) and edited.takes_globs
 
 
 class FilterInput(Input):
@@ -115,7 +119,7 @@ class FilteredScreen(Screen[None]):
     def _prompt(self, edited: Filterable) -> str:
         """What the filter is, and what ends it."""
         kind = self._kind
-        if isinstance(edited, ChartGrid):
+        if takes_globs(edited):
             kind, other = ("glob", "regular expression") if edited.is_glob else ("regular expression", "glob")
             kind = f"{kind} (tab: {other})"
         return f"{edited.title}: {kind} · enter keeps it · esc does not"
@@ -133,7 +137,7 @@ class FilteredScreen(Screen[None]):
 
     def action_back(self) -> None:
         if self._edited is not None:
-            if isinstance(self._edited, ChartGrid):
+            if takes_globs(self._edited):
                 self._edited.is_glob = self._was_glob
             self._apply(self._pattern_before)
             self._close_filter()
@@ -193,7 +197,7 @@ class FilteredScreen(Screen[None]):
     def edit_filter(self, pane: Filterable, hint: str = "regular expression") -> None:
         """Let the user edit the filter of a pane, which applies at once."""
         self._edited, self._pattern_before, self._kind = pane, pane.pattern, hint
-        self._was_glob = isinstance(pane, ChartGrid) and pane.is_glob
+        self._was_glob = takes_globs(pane) and pane.is_glob
         self.filter.value = pane.pattern
         self.filter.styles.display = "block"
         self.filter.focus()
@@ -201,7 +205,7 @@ class FilteredScreen(Screen[None]):
 
     def action_filter_kind(self) -> None:
         """Take what is edited as a glob, or as a regular expression again."""
-        if isinstance(self._edited, ChartGrid):
+        if takes_globs(self._edited):
             self._edited.is_glob = not self._edited.is_glob
             self._apply(self.filter.value)
 

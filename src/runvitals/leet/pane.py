@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
+from typing import ClassVar
 
 from textual import events
 
 from runvitals.leet.rows_widget import RowsWidget
+from runvitals.query.globs import glob
+from runvitals.regular_expressions import finder
 
 _WHEEL_ROWS = 3
 
@@ -16,12 +20,33 @@ class FocusablePane(RowsWidget, can_focus=True):
 
     Args:
         title: in the first row.
+
+    Attributes:
+        is_glob: whether the filter is a glob rather than a regular expression, where the pane takes both.
     """
+
+    takes_globs: ClassVar[bool] = False
 
     def __init__(self, title: str, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self.title = title
         self.pattern = ""
+        self.is_glob = False
+
+    @property
+    def kind_of_filter(self) -> str:
+        """For the rows that name the filter."""
+        return "glob " if self.is_glob else ""
+
+    def test_of(self, pattern: str) -> Callable[[str], bool] | None:
+        """Whether the filter wants a text; None: every text.
+
+        Raises:
+            ValueError: invalid regular expression, or a glob that is too long.
+        """
+        if not pattern:
+            return None
+        return glob(pattern) if self.is_glob else finder(pattern)
 
     @abstractmethod
     def redraw(self) -> None:

@@ -9,7 +9,6 @@ from textual.message import Message
 
 from runvitals.leet.braille import Row
 from runvitals.leet.pane import ScrolledPane
-from runvitals.regular_expressions import finder
 from runvitals.terminal import inert
 
 
@@ -23,6 +22,8 @@ class TextPane(ScrolledPane):
     Attributes:
         marks: whether keys move the mark from row to row, rather than scroll.
     """
+
+    takes_globs = True
 
     class Marked(Message):
         """The user moved the mark to the row with this index."""
@@ -79,12 +80,12 @@ class TextPane(ScrolledPane):
         return "".join(text for text, _ in row)
 
     def set_filter(self, pattern: str) -> None:
-        """Show only rows in which a regular expression is found.
+        """Show only rows in which a regular expression is found, or that are matched by a glob.
 
         Raises:
-            ValueError: invalid regular expression.
+            ValueError: invalid regular expression, or a glob that is too long.
         """
-        self._is_wanted = finder(pattern) if pattern else None
+        self._is_wanted = self.test_of(pattern)
         self.pattern = pattern
         self.redraw()
 
@@ -130,7 +131,11 @@ class TextPane(ScrolledPane):
         rows = self._wanted()
         last = max(len(rows) - self._height, 0)
         self._top = last if self._is_at_end else min(self._top, last)
-        hint = f"  {len(rows)} of {len(self._all)} with {inert(self.pattern)}" if self.pattern else ""
+        hint = (
+            f"  {len(rows)} of {len(self._all)} with {self.kind_of_filter}{inert(self.pattern)}"
+            if self.pattern
+            else ""
+        )
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
         shown = rows[self._top : self._top + self._height]
         if self._marked is not None and self._marked < len(self._all):
