@@ -18,7 +18,7 @@ from runvitals.leet.run_screen import RunScreen
 from runvitals.leet.series_column import SeriesColumn
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.run_source import RunSource
-from runvitals.leet.sources.server import ServerCatalogue
+from runvitals.leet.sources.server_catalogue import ServerCatalogue
 from runvitals.leet.sources.wandb import WandbSource
 from runvitals.protobuf import text, uint
 from runvitals.server import cached_read, create_app

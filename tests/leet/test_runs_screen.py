@@ -15,7 +15,7 @@ from runvitals.leet.overlay import RunOverlay
 from runvitals.leet.runs_screen import RunsScreen
 from runvitals.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.leet.sources.run_source import RunCatalogue
-from runvitals.leet.sources.server import ServerCatalogue
+from runvitals.leet.sources.server_catalogue import ServerCatalogue
 from runvitals.server import cached_read, create_app
 from tests.client.serving import serving
 from tests.leet.test_app import screen_of, until

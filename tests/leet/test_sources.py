@@ -14,8 +14,8 @@ from runvitals.leet.run_data import RunData
 from runvitals.leet.run_table import newest_use
 from runvitals.leet.sources import server as server_source
 from runvitals.leet.sources.run_source import RunSource, now_ms
-from runvitals.leet.sources.server import ServerCatalogue
-from runvitals.leet.sources.wandb import WandbCatalogue
+from runvitals.leet.sources.server_catalogue import ServerCatalogue
+from runvitals.leet.sources.wandb_catalogue import WandbCatalogue
 from runvitals.model.errors import UnknownRun
 from runvitals.server import cached_read, create_app
 from runvitals.wandb_files import encoding

@@ -16,6 +16,7 @@ import pytest
 
 from tests.patience import PATIENCE_S, eventually
 from tests.query.journals import Monitor
+from tests.wandb_files import files
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -95,16 +96,19 @@ def test_a_live_run_in_a_terminal(simulated: Path, tmp_path: Path) -> None:
         terminal.close()
 
 
-def test_its_first_picture_does_not_wait_for_numpy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("wanted", ["abc", "run.wandb", "http://127.0.0.1:9/runs/abc"])
+def test_its_first_picture_does_not_wait_for_numpy(tmp_path: Path, wanted: str) -> None:
     """NumPy takes a third of the CPU time of the start."""
     Monitor(tmp_path).close()
+    files.write(tmp_path / "run.wandb", files.started())
     program = (
         "import sys; from runvitals.leet.app import LeetApp; from runvitals.cli import main\n"
         "LeetApp.run_in_terminal = lambda *_: print('loaded:', 'numpy' in sys.modules) or 0\n"
-        f"main(['leet', '--dir', {str(tmp_path)!r}])"
+        f"main(['leet', '--dir', {str(tmp_path)!r}, {wanted!r}])"
     )
     terminal, inside = pty.openpty()
-    subprocess.run([sys.executable, "-c", program], stdin=inside, stdout=inside, timeout=60, check=True)
+    command = [sys.executable, "-c", program]
+    subprocess.run(command, stdin=inside, stdout=inside, timeout=60, check=True, cwd=tmp_path)
     os.close(inside)
     assert b"loaded: False" in os.read(terminal, 4096)
     os.close(terminal)

@@ -11,14 +11,10 @@ from runvitals.model.event import Event
 from runvitals.model.host import Host
 from runvitals.model.run import Rank, Run
 from runvitals.model.run_author import RunAuthor, RunServiceAccount
+from runvitals.query.arrays import numpy_or_none
 from runvitals.query.run_handle import LoggedRow
 from runvitals.query.series import NAN, Column, Columns, Series
 from runvitals.query.statistics import Statistics
-
-try:
-    import numpy
-except ImportError:
-    numpy = None  # type: ignore[assignment]
 
 T = TypeVar("T")
 
@@ -155,11 +151,13 @@ def _optional(kind: type[T], answer: Mapping[str, Any] | None) -> T | None:
 
 
 def _whole(values: list[int]) -> Column:
+    numpy = numpy_or_none()
     return values if numpy is None else numpy.array(values, numpy.int64)
 
 
 def _numbers(values: list[float | None]) -> Column:
     """Float64 values; null becomes NaN."""
+    numpy = numpy_or_none()
     return [_number(value) for value in values] if numpy is None else numpy.array(values, numpy.float64)
 
 

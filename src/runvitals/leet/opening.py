@@ -16,7 +16,7 @@ from runvitals.query.runs import RunList
 from runvitals.wandb_files.names import SUFFIX, files_below
 
 if TYPE_CHECKING:
-    from runvitals.leet.sources.server import ServerCatalogue
+    from runvitals.leet.sources.server_catalogue import ServerCatalogue
 
 
 class OpeningTarget(NamedTuple):
@@ -96,7 +96,7 @@ def _address(url: str, environ: Mapping[str, str]) -> OpeningTarget:
 
 def _server(url: str, environ: Mapping[str, str], project: str | None = None) -> ServerCatalogue:
     """The runs of a server. The HTTP client takes 80 ms to load."""
-    from runvitals.leet.sources.server import ServerCatalogue
+    from runvitals.leet.sources.server_catalogue import ServerCatalogue
 
     return ServerCatalogue(url, environ, project)
 
@@ -145,7 +145,7 @@ def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
 
 def _wandb(path: str) -> OpeningTarget:
     """The target of a `.wandb` file, or of a folder of them: the run if there is one, else the list."""
-    from runvitals.leet.sources.wandb import WandbCatalogue
+    from runvitals.leet.sources.wandb_catalogue import WandbCatalogue
     from runvitals.wandb_files.following import summary
 
     is_file = os.path.isfile(path)

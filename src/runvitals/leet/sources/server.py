@@ -3,43 +3,27 @@ size, and then what is new."""
 
 from __future__ import annotations
 
-import json
 import threading
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
 from runvitals.client import responses
-from runvitals.client.connection import ApiConnection, ServerError
+from runvitals.client.connection import ApiConnection
 from runvitals.client.remote_files import RemoteFiles
 from runvitals.leet.charts import SeriesName
 from runvitals.leet.series_column import SeriesColumn
-from runvitals.leet.sources.run_source import LoggedLine, RunSource, SystemKeys
-from runvitals.model.errors import UnknownRun
+from runvitals.leet.sources.credentials import with_remedy
+from runvitals.leet.sources.run_source import LoggedLine, SystemKeys
 from runvitals.model.logged_media import LoggedMedia, MediaKey
 from runvitals.model.run import Run
 from runvitals.query.console import ConsoleText
-from runvitals.relay.destinations.runvitals import login
 
-TIMEOUT_S = 15.0
 MAX_CONTENT_BYTES = 64 * 1024 * 1024
 _POINTS = 1000
 _KEYS_PER_REQUEST = 50
 _FEWEST_POINTS = 200
 """A range of times with fewer buckets than this is requested again, in more detail."""
-_RUNS = 300
-
-
-@contextmanager
-def _with_remedy(remedy: str) -> Iterator[None]:
-    """Say what the user can do if the server rejects the credentials."""
-    try:
-        yield
-    except ServerError as error:
-        if error.status != 401 or not remedy:
-            raise
-        raise ServerError(f"{error}; {remedy}", 401) from None
 
 
 class _Fetched:
@@ -87,7 +71,7 @@ class ServerSource:
 
     def poll(self) -> bool:
         """Request what is new, and what was wanted since the last poll."""
-        with self._asking, _with_remedy(self._remedy):
+        with self._asking, with_remedy(self._remedy):
             is_new = self._news() if self._cursor else self._start()
             return self._fetch_series() | self._fetch_logged() | is_new
 
@@ -308,62 +292,3 @@ def _put_in(column: SeriesColumn, t: Any, values: Any) -> None:
         before, after = column.x < t[0], column.x > t[-1]
         x, y = column.x, column.y
         column.replace([*x[before], *t, *x[after]], [*y[before], *values, *y[after]])
-
-
-class ServerCatalogue:
-    """The runs of a server that its token may read: the newest of those that match.
-
-    Args:
-        url: of the server.
-        environ: where tokens are from, as for all commands.
-        project: only of this project.
-
-    Raises:
-        ValueError: an invalid URL, or the login file could not be read.
-    """
-
-    filters_itself = True
-
-    def __init__(self, url: str, environ: Mapping[str, str], project: str | None = None) -> None:
-        self._url, self._token, self._project = url, login.token(url, environ), project
-        self._remedy = login.remedy(url, environ)
-        self._connection = ApiConnection(url, self._token, TIMEOUT_S)
-        self.title = self._connection.url + (f" · {project}" if project else "")
-
-    def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        wanted = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
-        with _with_remedy(self._remedy):
-            page = self._connection.get("/runs", wanted)
-        return [_listed(row) for row in page["runs"]], int(page["total"])
-
-    def find(self, wanted: str) -> str:
-        """The id of the run with an id, or with a name that no other has.
-
-        Raises:
-            UnknownRun: no run matches, or several do.
-            ServerError: the server rejected the request or is unreachable.
-        """
-        try:
-            return str(self._connection.get_of_run(wanted)["id"])
-        except UnknownRun:
-            found, _ = self.runs(0, "name:" + json.dumps(wanted))
-        named = [run.id for run in found if run.name == wanted]
-        if len(named) != 1:
-            problem = f"{len(named)} runs of" if named else "no run"
-            raise UnknownRun(f"{problem} {wanted!r} on {self._connection.url}, and none on this machine")
-        return named[0]
-
-    def open(self, run_id: str) -> RunSource:
-        return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id, self._remedy)
-
-    def close(self) -> None:
-        self._connection.close()
-
-
-def _listed(row: Mapping[str, Any]) -> Run:
-    """A run of a list, which has not everything that is known about it."""
-    rest: dict[str, Any] = {
-        "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
-        "lost_records": 0, "problems": [],
-    }  # fmt: skip
-    return responses.run({**rest, **row})
