@@ -10,7 +10,7 @@ import numpy as np
 
 from runvitals.alerts.sample_queue import SampleQueue
 from runvitals.model.durations import MINUTE_MS
-from runvitals.store.samples.interface import SampleBatch, SampleStore, SeriesSamples
+from runvitals.store.samples.interface import SampleBatch, SampleStore, SeriesSamples, StoreError
 from runvitals.store.supervised_thread import SupervisedThread
 
 _EVERY_S: Final = 1.0
@@ -51,11 +51,15 @@ class SamplesOfOthers:
         if not self._leads():
             self._read_ms.clear()
             waiting = {}
-        lanes = list(waiting)
-        for first in range(0, len(lanes), _LANES_AT_ONCE):
-            self.queue.add(
-                self._read({lane: waiting[lane] for lane in lanes[first : first + _LANES_AT_ONCE]})
-            )
+        while waiting:
+            some = {lane: waiting[lane] for lane in list(waiting)[:_LANES_AT_ONCE]}
+            try:
+                self.queue.add(self._read(some))
+            except StoreError:
+                with self._lock:  # some of these hosts may send nothing more
+                    self._waiting = {**waiting, **self._waiting}
+                raise
+            waiting = {lane: t for lane, t in waiting.items() if lane not in some}
         while len(self._read_ms) > _MAX_LANES:
             self._read_ms.pop(next(iter(self._read_ms)))
         return not self.thread.closing.is_set()
