@@ -91,6 +91,8 @@ def test_labels_have_units(value: float, unit: str, shown: str) -> None:
 
 def test_ranges() -> None:
     assert axes.y_range(20.0, 30.0, "%", log=False) == (0.0, 100.0)
+    assert axes.labels([14.02, 14.01, 0.0], "MiB") == ["14.02 MiB", "14.01 MiB", "0 B"]
+    assert axes.labels([0.5, 0.25], "") == ["0.5", "0.25"]
     assert axes.y_range(20.0, 100.4, "%", log=False) == (0.0, 100.0)
     assert axes.y_range(20.0, 800.0, "%", log=False)[1] > 800.0  # of a process on eight cores
     assert axes.y_range(5.0, 5.0, "W", log=False) == (0.0, 7.5)

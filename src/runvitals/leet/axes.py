@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _BINARY = {"bytes": "B", "bytes/s": "B/s", "MiB": "B", "GiB": "B", "MiB/s": "B/s"}
 _BYTES = {"bytes": 1.0, "bytes/s": 1.0, "MiB": 2.0**20, "GiB": 2.0**30, "MiB/s": 2.0**20}
@@ -53,7 +53,21 @@ def at(share: float, low: float, high: float, log: bool) -> float:
     return low * (high / low) ** share if log else low + (high - low) * share
 
 
-def label(value: float, unit: str) -> str:
+def labels(values: Sequence[float], unit: str) -> list[str]:
+    """Values with their unit, with as many digits as tell them apart, up to six.
+
+    Example:
+        >>> labels([14.02, 14.01], "MiB")
+        ['14.02 MiB', '14.01 MiB']
+    """
+    for digits in range(3, 7):
+        found = [label(value, unit, digits) for value in values]
+        if len(set(found)) == len(found):
+            break
+    return found
+
+
+def label(value: float, unit: str, digits: int = 3) -> str:
     """A value with its unit in few characters: bytes with binary prefixes, others with decimal ones.
 
     Example:
@@ -66,23 +80,29 @@ def label(value: float, unit: str) -> str:
         amount, power = value * _BYTES[unit], 0
         while abs(amount) >= 1000.0 and power < len(_PREFIXES) - 1:
             amount, power = amount / 1024.0, power + 1
-        return f"{_short(amount)} {_PREFIXES[power]}{_BINARY[unit]}"
+        return f"{_short(amount, digits)} {_PREFIXES[power]}{_BINARY[unit]}"
     if unit in ("", "1"):
-        return _with_prefix(value)
-    return f"{value:,.0f} {unit}" if 1000.0 <= abs(value) < 1e9 else f"{_short(value)} {unit}"
+        return _with_prefix(value, digits)
+    return f"{value:,.0f} {unit}" if 1000.0 <= abs(value) < 1e9 else f"{_short(value, digits)} {unit}"
 
 
-def _with_prefix(value: float) -> str:
+def _with_prefix(value: float, digits: int) -> str:
     for factor, prefix in _DECIMAL:
         if factor <= abs(value) < 1e15:
-            return f"{_short(value / factor)}{prefix}"
-    return _short(value)
+            return f"{_short(value / factor, digits)}{prefix}"
+    return _short(value, digits)
 
 
-def _short(value: float) -> str:
+def _short(value: float, digits: int) -> str:
     if value == 0.0:
         return "0"
-    return f"{value:.3g}" if abs(value) < 1000.0 else f"{value:.0f}" if abs(value) < 1e6 else f"{value:.2e}"
+    return (
+        f"{value:.{digits}g}"
+        if abs(value) < 1000.0
+        else f"{value:.0f}"
+        if abs(value) < 1e6
+        else f"{value:.2e}"
+    )
 
 
 def elapsed(ms: float) -> str:

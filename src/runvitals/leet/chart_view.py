@@ -119,7 +119,8 @@ def _plot(
     """The lines between their axes, and the width of the labels of the y-axis."""
     rows = height - 1
     shares = _shares(rows)
-    labels = {row: axes.label(axes.at(share, *y_range, style.log), unit) for row, share in shares.items()}
+    heights = [axes.at(share, *y_range, style.log) for share in shares.values()]
+    labels = dict(zip(shares, axes.labels(heights, unit), strict=True))
     margin = min(max(map(cell_len, labels.values())), max(width - 8, 0))
     canvas = BrailleCanvas(max(width - margin - 1, 1), rows)
     if style.guides != "off":

@@ -16,4 +16,4 @@ def with_remedy(remedy: str) -> Iterator[None]:
     except ServerError as error:
         if error.status != 401 or not remedy:
             raise
-        raise ServerError(f"{error}; {remedy}", 401) from None
+        raise ServerError(f"no valid key; {remedy}", 401) from None
