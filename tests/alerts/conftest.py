@@ -42,11 +42,11 @@ class Team:
         return self.store.accounts.users.create(name, CLI, T0, address=address, verified=True)
 
     def run(
-        self, uid: str, author: UserRow | None = None, writer: str = "monitor.node1.a"
+        self, uid: str, author: UserRow | None = None, writer: str = "monitor.node1.a", **how: Any
     ) -> RegisteredWriter:
         """A run of bob, or of somebody else."""
         sender = Sender(self.team.id, author_id=(author or self.bob).id)
-        registration = WriterRegistration(uid, writer, "digits", sender=sender)
+        registration = WriterRegistration(uid, writer, "digits", sender=sender, **how)
         return self.store.writers.join([registration], self.clock())[0]
 
     def end(self, writer: RegisteredWriter, state: str = "crashed", **ending: Any) -> None:

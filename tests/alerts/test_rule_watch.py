@@ -392,6 +392,28 @@ def test_a_run_that_is_busy_without_a_step(watch: Watch) -> None:
     assert watch.firings()[0].ended_ms is not None
 
 
+def test_a_rank_that_logs_nothing_while_others_do(watch: Watch) -> None:
+    watch.add_rule(condition={"kind": "silence", "of": "rank"}, **{"for": 60})
+    watch.team.run("otter-1")  # the monitor
+    ranks = [watch.team.run("otter-1", writer=f"train.node1.{rank}", rank=rank) for rank in range(3)]
+    for _ in range(30):
+        for writer in ranks:
+            watch.send(writer, loss=0.5)
+        watch.team.wait(1000)
+    watch.team.end(ranks[2], "finished")
+    for _ in range(80):
+        watch.team.wait(1000)
+        watch.send(ranks[0], loss=0.5)
+    [firing] = watch.firings()
+    assert (firing.key, firing.host, firing.ended_ms) == ("rank 1", "node1", None)
+    [told] = watch.team.told()
+    assert "rank 1 logged nothing, unlike others on node1 for 1 min" in told.text
+    for _ in range(8):
+        watch.pass_time(11_000)  # nobody logs any more: that is no silence of a rank
+    assert watch.firings()[0].ended_ms is not None
+    assert len(watch.firings()) == 1
+
+
 def test_a_loss_that_is_not_a_number(watch: Watch) -> None:
     watch.add_rule(condition={"kind": "not_finite", "metric": "*loss*"}, **{"for": 0})
     writer = watch.team.run("otter-1", writer="train.node1.1")

@@ -13,7 +13,7 @@ import numpy as np
 from runvitals import deadline
 from runvitals.alerts.evaluation import Transition
 from runvitals.alerts.rules import AlertRule
-from runvitals.alerts.silence import FRESH_MS
+from runvitals.alerts.silence import FRESH_MS, rank_key
 from runvitals.alerts.spread import SpreadWatch
 from runvitals.alerts.watched_series import WatchedHost, WatchedSeries, pattern, rounds
 from runvitals.buckets import Floats, Integers
@@ -177,15 +177,18 @@ class _PastSamples:
     ) -> tuple[list[PastFiring], Evaluated]:
         """The same of a rule about silence."""
         until_ms = self._to_ms if ended_ms is None else min(ended_ms, self._to_ms)
+        heard = list(self._heard(rule, lanes))
         busy = self._busy_ms(rule, lanes)
+        if rule.condition.of == "rank":  # silent is who logs nothing while others do
+            busy = np.unique(np.concatenate([np.empty(0, np.int64), *(times for _, _, times in heard)]))
         # A host that ended before the others is not silent; the steps are those of all.
         gone: set[int] = set()
         if rule.condition.of != "steps":
             gone = self._store.alerts.rules.ended([lane.lane_id for lane in lanes])
         found: list[PastFiring] = []
         evaluated: Evaluated = []
-        for lane, key, times in self._heard(rule, lanes):
-            evaluated += [(lane, key)] if key else []
+        for lane, key, times in heard:
+            evaluated += [(lane, key)] if rule.condition.of == "metric" else []
             for begin_ms, end_ms in gaps(times, 0 if lane.lane_id in gone else until_ms, rule.for_ms, busy):
                 ended = None if end_ms >= until_ms and ended_ms is None else end_ms
                 found.append(PastFiring(lane.uid, lane.project, key, lane.host, None, begin_ms, ended))
@@ -209,6 +212,8 @@ class _PastSamples:
             by_run.append(times)
             if of == "host":
                 yield lane, "", times
+            elif of == "rank" and lane.rank is not None:
+                yield lane, rank_key(lane.rank), times
         if of == "steps" and chosen:
             yield chosen[0], "", np.unique(np.concatenate(by_run))
 

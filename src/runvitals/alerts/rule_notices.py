@@ -202,7 +202,11 @@ def transition_text(rule: AlertRule, transition: Transition) -> str:
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
     held = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
     if condition.kind == "silence":
-        what = {"host": "nothing was heard", "steps": "no step was logged"}.get(condition.of)
+        what = {
+            "host": "nothing was heard",
+            "steps": "no step was logged",
+            "rank": f"{key} logged nothing, unlike others",
+        }.get(condition.of)
         return f"{what or f'no value of {key} arrived'}{where}{held}"
     if condition.kind == "not_finite":
         return f"{key} is not a number{where}"

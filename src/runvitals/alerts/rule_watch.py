@@ -208,7 +208,9 @@ class RuleWatch:
         found = self._store.alerts.rules.lanes(wanted)
         for lane_id, lane in found.items():
             self._lanes[lane_id] = lane
-            self._hosts[lane_id] = WatchedHost(lane_id, lane.run_id, lane.host, lane.role, heard_ms=now_ms)
+            self._hosts[lane_id] = WatchedHost(
+                lane_id, lane.run_id, lane.host, lane.role, heard_ms=now_ms, rank=lane.rank
+            )
         self._ignored |= wanted - found.keys()
         self._done_ms.pop("match", None)
 

@@ -34,6 +34,8 @@ SEVERITIES: Final = ("info", "warning", "error")
 STATISTICS: Final = ("last", "mean", "min", "max")
 OPERATORS: Final = (">", ">=", "<", "<=")
 KINDS: Final = ("threshold", "change", "spread", "silence", "not_finite")
+SILENT: Final = ("metric", "host", "rank", "steps")
+"""Of what there may be nothing: a metric, a host, a rank while others log, or steps of the training."""
 DIRECTIONS: Final = ("up", "down", "either")
 MAX_WINDOW_MS: Final = 7 * DAY_MS
 MAX_NAME: Final = 100
@@ -91,7 +93,7 @@ class RuleCondition:
         operator: which side is beyond.
         absolute: the sign of the feature does not count.
         busy_metric, busy_value: of a silence: only while a series of the run is above this value.
-        of: of a silence: `metric`, `host` or `steps`.
+        of: of a silence: one of `SILENT`.
     """
 
     kind: Kind
@@ -370,7 +372,7 @@ def _spread(reader: _Reader) -> RuleCondition:
 
 
 def _silence(reader: _Reader) -> RuleCondition:
-    of = reader.choice("of", ("metric", "host", "steps"), "metric")
+    of = reader.choice("of", SILENT, "metric")
     metric = _metric(reader) if of == "metric" else ""
     busy = reader.text("busy_metric", MAX_METRIC, "")
     return RuleCondition(

@@ -56,7 +56,7 @@ class SilenceWatch:
         self._ask_what_others_heard(hosts, now_ms)
         found: list[Transition] = []
         for known in known_rules:
-            for one, heard_ms in self._last_heard(known, hosts, series):
+            for one, heard_ms in self._last_heard(known, hosts, series, now_ms):
                 silent = heard_ms is not None and now_ms - heard_ms >= known.for_ms
                 if silent and known.condition.busy_metric:
                     silent = _is_busy(known, one.run_id, series, now_ms)
@@ -73,9 +73,9 @@ class SilenceWatch:
                 self._elsewhere.add(lane_id)
 
     def _last_heard(
-        self, known: AlertRule, hosts: Mapping[int, WatchedHost], watched: WatchedSeries
+        self, known: AlertRule, hosts: Mapping[int, WatchedHost], watched: WatchedSeries, now_ms: int
     ) -> Iterable[tuple[EvaluatedSeries, int | None]]:
-        """The series that a rule is about, and when each was heard last."""
+        """The series that a rule is about, and when each was heard last; None: its silence does not count."""
         of, evaluation = known.condition.of, watched.evaluation
         if of == "metric":
             assert known.condition.feature is not None
@@ -84,6 +84,9 @@ class SilenceWatch:
                 if known in hosts[series.lane_id].rules and series.lane_id not in self._elsewhere:
                     last_ms = int(evaluation.last_ms[at])
                     yield series, last_ms if last_ms > 0 else None
+            return
+        if of == "rank":
+            yield from _ranks([host for host in hosts.values() if known in host.rules], known.for_ms, now_ms)
             return
         by_run: dict[int, tuple[EvaluatedSeries, int]] = {}
         for host in hosts.values():
@@ -107,6 +110,26 @@ class SilenceWatch:
         else:
             del self._silent[key]
         return [Transition(known, series, silent, now_ms, float("nan"))]
+
+
+def rank_key(rank: int) -> str:
+    """What a rank is called in place of a metric."""
+    return f"rank {rank}"
+
+
+def _ranks(
+    hosts: Iterable[WatchedHost], for_ms: int, now_ms: int
+) -> Iterable[tuple[EvaluatedSeries, int | None]]:
+    """The ranks that log, each with when it was heard last; None where no rank of its run is heard."""
+    ranks = [host for host in hosts if host.rank is not None and host.role != MONITOR]
+    newest: dict[int, int] = {}
+    for host in ranks:
+        newest[host.run_id] = max(host.heard_ms, newest.get(host.run_id, 0))
+    for host in ranks:
+        assert host.rank is not None
+        goes_on = now_ms - newest[host.run_id] < for_ms
+        series = EvaluatedSeries(host.run_id, host.lane_id, host.host, rank_key(host.rank))
+        yield series, host.heard_ms if goes_on else None
 
 
 def _is_busy(known: AlertRule, run_id: int, watched: WatchedSeries, now_ms: int) -> bool:

@@ -26,6 +26,7 @@ class WatchedHost:
     Args:
         metrics: the ids of its metrics, with their keys.
         heard_ms: when something of it was stored last.
+        rank: of the training process that logs in this lane; None: a monitor, or unknown.
     """
 
     lane_id: int
@@ -35,6 +36,7 @@ class WatchedHost:
     rules: tuple[AlertRule, ...] = ()
     metrics: dict[int, str] = field(default_factory=dict)
     heard_ms: int = 0
+    rank: int | None = None
 
 
 @lru_cache(maxsize=4096)

@@ -25,6 +25,7 @@ describe('the form of a rule', () => {
   it.each([
     [{ kind: 'change', metric: 'loss', window: '10m', baseline: '1h', by: 20, direction: 'up', relative: true }, 'loss changes up by 20 % for 90s'],
     [{ kind: 'spread', metric: 'gpu.*.powerWatts', window: '2m', by: 15, clear: 8, direction: 'down' }, 'gpu.*.powerWatts is 15 % down off the median of the run for 90s'],
+    [{ kind: 'silence', of: 'rank' }, 'a rank logs nothing while others do for 90s'],
     [{ kind: 'silence', of: 'steps', busy_metric: 'gpu.*.gpu', busy_value: 94 }, 'no step is logged for 90s while gpu.*.gpu > 94'],
     [{ kind: 'silence', of: 'host' }, 'nothing is heard of a host for 90s'],
     [{ kind: 'not_finite', metric: '*loss*' }, '*loss* is not a number'],

@@ -90,6 +90,7 @@ export const DIRECTIONS = [
 export const SILENT = [
   ['metric', 'of a metric'],
   ['host', 'of a host'],
+  ['rank', 'of a rank that logs nothing while others do'],
   ['steps', 'of the training: no step is logged'],
 ] as const;
 export const SEVERITIES = ['info', 'warning', 'error'].map((one) => [one, one] as const);
@@ -280,7 +281,7 @@ export function ruleText(rule: RuleDefinition): string {
   if (condition.kind === 'change') return `${of('metric')} changes${way} by ${of('by')}${share}${held}`;
   if (condition.kind === 'spread') return `${of('metric')} is ${of('by')} %${way} off the median of the run${held}`;
   if (condition.kind === 'not_finite') return `${of('metric')} is not a number`;
-  const what = condition.of === 'host' ? 'nothing is heard of a host' : condition.of === 'steps' ? 'no step is logged' : `no ${of('metric')} arrives`;
+  const what = condition.of === 'host' ? 'nothing is heard of a host' : condition.of === 'steps' ? 'no step is logged' : condition.of === 'rank' ? 'a rank logs nothing while others do' : `no ${of('metric')} arrives`;
   return `${what}${held}${condition.busy_metric === undefined ? '' : ` while ${of('busy_metric')} > ${of('busy_value')}`}`;
 }
 

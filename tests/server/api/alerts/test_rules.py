@@ -172,6 +172,26 @@ def test_a_dry_run_of_silence(vision: AccountsServer) -> None:
     assert tried(vision, {**host, **busy}, **{"for": "3m"}) == []
 
 
+def test_a_dry_run_of_a_silent_rank(vision: AccountsServer) -> None:
+    sender = Sender(
+        vision.accounts.teams.by_name("vision").id, author_id=vision.accounts.users.by_name("bob").id
+    )
+    registered = [
+        WriterRegistration("otter-1", f"train.node1.{rank}", "digits", rank=rank, sender=sender)
+        for rank in (0, 1)
+    ]
+    writers = vision.metadata_store.writers.join(registered, T0)
+    keys = vision.metadata_store.metrics.schema(["loss"])
+    vision.metadata_store.metrics.record_schemas([(writer.writer_id, keys.id) for writer in writers])
+    for writer, first in zip(writers, (0, 300), strict=True):  # rank 1 has logged nothing for 5 minutes
+        t = T0 - 1000 * np.arange(first, 600, dtype=np.int64)[::-1]
+        rows = np.ones((len(t), 1))
+        vision.store.append([SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, rows)])
+    vision.app.access.rights_changed()
+    [found] = tried(vision, {"kind": "silence", "of": "rank"}, **{"for": "2m"})
+    assert (found["key"], found["fired_ms"], found["ended_ms"]) == ("rank 1", T0 - 180_000, None)
+
+
 def test_a_dry_run_of_a_straggler(vision: AccountsServer) -> None:
     team = vision.accounts.teams.by_name("vision")
     sender = Sender(team.id, author_id=vision.accounts.users.by_name("bob").id)

@@ -57,7 +57,7 @@ class RuleState:
 
 @dataclass(frozen=True, slots=True)
 class WatchedLane:
-    """A host of a run, as rules choose it. `role`: of the writers that share the lane."""
+    """A host of a run, as rules choose it. `role` and `rank`: of the writers that share the lane."""
 
     lane_id: int
     run_id: int
@@ -67,6 +67,7 @@ class WatchedLane:
     entity_id: int | None
     project: str
     project_id: int
+    rank: int | None = None
 
 
 class AlertRuleTable:
@@ -208,6 +209,7 @@ class AlertRuleTable:
                 run.c.entity_id,
                 project.c.name,
                 project.c.id,
+                writer.c.rank,
             )
             .join(run, run.c.id == writer.c.run_id)
             .join(project, project.c.id == run.c.project_id)
