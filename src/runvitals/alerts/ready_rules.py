@@ -138,6 +138,13 @@ READY_RULES: Final[tuple[dict[str, Any], ...]] = (
         "condition": {"kind": "threshold", "metric": "gpu.*.remapFailed", "operator": ">", "value": 0},
     },
     {
+        "name": "GPU error reported by the driver",
+        "description": "The driver reported a critical error of a GPU (Xid), or lost it.",
+        "severity": "error",
+        "resolve": False,
+        "condition": {"kind": "threshold", "metric": "gpu.*.criticalErrors", "operator": ">", "value": 0},
+    },
+    {
         "name": "Host silent",
         "description": "Nothing was heard of a host of a run for 5 minutes.",
         "severity": "error",

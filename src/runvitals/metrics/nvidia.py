@@ -109,6 +109,11 @@ _HEALTH = (
           scope="device", merge="max",
           text="Whether a memory row could not be replaced (1): the GPU should be exchanged.",
           source="field REMAPPED_FAILURE, 145"),
+    gauge("gpu.{i}.criticalErrors", "1", "GPU critical errors", name="gpu.errors.critical", scope="device",
+          merge="max",
+          text="Errors of the GPU that the driver has reported since the monitor started (Xid and other "
+               "events, a lost GPU), without those that programs cause. Absent before the first.",
+          source="nvmlEventSetWait_v2; dcgm-exporter: DCGM_FI_DEV_XID_ERRORS"),
 )
 
 

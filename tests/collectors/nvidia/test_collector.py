@@ -422,7 +422,10 @@ def test_driver_errors_become_events(nvml: FakeNvml, watched: Watched) -> None:
         ("gpu_event", "warning", 0, None),
     ]
     assert events[0]["text"] == "GPU 1: Xid 79, the GPU has fallen off the bus"
-    assert watched.sample().events == []
+    later = watched.sample()
+    assert later.events == []
+    counted = {key: value for key, value in later.gauges.items() if key.endswith("criticalErrors")}
+    assert counted == {"gpu.1.criticalErrors": 1.0}  # what a program caused does not count
 
 
 # -- lost GPUs
@@ -435,7 +438,7 @@ def test_a_gpu_is_lost_and_comes_back_while_the_others_keep_their_indices(
     lost = nvml.gpus[0]
     lost.lost = True
     tick = watched.sample()
-    assert of(tick, "gpu.0.") == {}
+    assert of(tick, "gpu.0.") == {"criticalErrors": 1.0}
     assert tick.gauges["gpu.1.temp"] == 61.0
     assert [(event["name"], event["gpu"]) for event in tick.events] == [("device_lost", 0)]
     assert watched.source.absent["GPU 0"].startswith("lost (GPU-0000000")
@@ -448,7 +451,7 @@ def test_a_gpu_is_lost_and_comes_back_while_the_others_keep_their_indices(
     nvml.gpus[0].temperature = 44
     tick = watched.sample(6.0)
     assert nvml.calls["nvmlShutdown"] == 1
-    assert (of(tick, "gpu.0."), tick.gauges["gpu.1.temp"]) == ({}, 44.0)
+    assert (of(tick, "gpu.0."), tick.gauges["gpu.1.temp"]) == ({"criticalErrors": 1.0}, 44.0)
 
     nvml.gpus.insert(0, lost)
     lost.lost = False

@@ -19,7 +19,7 @@ from runvitals.collectors.dcgm.fields import (
     of_host,
 )
 from runvitals.collectors.nvidia.throttling import ThrottledTime
-from runvitals.collectors.nvidia.xid import xid_event
+from runvitals.collectors.nvidia.xid import CriticalErrors, xid_event
 from runvitals.collectors.plumbing import exposition, http
 from runvitals.collectors.plumbing.background import BackgroundReader
 from runvitals.journal.json_codec import loads
@@ -69,6 +69,7 @@ class Dcgm:
         self._others: set[str] = set()
         self._totals: dict[str, tuple[float, float]] = {}
         self._xids: dict[int, float] = {}
+        self._errors = CriticalErrors()
         self._throttled: dict[int, ThrottledTime] = {}
         # (GPU, metric) reported without a slice's label.
         self._boards: set[tuple[int | None, str]] = set()
@@ -101,10 +102,12 @@ class Dcgm:
         if not series:
             raise NoSeries(f"{http.HttpAddress(self._urls[0])} responds, but reports no GPU")
         self._update_facts(series)
+        known = len(tick.events)
         series = self._of_boards([each for each in series if not is_blank(each.value)])
         memory: dict[str, dict[str, float]] = {}
         for each in series:
             self._write(tick, each, memory)
+        self._errors.note(tick, known)
         for gpu, throttled in self._throttled.items():
             for end, seconds in throttled.seconds().items():
                 tick.counters[f"gpu.{gpu}.{end}"] = seconds

@@ -10,6 +10,7 @@ from runvitals.collectors.nvidia.nvml import Nvml
 from runvitals.collectors.nvidia.nvml_session import NvmlSession
 from runvitals.collectors.nvidia.processes import HIDDEN, RunGpuProcesses
 from runvitals.collectors.nvidia.visible_devices import VisibleGpu, named_slices, visible_to
+from runvitals.collectors.nvidia.xid import CriticalErrors
 from runvitals.collectors.plumbing.background import BackgroundReader
 from runvitals.collectors.plumbing.executables import find
 
@@ -82,6 +83,7 @@ class Nvidia:
         self._session: NvmlSession | None = None
         self._numbers: dict[str, int] = {}
         self._about: dict[str, dict[str, object]] = {}
+        self._errors = CriticalErrors()
         self._look = Backoff(FIRST_LOOK_S, LONGEST_LOOK_S)
         self._refresh = Every(FACTS_EVERY_S)
         self._reader = BackgroundReader(self._read, patience_s=patience_s)
@@ -103,11 +105,13 @@ class Nvidia:
     def _read(self, tick: Tick) -> None:
         session = self._open(tick)
         self._members.refresh(tick.mono_s)
+        known = len(tick.events)
         lost = session.sample(tick)
         for device, reason in lost:
             tick.events.append(
                 _event("device_lost", "error", device.index, f"is lost: {reason}", device.uuid)
             )
+        self._errors.note(tick, known)
         if lost:
             self._look.worked()
             self._look.failed(tick.mono_s)

@@ -10,6 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from runvitals.collectors.base import Tick
     from runvitals.collectors.nvidia.nvml import Nvml
 
 _DOUBLE_BIT_ERROR = 0x2
@@ -120,6 +121,24 @@ class XidEvents:
         return any(
             self._nvml.code(function, handle, ctypes.c_ulonglong(kinds), self._set) == 0 for kinds in _KINDS
         )
+
+
+class CriticalErrors:
+    """`gpu.{i}.criticalErrors`: how many events of level error each GPU has had. Absent before the first."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self) -> None:
+        self._counts: dict[int, int] = {}
+
+    def note(self, tick: Tick, since: int) -> None:
+        """Count the tick's events from a position on, and write the numbers of all GPUs."""
+        for event in tick.events[since:]:
+            index = event.get("gpu")
+            if event["level"] == "error" and isinstance(index, int):
+                self._counts[index] = self._counts.get(index, 0) + 1
+        for index, count in self._counts.items():
+            tick.gauges[f"gpu.{index}.criticalErrors"] = float(count)
 
 
 def xid_event(index: int | None, xid: int) -> dict[str, object]:
