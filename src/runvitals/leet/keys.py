@@ -32,6 +32,7 @@ EVERYWHERE = (
     Key("colon", "palette", ":", "command palette: everything that keys do, by name"),
     Key("S", "config", "S", "change the settings"),
     Key("alt+r", "app.restart", "alt+r", "start again, with the same arguments"),
+    Key("ctrl+z", "app.suspend_process", "ctrl+z", "suspend; `fg` in the shell goes on"),
     Key("q,ctrl+c", "app.quit", "q ctrl+c", "quit"),
 )
 CHARTS = (
