@@ -107,6 +107,9 @@ class ServerLink:
                 self._check()
             self._send()
             self._receive()
+        except self._database.engine.dialect.loaded_dbapi.Error as error:
+            self._disconnect()
+            raise _failed(error) from error
         except BaseException:
             self._disconnect()
             raise
@@ -125,8 +128,7 @@ class ServerLink:
             self._connection.execute(f"LISTEN {_CHANNEL}")
         except (SQLAlchemyError, self._database.engine.dialect.loaded_dbapi.Error) as error:
             self._disconnect()
-            reason = str(error).splitlines()[0]
-            raise MetadataStoreUnavailable(f"the link to the other servers failed: {reason}") from error
+            raise _failed(error) from error
 
     def _disconnect(self) -> None:
         self._leads = self._database.is_sqlite
@@ -176,6 +178,11 @@ class ServerLink:
             message = json.loads(notification.payload)
             if message["from"] != self.number:
                 self._on_message({"kind": message["kind"], "items": message["items"]})
+
+
+def _failed(error: Exception) -> MetadataStoreUnavailable:
+    reason = (str(error) or repr(error)).splitlines()[0]
+    return MetadataStoreUnavailable(f"the link to the other servers failed: {reason}")
 
 
 def ended_servers(connection: Connection, numbers: Sequence[int]) -> list[int]:
