@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 KEPT_MS = 7 * DAY_MS
 """How long objects are kept that no chunk needs any more: a backup of this age can be restored."""
 _EVERY_S = 600.0
-_LONGEST_PAUSE_S = 300.0
+_LONGEST_PAUSE_S = 60.0
 _CLOSE_WAIT_S = 5.0
 _FIRST = (-1, -1)
 _PAGE_BYTES = 4096
@@ -70,10 +70,13 @@ class ColdMover:
         self.thread.close(_CLOSE_WAIT_S)
 
     def _turn(self) -> bool:
-        self._event.wait(max(0.0, self._due_s - time.monotonic()) if self._moves else None)
+        if self.thread.problem is None:
+            self._event.wait(max(0.0, self._due_s - time.monotonic()) if self._moves else None)
         self._event.clear()
         if self.thread.closing.is_set():
             return False
+        if self._storage.problem is not None:
+            self._storage.check()  # again and again until it succeeds
         self._storage.fetch_wanted()
         if self._moves and time.monotonic() >= self._due_s:
             self.move()

@@ -82,7 +82,7 @@ class ColdStorage:
         clock_s: a monotonic clock.
 
     Attributes:
-        wake: called when something is to be fetched.
+        wake: called when something is to be fetched, or has failed.
         problem: what failed last; None if it has worked since.
     """
 
@@ -259,6 +259,15 @@ class ColdStorage:
         with self._using_bucket(f"could not remove samples from {self.settings.address}"):
             self._opened().remove(digests)
 
+    def check(self) -> None:
+        """Find out whether it can be used again, after a failure.
+
+        Raises:
+            ColdUnavailable: it cannot.
+        """
+        with self._using_bucket(f"could not use {self.settings.address}"):
+            self._objects = self._open_objects(self.settings.address)
+
     def stored(self) -> set[str]:
         """The SHA-256 of all objects that are there.
 
@@ -301,6 +310,7 @@ class ColdStorage:
             self.problem = f"{what}: {error}"
             with self._lock:
                 self._backoff.failed(self._clock_s())
+            self.wake()
             raise ColdUnavailable(self.problem) from error
         with self._lock:
             self._backoff.worked()
