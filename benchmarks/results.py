@@ -27,6 +27,7 @@ TITLES = {
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
+    "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",
     "accounts": "Accounts",

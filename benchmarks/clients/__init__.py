@@ -1,0 +1,1 @@
+"""Released clients of wandb, each in an environment of its own, against our server."""
