@@ -10,6 +10,7 @@ from runvitals.sdk.messages import notify
 from runvitals.sdk.setting_definition import SettingError
 
 _NO_EFFECT = frozenset(("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code"))
+_INSTEAD_OF = {"monitor_gym": "log(Video)", "save_code": "save()"}
 _ABSENT_OF_INIT = {
     "fork_from": "start a run with init(), and log the rows from which it continues",
     "resume_from": "resume continues a run at its end; start a run with init() to go back",
@@ -72,9 +73,9 @@ def of_init(others: Mapping[str, Any]) -> None:
                 )
         elif name not in _NO_EFFECT:
             raise TypeError(f"init() got an unexpected keyword argument {name!r}")
-    without = [name for name in ("monitor_gym", "save_code") if others.get(name)]
-    if without:
-        notify(f"{', '.join(without)} of wandb.init() has no effect here; use log(Video) and save()")
+    for name, instead in _INSTEAD_OF.items():
+        if others.get(name):
+            notify(f"{name} of wandb.init() has no effect here; use {instead}")
 
 
 def reinit(value: object) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import runvitals
-from runvitals.sdk import wandb_environment, wandb_names, wandb_run
+from runvitals.sdk import wandb_arguments, wandb_environment, wandb_names, wandb_run
 from runvitals.sdk.recorded_dict import RecordedDict
 from runvitals.sdk.settings import SETTINGS, SettingError, Settings
 from runvitals.sdk.start import _spelling
@@ -358,3 +358,8 @@ def test_every_absent_name_is_in_the_reference() -> None:
     text = REFERENCE.read_text()
     names = [*wandb_names.ABSENT["module"], *wandb_names.ABSENT["run"]]
     assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def test_an_argument_without_effect_says_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:
+    wandb_arguments.of_init({"save_code": True, "monitor_gym": False})
+    assert "save_code of wandb.init() has no effect here; use save()\n" in capsys.readouterr().err
